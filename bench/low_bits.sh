@@ -8,10 +8,9 @@
 #   2. LoRA (rank 16, all products) on that base in bfloat16, int8 and nf4, --steps steps each over
 #      the same rows in the same order: training loss side by side, and the loss of validation at the end;
 #   3. what one product of each matrix of the base loses: |(W' - W) x| / |W x| for normal x, from the
-#      base as temper merge --base writes it (numpy);
-#   4. temper plan for the shapes of Qwen2.5 (0.5B, 1.5B, 3B, 7B) with each base: bytes planned.
+#      base as temper merge --base writes it (numpy).
 #
-# Needs python3 (or $PYTHON) with numpy for the third.  Prints what it compared.
+# What each base takes in memory: bench/adapter_memory.sh.  Needs python3 (or $PYTHON) with numpy for the third.  Prints what it compared.
 set -eu
 temper= gsm8k= steps=300 runs=
 while [ $# -gt 0 ]; do
@@ -119,29 +118,3 @@ for name in sorted(k for k, v in plain.items() if v.ndim == 2 and ".layers." in 
     print(f"{name:<42}" + "".join(f"{e:>10.5f}" for e in errors))
 print(f"{'mean':<42}" + "".join(f"{np.mean(v):>10.5f}" for v in rows.values()))
 END
-
-# ---- 4: plans ----
-shape() { # NAME WIDTH INTERMEDIATE BLOCKS HEADS KV_HEADS TIED VOCAB
-    cat >"$runs/$1.json" <<END
-{"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_size": $2, "intermediate_size": $3,
- "num_hidden_layers": $4, "num_attention_heads": $5, "num_key_value_heads": $6, "tie_word_embeddings": $7, "vocab_size": $8,
- "max_position_embeddings": 32768, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "hidden_act": "silu"}
-END
-}
-shape 0.5B 896 4864 24 14 2 true 151936
-shape 1.5B 1536 8960 28 12 2 true 151936
-shape 3B 2048 11008 36 16 2 true 151936
-shape 7B 3584 18944 28 28 4 false 152064
-printf '\nbytes planned: LoRA of rank 16 on all products, micro-batches of 512 tokens, policy.recompute=full, AdamW\n'
-printf '%-8s%18s%18s%18s\n' shape bfloat16 int8 nf4
-for name in 0.5B 1.5B 3B 7B; do
-    printf '%-8s' $name
-    for kind in bfloat16 int8 nf4; do
-        "$temper" plan "$runs/common.yaml" --json policy.init=random policy.model_config="$runs/$name.json" \
-            policy.tokenizer.name="$runs/tokenizer" policy.peft.enabled=true policy.peft.dim=16 policy.peft.base=$kind \
-            policy.recompute=full policy.train_micro_batch_size=2 >"$runs/plan.json" || [ $? = 5 ]
-        "${PYTHON:-python3}" -c 'import json, sys; print("%18s" % format(json.load(sys.stdin)["memory"]["planned_peak_bytes"], ","), end="")' \
-            <"$runs/plan.json"
-    done
-    echo
-done

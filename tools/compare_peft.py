@@ -15,6 +15,10 @@ For small models of all four families, drawn at random, and LoRA, rsLoRA and DoR
   merged     temper merge against PEFT's merge_and_unload(): within 1e-6 of the largest weight
   from PEFT  an adapter that PEFT made (A and B at random): outputs as above; a step of temper train
              with learning rate 0 writes the same tensors, bit for bit
+  shapes     adapters that PEFT made otherwise (odd ranks, alpha 0, targets by regular expression, names that the
+             model has not, bf16, a base in several files): outputs as above
+  refused    what PEFT can make and Temper does not do (rank_pattern, modules_to_save, bias ...) ends with
+             status 2 and the name of the key
 
 Exit status 1 when something is outside its bound.
 """
@@ -44,6 +48,31 @@ CONFIGS = {
     "gpt2": dict(n_embd=64, n_layer=2, n_head=4, n_positions=128, initializer_range=0.1),
 }
 KINDS = {"lora": {}, "rslora": {"use_rslora": True}, "dora": {"use_dora": True}}
+# Adapters of other shapes: what LoraConfig is given beside them, and the type of the file.
+SHAPES = {
+    "rank 1": (dict(r=1, lora_alpha=3), torch.float32),
+    "rank 7, alpha 5": (dict(r=7, lora_alpha=5), torch.float32),
+    "rank 65, rsLoRA": (dict(r=65, lora_alpha=4, use_rslora=True), torch.float32),
+    "alpha 0": (dict(r=3, lora_alpha=0), torch.float32),
+    "a regular expression": (dict(target_modules=r".*\.1\..*(q|down)_proj"), torch.float32),
+    "some excluded": (dict(target_modules="all-linear", exclude_modules=["o_proj", "layers.0.mlp.up_proj"]), torch.float32),
+    "names that it has not": (dict(target_modules=["q_proj", "c_attn", "query_key_value"]), torch.float32),
+    "DoRA, rank 5": (dict(r=5, use_dora=True), torch.float32),
+    "bf16": (dict(r=6), torch.bfloat16),
+    "f16": (dict(r=6), torch.float16),
+}
+REFUSED = {
+    "rank_pattern": dict(rank_pattern={"q_proj": 2}),
+    "alpha_pattern": dict(alpha_pattern={"q_proj": 2}),
+    "layers_to_transform": dict(layers_to_transform=[1], target_modules=["q_proj"]),
+    "modules_to_save": dict(modules_to_save=["lm_head"]),
+    "bias": dict(bias="lora_only"),
+    "lora_bias": dict(lora_bias=True),
+    "trainable_token_indices": dict(trainable_token_indices=[1, 2]),
+    "lm_head": dict(target_modules=["q_proj", "lm_head"]),
+    "embed_tokens": dict(target_modules=["q_proj", "embed_tokens"]),
+    "init_lora_weights": dict(init_lora_weights="pissa"),
+}
 
 
 class Check:
@@ -201,6 +230,36 @@ def compare(check, temper, family, kind, base, rows, work):
               not other and same else f"tensors {other[:3]}, settings {settings(theirs)} {settings(back)}")
 
 
+def made_with(base, out, settings, dtype=torch.float32):
+    torch.manual_seed(9)
+    given = dict(dict(r=4, lora_alpha=6, target_modules="all-linear", task_type="CAUSAL_LM", init_lora_weights=True), **settings)
+    model = get_peft_model(AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32), LoraConfig(**given))
+    for name, p in model.named_parameters():
+        if "lora_" in name and "magnitude" not in name:
+            torch.nn.init.normal_(p, std=0.1)
+        p.data = p.data.to(dtype) if "lora_" in name else p.data
+    model.save_pretrained(out)
+
+
+def check_shapes(check, temper, base, work):
+    pieces = work / "pieces"
+    AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32).save_pretrained(pieces, max_shard_size="40KB")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (pieces / name).write_bytes((base / name).read_bytes())
+    assert len(list(pieces.glob("model-*.safetensors"))) > 1
+    for name, (settings, dtype) in dict(SHAPES, **{"a base in several files": ({}, torch.float32)}).items():
+        of, out = pieces if "files" in name else base, work / "-".join(name.split())
+        made_with(of, out, settings, dtype)
+        answers = temper.answers(out)
+        worst = worst_difference(load(of, out, torch.float64), answers)
+        check.say("shapes", worst <= BOUND, f"{name}: at most {worst:.1e} from PEFT in float64")
+    for name, settings in REFUSED.items():
+        out = work / name
+        made_with(base, out, settings)
+        done = subprocess.run([temper.path, "generate", out, "two"], capture_output=True, text=True)
+        check.say("refused", done.returncode == 2 and name in done.stderr, f"{name}: {done.stderr.strip()[:150]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--temper", default="build/default/src/cli/temper")
@@ -225,6 +284,9 @@ def main():
                 print(f"{family} {kind}")
                 with tempfile.TemporaryDirectory() as inner:
                     compare(check, temper, family, kind, base, rows, Path(inner))
+            if family == "qwen2":
+                print("other shapes, of qwen2")
+                check_shapes(check, temper, base, work)
     print("all within bounds" if not check.failed else f"{check.failed} checks failed")
     return check.failed != 0
 

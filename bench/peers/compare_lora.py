@@ -157,7 +157,8 @@ class Peft:
 def make(name, o, folder, batches):
     if name == "temper":
         return Temper(o, folder, batches)
-    words = {"peft": [], "peft-bf16": ["--adapters", "bfloat16"], "peft-checkpointing": ["--checkpointing"]}
+    words = {"peft": [], "peft-bf16": ["--adapters", "bfloat16"], "peft-checkpointing": ["--checkpointing"],
+             "peft-bf16-checkpointing": ["--adapters", "bfloat16", "--checkpointing"]}
     if name not in words:
         raise PeerError(f"there is no side '{name}'; there are temper, {', '.join(words)}")
     return Peft(o, folder, batches, name, *words[name])

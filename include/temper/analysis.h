@@ -59,7 +59,8 @@ typedef struct {
                         path, else the only one */
 } tp_metrics_options;
 
-/* `options` may be NULL.  A path with several runs below is an error that lists them. */
+/* `options` may be NULL.  A path with several runs below is an error that lists them.  "-" is
+ * standard input, read to its end, once in a process; a FIFO's path likewise. */
 TP_API TP_CHECKED tp_status tp_metrics_open(const char *path, const tp_metrics_options *options,
                                             tp_metrics **ret, tp_error *err);
 /* Read what was written since: files that grew, new files.  A file that was replaced or cut is

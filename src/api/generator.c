@@ -238,7 +238,7 @@ static bool give(following *f, int32_t id, float logp)
 static void update(following *f, const tp_sample_result *r, bool last_is_stop)
 {
     if (f->gen->m.tokenizer)
-        tp_answer_update(&f->answer, r, last_is_stop);
+        tp_streamed_answer_update(&f->answer, r, last_is_stop);
 }
 
 /* The new tokens of an answer, at most one in a step; false: enough. */
@@ -315,11 +315,11 @@ tp_status tp_text_generator_answer_ids(tp_text_generator *gen, const tp_ids *pro
     tp_request request = tp_text_generator_request(gen, r, settings, prompt, &stops);
     request.stream = stream;
     request.adapter = adapter;
-    tp_answer_begin(&f.answer, gen->m.tokenizer, r->stop_strings, (int)r->n_stop_strings);
+    tp_streamed_answer_begin(&f.answer, gen->m.tokenizer, r->stop_strings, (int)r->n_stop_strings);
     tp_status status = run_request(&f, &request, ret, err);
     if (text)
         tp_buf_add(text, tp_buf_str(&f.answer.text), f.answer.text.len);
-    tp_answer_release(&f.answer);
+    tp_streamed_answer_release(&f.answer);
     tp_ids_release(&stops);
     return status;
 }

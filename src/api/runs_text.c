@@ -304,12 +304,17 @@ tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
     add_folder(&folder, m, &o);
     tp_buf_addf(&file, "%s/report.md", folder.data);
     char *text = tp_analysis_markdown(a, tp_metrics_path(m));
+    tp_buf report = {0};
+    tp_buf_adds(&report, text);
+    if (formats & TP_DASHBOARD_SVG)
+        tp_buf_adds(&report, "\n![The dashboard](dashboard.svg)\n");
     tp_status status = tp_dir_make(folder.data, err);
     if (status == TP_OK)
-        status = tp_output_put(file.data, text, strlen(text), err);
+        status = tp_output_put(file.data, report.data, report.len, err);
     if (status == TP_OK)
         status = tp_run_dashboard_write(a, m, folder.data, formats, &why, err);
     free(text);
+    tp_buf_release(&report);
     tp_buf_release(&file);
     if (status == TP_OK) {
         *ret_path = folder.data;

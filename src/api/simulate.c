@@ -259,21 +259,34 @@ typedef struct {
     size_t n;
 } curves;
 
+/* Of a strategy that so many ranks cannot have there is no point. */
+static void add_column(curves *c, size_t lines, int ranks)
+{
+    size_t i = c->n++;
+    c->x[i] = (double)i;
+    snprintf(c->texts[i], sizeof c->texts[i], "%d", ranks);
+    c->names[i] = c->texts[i];
+    for (size_t k = 0; k < lines; k++)
+        c->speed_up[k][i] = c->efficiency[k][i] = NAN;
+    c->speed_up[lines][i] = ranks;
+    c->efficiency[lines][i] = 1;
+}
+
 static void draw_curves(const tp_simulation *s, curves *c)
 {
     size_t lines = TP_MIN(n_strategies(s), (size_t)MOST_LINES - 1);
-    c->n = TP_MIN(s->n / TP_MAX(n_strategies(s), 1), (size_t)MOST_POINTS);
-    for (size_t i = 0; i < c->n; i++) {
-        const tp_simulated_point *p = &s->points[i * n_strategies(s)];
-        c->x[i] = (double)i;
-        snprintf(c->texts[i], sizeof c->texts[i], "%d", p->ranks);
-        c->names[i] = c->texts[i];
-        c->speed_up[lines][i] = p->ranks;
-        c->efficiency[lines][i] = 1;
-        for (size_t k = 0; k < lines; k++) {
-            c->speed_up[k][i] = p[k].efficiency * p[k].ranks;
-            c->efficiency[k][i] = p[k].efficiency;
+    for (size_t i = 0; i < s->n; i++) {
+        const tp_simulated_point *p = &s->points[i];
+        if (i == 0 || p->ranks != p[-1].ranks) {
+            if (c->n == MOST_POINTS)
+                break;
+            add_column(c, lines, p->ranks);
         }
+        size_t line = 0;
+        while (line < lines && strcmp(s->points[line].strategy, p->strategy) != 0)
+            line++;
+        c->speed_up[line][c->n - 1] = p->efficiency * p->ranks;
+        c->efficiency[line][c->n - 1] = p->efficiency;
     }
     for (size_t k = 0; k <= lines; k++) {
         const char *name = k < lines ? s->points[k].strategy : "nothing lost";

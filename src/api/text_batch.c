@@ -159,9 +159,9 @@ static bool give_ready(batch *b)
     while (b->prompt < b->prompts->n) {
         tp_sample_result r = tp_engine_sample(b->gen->m.engine, b->ids[b->prompt], b->sample);
         if (!b->answer.tokenizer)
-            tp_answer_begin(&b->answer, b->gen->m.tokenizer, request->stop_strings,
-                            (int)request->n_stop_strings);
-        tp_answer_update(&b->answer, &r, r.finish == TP_FINISH_STOP && r.stop_string < 0);
+            tp_streamed_answer_begin(&b->answer, b->gen->m.tokenizer, request->stop_strings,
+                                     (int)request->n_stop_strings);
+        tp_streamed_answer_update(&b->answer, &r, r.finish == TP_FINISH_STOP && r.stop_string < 0);
         b->n_done += r.finish != TP_FINISH_NONE;
         b->n_nonfinite += r.finish == TP_FINISH_NONFINITE;
         if (!hand_out(b, &r))
@@ -264,7 +264,7 @@ tp_status tp_text_generator_run(tp_text_generator *gen, const tp_text_prompts *p
     for (size_t i = b.prompt; i < b.prompts->n && gen->m.engine; i++)
         if (b.ids[i] >= 0)
             tp_engine_forget(gen->m.engine, b.ids[i]);
-    tp_answer_release(&b.answer);
+    tp_streamed_answer_release(&b.answer);
     free(b.ids);
     return status;
 }

@@ -275,8 +275,11 @@ char *tp_human_seconds(double seconds, char *out)
         snprintf(out, 32, "%.1f s", seconds);
     else if (seconds < 3600)
         snprintf(out, 32, "%dm%02ds", (int)(seconds / 60), (int)fmod(seconds, 60));
-    else
+    else if (seconds < 48 * 3600)
         snprintf(out, 32, "%dh%02dm", (int)(seconds / 3600), (int)(fmod(seconds, 3600) / 60));
+    else
+        snprintf(out, 32, "%.0fd%02dh", floor(fmin(seconds, 1e18) / 86400),
+                 (int)(fmod(seconds, 86400) / 3600));
     return out;
 }
 

@@ -1,5 +1,6 @@
 /* cmd_metrics.c - `temper metrics`: the figures that a run recorded, whoever ran it. */
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 
 #include "cli/cli.h"
@@ -83,7 +84,8 @@ int tp_cmd_metrics(int argc, char **argv)
         .summary = "What a run recorded, exactly: a run folder of Temper, TensorBoard event files, "
                    "trainer_state.json, NeMo RL's logs, trackio's data bases, CSV, JSONL.",
         .flags = flag_table,
-        .details = "RUN is a folder, a file, or DATABASE#NAME.  TAGs may be patterns ('train/*'). "
+        .details = "RUN is a folder, a file, - for standard input, or DATABASE#NAME.  TAGs may be "
+                   "patterns ('train/*'). "
                    "Damage is read up to, and named on standard error.\n\n"
                    "  temper metrics runs/first\n"
                    "  temper metrics logs/exp_001/tensorboard train/loss --json\n"
@@ -100,5 +102,8 @@ int tp_cmd_metrics(int argc, char **argv)
         return tp_cli_refuse("metrics",
                              "--points is native, latest, all, accumulator or fast, not '%.40s'",
                              f.points);
+    if (f.follow && strcmp(words[0], "-") == 0)
+        return tp_cli_refuse("metrics", "standard input (-) is read to its end at once; --follow "
+                                        "takes a file or a folder");
     return show(&f, words, n, &err) == TP_OK ? 0 : tp_cli_fail(&err);
 }

@@ -147,6 +147,11 @@ int tp_cmd_watch(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    for (int i = 0; i < n; i++)
+        if (strcmp(words[i], "-") == 0)
+            return tp_cli_refuse("watch",
+                                 "standard input (-) does not go on: temper metrics, alarms "
+                                 "and analyze read it, this takes a file or a folder");
     tp_waiting_begin("temper watch: reading");
     if (tp_watch_open((const char *const *)words, (size_t)n, f.rules, &w, &err) != TP_OK)
         return tp_cli_fail(&err);

@@ -65,6 +65,7 @@ static void keep_memory(void)
 int main(int argc, char **argv)
 {
     keep_memory();
+    signal(SIGCHLD, SIG_DFL);  /* ignored by who started us, children would go without a word */
     (void)tp_terminal_guard(); /* without it, messages and tables are cleaned all the same */
     catch_lost_pages();
     tp_outputs_watch();

@@ -20,6 +20,15 @@ expect_out "same" "another seed may differ"
 run compare a.jsonl b.jsonl
 expect 1
 expect_out "train/loss" "worse"
+# A hash of the data is no quantity that differs by so and so much.
+for side in c d; do
+    for i in 1 2 3 4 5 6; do
+        echo "{\"step\": $i, \"train/loss\": $((9 - i)), \"train/data_fingerprint\": $i$(printf %d "'$side")}"
+    done >$side.jsonl
+done
+run compare c.jsonl d.jsonl --json
+expect 0
+is "metrics that are compared" "$(grep -c '"name": "train/' out)" 1
 run compare b.jsonl a.jsonl --json
 expect 0
 expect_out '"verdict": "better"' '"effect": -0.5' '"adjustment": "holm"'
@@ -124,6 +133,8 @@ else
     grep -q "dashboard.png and dashboard.pdf are not drawn: librsvg" err || fail "no word about the PNG"
 fi
 grep -qF '| convergence | ' report/report.md || fail "the report lacks convergence"
+grep -qF '![The dashboard](dashboard.svg)' report/report.md || fail "the report lacks its picture"
+grep -qi '| *-*nan' report/report.md && fail "nan in the report: $(grep -i nan report/report.md)"
 run analyze
 expect 2
 finish

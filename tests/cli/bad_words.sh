@@ -89,4 +89,13 @@ run train tiny.yaml "policy.model_config=a
   data: ok" policy.tokenizer.train_vocab_size=null
 expect 2 "there is no 'a\\n  data: ok'" "there is no 'b\\n  data: ok'"
 grep -q "^  data: ok" err && fail "a missing file that nobody named"
+# A run's name is that of one folder below runs/.
+escape=$(printf 'a\033[31m')
+long=$(printf 'n%.0s' $(seq 256))
+up=../$(basename "$work")-up
+for name in '' . .. "$up" a/b /up "$escape" "$long"; do
+    run train --quiet tiny.yaml run.name="$name" sft.max_num_steps=1
+    expect 2 "run.name: "
+done
+[ ! -e runs ] && [ ! -e "$up" ] || fail "a folder was made for a run whose name is refused"
 finish

@@ -18,4 +18,39 @@ done >lost
 while read -r name; do
     grep -q "^|.*\`temper $name[ \`]" "$SOURCE/README.md" || fail "README.md does not name 'temper $name'"
 done <names
+
+# Commands in blocks that are not run (they take minutes, need other programs or files of the reader's) are
+# known at least, with all their options.
+for page in "$SOURCE"/README.md "$SOURCE"/CONTRIBUTING.md "$SOURCE"/docs/guide/*.md "$SOURCE"/docs/formats/*.md; do
+    [ "$(basename "$page")" = commands.md ] && continue
+    awk '/^```/ { inside = !inside; next } inside && sub(/^(mpirun -n [0-9]+ |srun [^ ]* )?temper /, "")' "$page" |
+        sed "s/  *#.*//; s/ [|>].*//; s/^/$(basename "$page") /"
+done | grep -v '^[^ ]* --version' >commands
+[ "$(wc -l <commands)" -gt 60 ] || fail "there are only $(wc -l <commands) commands"
+"$TEMPER" help --list commands >known
+while read -r page name part rest; do
+    grep -qx "$name $part" known && name="$name $part"
+    if ! grep -qx "$name" known; then
+        fail "$page: there is no command 'temper $name'"
+        continue
+    fi
+    # shellcheck disable=SC2086
+    "$TEMPER" help $name >text
+    for word in $part $rest; do
+        case $word in
+        --?*)
+            word=${word%%=*}
+            grep -q -- "$word\([ =,\[]\|\]\|$\)" text || fail "$page: 'temper $name' has no option '$word'"
+            ;;
+        esac
+    done
+done <commands
+
+# What is explained by its words are words of the program.
+awk -F'|' '/^\|/ { print $2 }' "$SOURCE/docs/guide/troubleshooting.md" | grep -o '`[^`]*`' | tr -d '`' | sed 's/[.][.][.]/\n/g' |
+    sed 's/^[;: ]*//; s/[;: ]*$//' | grep '.....' | grep -v '^temper \|^--' >pieces
+[ "$(wc -l <pieces)" -gt 10 ] || fail "there are only $(wc -l <pieces) pieces of messages"
+while read -r piece; do
+    grep -qaF -- "$piece" "$TEMPER" || fail "troubleshooting.md: no message has '$piece'"
+done <pieces
 finish

@@ -28,4 +28,17 @@ for page in "$SOURCE"/docs/guide/*.md; do
     ln -s "$MODEL" "$name/SmolLM2-135M-Instruct"
     (cd "$name" && sh -eu "../$name.sh") >out 2>err || fail "an example of docs/guide/$name.md does not work"
 done
+
+# README's own, with a folder and a file for DIR and FILE; the stand-in is small and knows few words.
+mkdir readme
+ln -s "$SOURCE/recipes" readme/recipes
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    echo '{"messages": [{"role": "user", "content": "the dog"}, {"role": "assistant", "content": "jumps"}]}'
+done >readme/rows.jsonl
+sed -n '/^```sh$/,/^```$/{/^```/!p}' "$SOURCE/README.md" |
+    sed "s|=DIR|=$MODEL policy.max_total_sequence_length=64 policy.train_global_batch_size=2|
+        s|=FILE|=rows.jsonl|; s| *#.*||" |
+    sed 's/^temper \(analyze\|compare\) .*/& || test $? = 1/; s/^temper chat .*/& <\/dev\/null/' >readme.sh
+[ "$(grep -c '^temper ' readme.sh)" -ge 7 ] || fail "README has lost its commands"
+(cd readme && sh -eu ../readme.sh) >out 2>err || fail "a command of README.md does not work"
 finish

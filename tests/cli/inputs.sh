@@ -87,6 +87,42 @@ expect_out "n = 3"
 run plan model
 expect 2 "'model' is a folder without a config.yaml"
 
+# Runs of others too: lines of JSON, tables, a trainer's state, with and without a name.
+for i in 1 2 3 4 5 6; do
+    echo "{\"step\": $i, \"loss\": $((9 - i))}"
+done >lines.jsonl
+printf 'step,loss\n1,2\n2,1\n' >table.csv
+"$TEMPER" metrics - loss --json <lines.jsonl >out 2>err
+is "a run from standard input" "$? $("$TOOL" get out loss.5.2)" "0 3"
+"$TEMPER" metrics - <table.csv >out 2>err
+expect_out "standard input: tables (CSV) of metrics" "loss         2"
+(cat lines.jsonl >fifo &)
+run metrics fifo loss --json
+expect 0
+is "a run from a pipe" "$("$TOOL" get out loss.0.2)" 8
+"$TEMPER" alarms - <lines.jsonl >out 2>err
+is "alarms of standard input" $? 0
+"$TEMPER" analyze - --json <lines.jsonl >out 2>err || [ $? = 1 ] || fail "analyze -"
+is "what it judges" "$("$TOOL" get out dimensions.0.name)" training
+"$TEMPER" compare - lines.jsonl <lines.jsonl >out 2>err || [ $? = 1 ] || fail "compare -"
+expect_out "A: standard input" "B: lines.jsonl"
+"$TEMPER" compare - - <lines.jsonl >out 2>err
+status=$? last="temper compare - -"
+expect 2 "standard input (-) can be read once only"
+(cat lines.jsonl; echo '{"step": 7, "loss": }') | "$TEMPER" metrics - >out 2>err
+grep -q '/proc' err && fail "a file that nobody knows is named: $(cat err)"
+echo hello | "$TEMPER" metrics - >out 2>err
+status=$? last="temper metrics - of no run"
+expect 2 "'standard input' holds no run that is known"
+run metrics - --follow
+expect 2 "--follow takes a file or a folder"
+run watch -
+expect 2 "this takes a file or a folder"
+for command in runs serve; do
+    run $command -
+    expect 2 "'-' is no folder"
+done
+
 # Folders stand for the traces in them.
 mkdir -p one many
 cp t.json one/

@@ -49,6 +49,12 @@ says doctor doctor tiny.yaml --json
 says cache cache --json
 says plan plan tiny.yaml --json
 says plan plan grpo.yaml data.train.data_path=rows-grpo.jsonl --json
+says plan plan tiny.yaml --ranks 4 --network 100Gbit/2us --json
+for strategy in ddp shard_optimizer shard_gradients full_shard; do
+    says plan plan tiny.yaml --ranks 4 --network 10Gbit/50us distributed.strategy=$strategy distributed.compress=none --json
+done
+says plan plan tiny.yaml --ranks 4 --network 10Gbit/50us distributed.compress=int8 --json
+says plan plan tiny.yaml --ranks 4 --json
 echo 'max_steps: 3' >args.yaml
 says config-import config import args.yaml --json
 
@@ -94,6 +100,28 @@ says analyze analyze a.jsonl --json
 says analyze analyze runs/tiny --json
 says compare compare a.jsonl b.jsonl --json
 says compare compare runs/tiny runs/grpo --json
+for i in 1 2 3; do
+    sed "s/\"mfu\"/\"tokens_per_sec\": $i, \"mfu\"/" a.jsonl >a-$i.jsonl
+    sed "s/\"mfu\"/\"tokens_per_sec\": $i, \"mfu\"/" b.jsonl >b-$i.jsonl
+done
+says analyze analyze a-1.jsonl a-2.jsonl a-3.jsonl --size 1,2,4 --json
+says analyze analyze a.jsonl --dimension training --threshold training=0.99 --json
+says compare compare --a 'a-*.jsonl' --b 'b-*.jsonl' --json
+says compare compare a.jsonl b.jsonl --align time --json
+# every kind of run, damaged ones too
+for run in "$SOURCE"/tests/data/runs/*/ "$SOURCE/tests/data/runs/trackio-manual/manual.db#run-a" "$SOURCE/tests/data/runs/trackio-old/old.db#alpha"; do
+    for points in native accumulator fast all latest; do
+        run metrics "$run" --points $points --json
+        [ "$status" != 0 ] || shape metrics out
+    done
+    run analyze "$run" --json
+    [ "$status" -gt 1 ] || shape analyze out
+    run alarms "$run" --json
+    [ "$status" -gt 1 ] || shape alarms out
+    run compare "$run" "$run" --json
+    [ "$status" -gt 1 ] || shape compare out
+done
+says runs runs "$SOURCE/tests/data" --no-index --json
 says stats stats a.jsonl train/loss --json
 says stats stats a.jsonl train/loss mfu --json
 
@@ -103,6 +131,7 @@ cp "$SOURCE/tests/data/traces/kineto_2024_april.json" two.json
 for file in kineto_rocm_rank_6.json chrome_array.json kineto_mtia.json nsight.sqlite nsight_nccl.sqlite snapshot_p2.pickle memory_timeline.raw.json; do
     says trace trace "$SOURCE/tests/data/traces/$file" --json
 done
+says trace trace "$SOURCE/tests/data/trace_reports/kineto-rank-0.json" "$SOURCE/tests/data/trace_reports/kineto-rank-1.json" --json
 says trace-comparison trace compare one.json one.json --json
 says trace-export trace export one.json --chrome -o short.json --json
 says trace-stats trace stats one.json two.json --json

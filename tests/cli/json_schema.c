@@ -42,13 +42,15 @@ static bool has_a_type(const tp_json *v, const tp_json *types)
     return false;
 }
 
-/* "#/$defs/name" */
+/* "#/$defs/name", or "#": the whole */
 static const tp_json *refer(const tp_json *schema)
 {
     static const char begin[] = "#/$defs/";
     const char *to = tp_json_str(tp_json_get(schema, "$ref"));
     if (!to)
         return schema;
+    if (strcmp(to, "#") == 0)
+        return root;
     return strncmp(to, begin, strlen(begin)) == 0
                ? tp_json_get(tp_json_get(root, "$defs"), to + strlen(begin))
                : NULL;

@@ -1,6 +1,6 @@
 /* json_schema.h - does a JSON value have the shape that a schema says?  The part of JSON Schema
  * that docs/formats/schema uses: type, properties, required, additionalProperties, items, enum,
- * $ref within the file. */
+ * $ref within the file ("#": the whole). */
 #ifndef TESTS_CLI_JSON_SCHEMA_H
 #define TESTS_CLI_JSON_SCHEMA_H
 

@@ -21,72 +21,73 @@ mknod probe c 1 3 2>/dev/null && [ -w probe ] && : >probe 2>/dev/null && can_mak
 rm -f probe
 python=$(command -v python3)
 
-# result NAME COMMAND...: the last word of the command is the path of its result.
+ext=
+# result NAME COMMAND...: the last word of the command is the path of its result, whose name ends in $ext.
 result() {
     name=$1
     shift
     last=$1
     rm -rf place && mkdir place
 
-    run "$@" place/new
+    run "$@" place/new$ext
     expect 0
-    [ -s place/new ] || fail "$name: no result in a new file"
-    cp place/new first
+    [ -s place/new$ext ] || fail "$name: no result in a new file"
+    cp place/new$ext first
 
-    printf old >place/there && chmod 640 place/there
-    run "$@" place/there
+    printf old >place/there$ext && chmod 640 place/there$ext
+    run "$@" place/there$ext
     expect 0
-    [ -s place/there ] && [ "$(stat -c %a place/there)" = 640 ] || fail "$name: the mode is lost"
-    grep -q '^old$' place/there && fail "$name: a file that is there is not replaced"
+    [ -s place/there$ext ] && [ "$(stat -c %a place/there$ext)" = 640 ] || fail "$name: the mode is lost"
+    grep -q '^old$' place/there$ext && fail "$name: a file that is there is not replaced"
 
-    printf old >place/target && ln -s target place/link
-    run "$@" place/link
+    printf old >place/target$ext && ln -s "target$ext" place/link$ext
+    run "$@" place/link$ext
     expect 0
-    [ -L place/link ] && [ "$(head -c 3 place/target)" != old ] || fail "$name: a link is replaced"
-    ln -s ../place/later place/dangling
-    run "$@" place/dangling
+    [ -L place/link$ext ] && [ "$(head -c 3 place/target$ext)" != old ] || fail "$name: a link is replaced"
+    ln -s "../place/later$ext" place/dangling$ext
+    run "$@" place/dangling$ext
     expect 0
-    [ -L place/dangling ] && [ -s place/later ] || fail "$name: a link to nothing yet is replaced"
-    ln -s loop place/loop
-    run "$@" place/loop
+    [ -L place/dangling$ext ] && [ -s place/later$ext ] || fail "$name: a link to nothing yet is replaced"
+    ln -s "loop$ext" place/loop$ext
+    run "$@" place/loop$ext
     expect 4 "symbolic links"
 
-    mkfifo place/fifo
-    timeout 500 cat place/fifo >piped &
+    mkfifo place/fifo$ext
+    timeout 500 cat place/fifo$ext >piped &
     reader=$!
-    run "$@" place/fifo
+    run "$@" place/fifo$ext
     expect 0
     wait $reader
-    [ -p place/fifo ] && [ -s piped ] || fail "$name: a pipe is not written in place"
+    [ -p place/fifo$ext ] && [ -s piped ] || fail "$name: a pipe is not written in place"
 
-    mkdir place/folder
-    run "$@" place/folder
+    mkdir place/folder$ext
+    run "$@" place/folder$ext
     expect 2 "it is a folder"
-    if [ -n "$python" ] && "$python" -c 'import socket; socket.socket(socket.AF_UNIX).bind("place/socket")'; then
-        run "$@" place/socket
+    if [ -n "$python" ] && "$python" -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "place/socket$ext"; then
+        run "$@" place/socket$ext
         expect 2 "it is a socket"
-        [ -S place/socket ] || fail "$name: a socket is replaced"
+        [ -S place/socket$ext ] || fail "$name: a socket is replaced"
     fi
-    run "$@" place/none/x
+    run "$@" place/none/x$ext
     expect 2 "its folder does not exist"
     run "$@" ''
     [ "$status" = 2 ] || fail "$name: an empty name gives $status"
 
     if [ "$can_make_devices" = yes ]; then
-        mknod place/null c 1 3 && mknod place/full c 1 7
-        run "$@" place/null
+        mknod place/null$ext c 1 3 && mknod place/full$ext c 1 7
+        run "$@" place/null$ext
         expect 0
-        [ -c place/null ] || fail "$name: a device is replaced"
-        run "$@" place/full
+        [ -c place/null$ext ] || fail "$name: a device is replaced"
+        run "$@" place/full$ext
         expect 4 "No space left"
-        [ -c place/full ] || fail "$name: a device is replaced"
+        [ -c place/full$ext ] || fail "$name: a device is replaced"
     fi
     if [ "$(id -u)" != 0 ]; then
         mkdir -m 500 place/locked
-        run "$@" place/locked/x
+        run "$@" place/locked/x$ext
         expect 4 "Permission denied"
-        printf old >place/readonly && chmod 400 place/readonly
-        run "$@" place/readonly
+        printf old >place/readonly$ext && chmod 400 place/readonly$ext
+        run "$@" place/readonly$ext
         expect 4 "Permission denied"
     fi
     left=$(find place -name '.*.tmp-*' | wc -l)
@@ -130,9 +131,14 @@ expect 2 "--report is for 'compare A B'"
 run eval compare a.json b.json --out place/x
 expect 2 "--out is for answers"
 if [ -s bench.json ]; then
+    result "bench --benchmark-json" bench compare bench.json bench.json --allow-missing --benchmark-json
     result "bench compare --save" bench compare bench.json bench.json --allow-missing --save
     own "bench compare --save" bench.json bench compare bench.json bench.json --allow-missing --save
 fi
+printf 'step,train/loss\n1,3\n2,2\n3,1.5\n4,1.2\n' >run.csv
+ext=.svg
+result "compare --picture" compare run.csv run.csv --picture
+ext=
 
 # Standard output by its names, in the place where it is.
 run trace export t.json --collapsed -o plain

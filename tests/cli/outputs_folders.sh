@@ -81,5 +81,6 @@ folder run.json 0 train --quiet tiny.yaml run.dir=@ sft.max_num_steps=1 sft.val_
 folder step-1 0 train --quiet tiny.yaml sft.max_num_steps=1 sft.val_period=0 checkpointing.checkpoint_dir=@ run.dir=run-N
 folder config.json 2 merge adapter @
 folder report.json 2 ablate tiny.yaml -q --lever nothing:run.name=one/two --rounds 1 --steps 1 --warm-up 0 --out @
+folder report.json 2 tune tiny.yaml -q --budget 4s --steps 1 --warm-up 0 --out @
 folder own-command-time.svg 0 bench history --history h.sqlite --svg @
 finish

@@ -27,16 +27,23 @@ grep -q "$escape" typescript && fail "escape sequences on a dumb terminal"
 grep -q "^step 6/6" typescript || fail "no plain lines on a dumb terminal"
 
 # What takes long says so: the writer of the pipe waits for it.
-mkfifo slow
+mkfifo slow slow-run
 : >typescript
+: >typescript-run
 (script -fqec "stty cols 60 rows 20; '$TEMPER' trace slow kernels" typescript >/dev/null 2>&1 </dev/null) &
 pid=$!
-exec 4>slow
+(script -fqec "stty cols 60 rows 20; '$TEMPER' metrics slow-run" typescript-run >/dev/null 2>&1 </dev/null) &
+other=$!
+exec 4>slow 5>slow-run
 wait_until "grep -q 'temper trace: reading and adding up, [0-9]* s' typescript"
+wait_until "grep -q 'temper metrics: reading, [0-9]* s' typescript-run"
 echo '{"traceEvents":[{"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"a","cat":"kernel"}]}' >&4
-exec 4>&-
+echo '{"step": 1, "loss": 3}' >&5
+exec 4>&- 5>&-
 wait $pid
+wait $other
 grep -q "compute *a" typescript || fail "no kernels behind the line that waits"
+grep -q "^loss  *1 " typescript-run || fail "no metrics behind the line that waits"
 
 run train tiny.yaml run.name=file
 grep -q "$escape" out && fail "escape sequences in a file"

@@ -14,19 +14,24 @@ same_adapters() {
     done
 }
 
-# ---- interrupted and resumed, with dropout in force ----
-drop="policy.peft.dropout=0.2 sft.max_num_steps=8 checkpointing.save_period=3"
-# shellcheck disable=SC2086
-run train --quiet tiny.yaml $drop run.dir=whole
-expect 0
-for signal in TERM KILL; do
-    # shellcheck disable=SC2086
-    interrupt $signal 4 "$TEMPER" train --quiet tiny.yaml $drop run.dir=$signal
-    # shellcheck disable=SC2086
-    run train --quiet tiny.yaml $drop run.dir=$signal --resume
+# ---- interrupted and resumed: with dropout in force, and the base in few bits ----
+# survives RUN KEY=VALUE...: the same bits, ended and killed after step 4 as in one go.
+survives() {
+    whole=$1
+    shift
+    run train --quiet tiny.yaml sft.max_num_steps=8 checkpointing.save_period=3 run.dir="$whole" "$@"
     expect 0
-    same_adapters whole $signal 8
-done
+    for signal in TERM KILL; do
+        interrupt $signal 4 "$TEMPER" train --quiet tiny.yaml sft.max_num_steps=8 checkpointing.save_period=3 \
+            run.dir="$whole-$signal" "$@"
+        run train --quiet tiny.yaml sft.max_num_steps=8 checkpointing.save_period=3 run.dir="$whole-$signal" --resume "$@"
+        expect 0
+        same_adapters "$whole" "$whole-$signal" 8
+    done
+}
+survives whole policy.peft.dropout=0.2
+survives dora policy.peft.use_dora=true policy.peft.base=nf4
+survives rslora policy.peft.use_rslora=true policy.peft.base=int8 policy.recompute=full
 run train --quiet tiny.yaml run.dir=undropped sft.max_num_steps=8 checkpointing.save_period=3
 expect 0
 cmp -s whole/checkpoints/step-8/optimizer.safetensors undropped/checkpoints/step-8/optimizer.safetensors &&

@@ -21,7 +21,7 @@ interrupt() {
     case $1 in INT) number=2 ;; KILL) number=9 ;; TERM) number=15 ;; esac
     step=$2 wanted=$((128 + number))
     shift 2
-    ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" LD_PRELOAD=$BUILD/tests/libsignal_at_step.so \
+    LD_PRELOAD=$BUILD/tests/libsignal_at_step.so \
         TEMPER_TEST_SIGNAL=$number:$step "$@" >out 2>err
     is "$*: exit status" $? $wanted
 }

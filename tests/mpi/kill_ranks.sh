@@ -1,10 +1,11 @@
-# Each of three ranks is killed at KILLS random moments of one run (TEMPER_KILLS; 2 without), which is resumed each time: every process
+# Each of three ranks (TEMPER_RANKS) is killed at KILLS random moments of one run (TEMPER_KILLS; 2 without), which is resumed each time: every process
 # ends, and in the end it has the weights and the optimizer's state of a run that nobody disturbed, bit for bit.
 . "$SOURCE/tests/cli/lib.sh"
 . "$MPI_LIB"
 write_recipe tiny.yaml
 kills=${TEMPER_KILLS:-2}
 seed=${TEMPER_SEED:-1}
+many=${TEMPER_RANKS:-3} # STRATEGY="hybrid distributed.ranks_per_node=2" takes four
 longest=0
 stuck=0
 words="sft.val_period=0 checkpointing.save_period=20 checkpointing.keep_top_k=2 policy.train_micro_batch_size=2
@@ -16,17 +17,21 @@ now_ms() { date +%s%3N; } # no verdict: it is told, and that mpirun is stuck
 newest() { find run/checkpoints -maxdepth 1 -name 'step-*' 2>/dev/null | sort -V | tail -n 1; }
 descendants() { pgrep -P "$1" 2>/dev/null; }
 
+all_run() { # MPIRUN
+    for rank in $(seq 0 $((many - 1))); do process_of "$1" "$rank" >/dev/null || return 1; done
+}
+
 n=0
 for k in $(seq "$kills"); do
-    for victim in 0 1 2; do
+    for victim in $(seq 0 $((many - 1))); do
         n=$((n + 1))
         resume=--resume # unless it was killed before there was anything
         ls -d run/checkpoints/step-* >/dev/null 2>&1 || { rm -rf run; resume=; }
         # shellcheck disable=SC2086
-        mpirun --oversubscribe -n 3 "$TEMPER" train --quiet $resume tiny.yaml $words run.dir=run engine.threads=1 \
+        mpirun --oversubscribe -n "$many" "$TEMPER" train --quiet $resume tiny.yaml $words run.dir=run engine.threads=1 \
             sft.max_num_steps=1000000 >out 2>err </dev/null &
         pid=$!
-        wait_until "process_of $pid 0 && process_of $pid 1 && process_of $pid 2" >/dev/null || break 2
+        wait_until "all_run $pid" || break 2
         all=$(descendants $pid)
         # Every other time when it has got on, else even while it starts.
         before=$(newest)
@@ -52,10 +57,10 @@ steps=$(((${steps:-0} / 100 + 1) * 100))
 resume=--resume
 ls -d run/checkpoints/step-* >/dev/null 2>&1 || { rm -rf run; resume=; }
 # shellcheck disable=SC2086
-ranks 3 train --quiet $resume tiny.yaml $words run.dir=run sft.max_num_steps=$steps
+ranks "$many" train --quiet $resume tiny.yaml $words run.dir=run sft.max_num_steps=$steps
 expect 0
 # shellcheck disable=SC2086
-ranks 3 train --quiet tiny.yaml $words run.dir=undisturbed sft.max_num_steps=$steps
+ranks "$many" train --quiet tiny.yaml $words run.dir=undisturbed sft.max_num_steps=$steps
 expect 0
 for file in model/model.safetensors optimizer.safetensors; do
     cmp "undisturbed/checkpoints/step-$steps/$file" "run/checkpoints/step-$steps/$file" || fail "$file of step $steps differs"

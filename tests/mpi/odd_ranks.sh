@@ -11,14 +11,14 @@ stops=19
 words="train tiny.yaml sft.max_num_steps=300 sft.val_period=0 checkpointing.save_period=100 sft.max_num_epochs=100000"
 one="$TEMPER $words run.dir=stopped engine.threads=1"
 # shellcheck disable=SC2086
-ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" TEMPER_TEST_SIGNAL=$stops:20 \
+TEMPER_TEST_SIGNAL=$stops:20 \
     mpirun --oversubscribe -n 1 $one : -n 1 -x TEMPER_TEST_SIGNAL -x LD_PRELOAD="$BUILD/tests/libsignal_at_step.so" $one : \
     -n 1 $one >out 2>err </dev/null &
 pid=$!
 last="a run with a rank that is stopped"
-wait_until 'grep -q "waits for rank 1 ($host, process [0-9]*) for [0-9]* s" err'
-slow=$(sed -n "s/.*waits for rank 1 ($host, process \([0-9]*\)).*/\1/p" err | head -n 1)
-is "the state of the process that is waited for" "$(sed -n 's/^State:[^A-Z]*\([A-Z]\).*/\1/p' "/proc/$slow/status")" T
+wait_until 'slow=$(process_of "$pid" 1)'
+wait_until 'grep -q "^State:[^A-Z]*T" "/proc/$slow/status"'
+wait_until 'grep -q "waits for rank 1 ($host, process $slow) for [0-9]* s" err'
 sleep "${TEMPER_PAUSE:-0}" # no verdict: longer by hand
 kill -CONT "$slow"
 wait $pid

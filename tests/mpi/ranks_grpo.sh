@@ -46,4 +46,16 @@ for strategy in shard_gradients full_shard; do
     expect 0
     nearly one $strategy 1e-5 1e-4
 done
+
+# Weights gathered in each step of generation, also while a rank has no answers left to wait for: the same, in less memory.
+for n in 2 3; do
+    ranks $n train --quiet grpo.yaml run.dir=layers-$n distributed.strategy=full_shard distributed.gathered_copy=false
+    expect 0
+    nearly one layers-$n 1e-5 1e-4
+    is "memory of a rank" "$("$TOOL" get layers-$n/run.json memory.measured_peak_bytes)" \
+        "$("$TOOL" get layers-$n/run.json memory.planned_peak_bytes)"
+done
+copies=$("$TOOL" get full_shard/run.json memory.planned_bytes_by_kind.shadow)
+layers=$("$TOOL" get layers-2/run.json memory.planned_bytes_by_kind.shadow)
+[ "$layers" -lt "$copies" ] || fail "$layers bytes of copies, $copies with a gathered one"
 finish

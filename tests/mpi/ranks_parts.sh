@@ -120,6 +120,23 @@ for more in "policy.precision=bfloat16 policy.recompute=full" "policy.peft.enabl
     rm -rf ddp
 done
 
+# A base in codes is divided as such: a fourth of it on each rank, the same bits.
+for base in int8 nf4; do
+    for with in ddp full_shard; do
+        # shellcheck disable=SC2086
+        ranks 4 train --quiet tiny.yaml $words run.dir=$with distributed.strategy=$with policy.train_micro_batch_size=4 \
+            policy.peft.enabled=true policy.peft.dim=4 policy.peft.base=$base policy.peft.target_modules=all-linear
+        expect 0
+    done
+    nearly ddp full_shard 0 0
+    whole=$(kind ddp weights)
+    part=$(kind full_shard weights)
+    [ "$part" -ge $((whole / 4)) ] && [ "$part" -le $((whole / 4 + whole / 10)) ] || fail "a fourth of $base weights, $whole, is $part"
+    is "memory of a rank over $base" "$("$TOOL" get full_shard/run.json memory.measured_peak_bytes)" \
+        "$("$TOOL" get full_shard/run.json memory.planned_peak_bytes)"
+    rm -rf ddp full_shard
+done
+
 # Resumed with other numbers of ranks, by one alone, and by another strategy.
 for strategy in $strategies; do
     # shellcheck disable=SC2086

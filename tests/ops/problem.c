@@ -155,6 +155,7 @@ static tp_dtype dtype_of(const tp_operand_spec *spec, types t, uint64_t seed)
         return TP_DTYPE_F64;
     bool is_weight = spec->kind == TP_KIND_w;
     switch (spec->kind) {
+    case TP_KIND_any:
     case TP_KIND_f:
     case TP_KIND_w:
         switch (t) {
@@ -294,6 +295,7 @@ static void fill_floats(const problem *p, tensor *t, tp_operand_kind kind, uint6
         case TP_KIND_codes:
             t->f[i] = floor(256 * random_uniform(seed, (uint64_t)i));
             break;
+        case TP_KIND_any:
         case TP_KIND_f:
             t->f[i] = p->offset + p->fill * normal;
             break;

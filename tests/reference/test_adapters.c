@@ -380,7 +380,9 @@ static void test_files_come_back(void **state)
         tp_buf first = {0}, second = {0};
         tp_model *again;
         set_up(&f, &(setup){own_root, own_runs[i], "cpu", TP_DTYPE_F32, TP_RECOMPUTE_NONE, true});
-        MUST(tp_adapter_save(f.model, tp_session_states(f.session), folder, NULL, NULL));
+        const tp_states *states = tp_session_states(f.session);
+        MUST(tp_adapter_save_frame(f.model, states, folder, NULL, NULL));
+        MUST(tp_adapter_save_share(f.model, states, folder, (tp_shard){0, 1}, NULL));
         snprintf(path, sizeof path, "%s/%s/adapter_model.safetensors", own_root, own_runs[i]);
         MUST(tp_file_read(path, 1 << 24, &first, NULL));
         snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder);

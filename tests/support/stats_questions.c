@@ -5,13 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-static tp_status refuse(tp_answer *a, const tp_json *at, tp_error *err, const char *what)
+static tp_status refuse(tp_stats_writer *a, const tp_json *at, tp_error *err, const char *what)
 {
     return tp_fail(err, TP_ERR_FORMAT, "%s:%u: %s", a->name, at ? at->line : 1, what);
 }
 
-tp_status tp_answer_array(tp_answer *a, const tp_json *array, const char *what, double **ret,
-                          size_t *n, tp_error *err)
+tp_status tp_stats_writer_array(tp_stats_writer *a, const tp_json *array, const char *what,
+                                double **ret, size_t *n, tp_error *err)
 {
     if (!array || array->type != TP_JSON_ARRAY)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: '%s' must be an array of numbers", a->name,
@@ -30,8 +30,8 @@ tp_status tp_answer_array(tp_answer *a, const tp_json *array, const char *what, 
     return TP_OK;
 }
 
-tp_status tp_answer_parameter(tp_answer *a, const tp_json *object, const char *key, double *ret,
-                              bool *present, tp_error *err)
+tp_status tp_stats_writer_parameter(tp_stats_writer *a, const tp_json *object, const char *key,
+                                    double *ret, bool *present, tp_error *err)
 {
     const tp_json *v = tp_json_get(object, key);
     *present = v && v->type != TP_JSON_NULL;
@@ -41,13 +41,13 @@ tp_status tp_answer_parameter(tp_answer *a, const tp_json *object, const char *k
 }
 
 /* level or conf, or alpha = 1 - level; seed; B. */
-static tp_status read_options(tp_answer *a, const tp_json *object, tp_error *err)
+static tp_status read_options(tp_stats_writer *a, const tp_json *object, tp_error *err)
 {
     static const char *const levels[] = {"level", "conf", "alpha"};
     double v;
     bool present;
     for (int i = 0; i < 3; i++) {
-        TP_TRY(tp_answer_parameter(a, object, levels[i], &v, &present, err));
+        TP_TRY(tp_stats_writer_parameter(a, object, levels[i], &v, &present, err));
         if (!present)
             continue;
         if (!(v > 0 && v < 1))
@@ -55,14 +55,14 @@ static tp_status read_options(tp_answer *a, const tp_json *object, tp_error *err
                            levels[i], v);
         a->o.level = i < 2 ? v : 1 - v;
     }
-    TP_TRY(tp_answer_parameter(a, object, "seed", &v, &present, err));
+    TP_TRY(tp_stats_writer_parameter(a, object, "seed", &v, &present, err));
     if (present) {
         int64_t seed;
         if (!tp_json_i64(tp_json_get(object, "seed"), &seed) || seed < 0)
             return refuse(a, tp_json_get(object, "seed"), err, "'seed' must be a whole number");
         a->o.seed = (uint64_t)seed;
     }
-    TP_TRY(tp_answer_parameter(a, object, "B", &v, &present, err));
+    TP_TRY(tp_stats_writer_parameter(a, object, "B", &v, &present, err));
     if (present && !(v >= 2 && v <= 1e7))
         return refuse(a, tp_json_get(object, "B"), err, "'B' must be from 2 to 10000000");
     if (present)
@@ -72,7 +72,7 @@ static tp_status read_options(tp_answer *a, const tp_json *object, tp_error *err
 }
 
 /* "3141..." as the digits 3, 1, 4, 1, ... */
-static tp_status digits_of(tp_answer *a, const tp_json *text, double **ret, size_t *n,
+static tp_status digits_of(tp_stats_writer *a, const tp_json *text, double **ret, size_t *n,
                            tp_error *err)
 {
     if (text->type != TP_JSON_STRING)
@@ -91,7 +91,7 @@ static tp_status digits_of(tp_answer *a, const tp_json *text, double **ret, size
     return TP_OK;
 }
 
-static tp_status answer_one(tp_answer *a, const tp_json *object, tp_error *err)
+static tp_status answer_one(tp_stats_writer *a, const tp_json *object, tp_error *err)
 {
     const tp_json *digits = tp_json_get(object, "data_digits");
     double *x;
@@ -99,60 +99,61 @@ static tp_status answer_one(tp_answer *a, const tp_json *object, tp_error *err)
     if (digits)
         TP_TRY(digits_of(a, digits, &x, &n, err));
     else
-        TP_TRY(tp_answer_array(a, tp_json_get(object, "data"), "data", &x, &n, err));
-    TP_TRY(tp_answer_describe(a, "describe", x, n, err));
+        TP_TRY(tp_stats_writer_array(a, tp_json_get(object, "data"), "data", &x, &n, err));
+    TP_TRY(tp_stats_writer_describe(a, "describe", x, n, err));
     if (tp_json_get(object, "B") && n > 0)
-        return tp_answer_resampled(a, x, n, NULL, 0, false, err);
+        return tp_stats_writer_resampled(a, x, n, NULL, 0, false, err);
     return TP_OK;
 }
 
-static tp_status answer_samples(tp_answer *a, const tp_json *object, bool paired, bool must_pair,
-                                tp_error *err)
+static tp_status answer_samples(tp_stats_writer *a, const tp_json *object, bool paired,
+                                bool must_pair, tp_error *err)
 {
     double *x, *y;
     size_t nx, ny;
-    TP_TRY(tp_answer_array(a, tp_json_get(object, "x"), "x", &x, &nx, err));
-    TP_TRY(tp_answer_array(a, tp_json_get(object, "y"), "y", &y, &ny, err));
+    TP_TRY(tp_stats_writer_array(a, tp_json_get(object, "x"), "x", &x, &nx, err));
+    TP_TRY(tp_stats_writer_array(a, tp_json_get(object, "y"), "y", &y, &ny, err));
     if (must_pair && nx != ny)
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s: %zu values of 'x' and %zu of 'y' are no pairs; for independent samples "
                        "say \"kind\": \"two\"",
                        a->name, nx, ny);
-    TP_TRY(tp_answer_describe(a, "describe_x", x, nx, err));
-    TP_TRY(tp_answer_describe(a, "describe_y", y, ny, err));
-    TP_TRY(tp_answer_two(a, x, nx, y, ny, err));
+    TP_TRY(tp_stats_writer_describe(a, "describe_x", x, nx, err));
+    TP_TRY(tp_stats_writer_describe(a, "describe_y", y, ny, err));
+    TP_TRY(tp_stats_writer_two(a, x, nx, y, ny, err));
     paired = paired && nx == ny;
     if (paired)
-        TP_TRY(tp_answer_paired(a, x, y, nx, err));
+        TP_TRY(tp_stats_writer_paired(a, x, y, nx, err));
     if (tp_json_get(object, "B") && nx > 0 && ny > 0)
-        return tp_answer_resampled(a, x, nx, y, ny, paired, err);
+        return tp_stats_writer_resampled(a, x, nx, y, ny, paired, err);
     return TP_OK;
 }
 
-static tp_status answer_points(tp_answer *a, const tp_json *object, tp_error *err)
+static tp_status answer_points(tp_stats_writer *a, const tp_json *object, tp_error *err)
 {
     const tp_json *at = tp_json_get(object, "x");
     double *x = NULL, *y;
     size_t nx = 0, n;
-    TP_TRY(tp_answer_array(a, tp_json_get(object, "y"), "y", &y, &n, err));
+    TP_TRY(tp_stats_writer_array(a, tp_json_get(object, "y"), "y", &y, &n, err));
     if (at) {
-        TP_TRY(tp_answer_array(a, at, "x", &x, &nx, err));
+        TP_TRY(tp_stats_writer_array(a, at, "x", &x, &nx, err));
         if (nx != n)
             return tp_fail(err, TP_ERR_FORMAT, "%s: %zu values of 'x' and %zu of 'y'", a->name, nx,
                            n);
     }
-    return tp_answer_series(a, x, y, n, err);
+    return tp_stats_writer_series(a, x, y, n, err);
 }
 
 /* NIST's SmLs sets by their rule: a first value c, then c - 0.1 and c + 0.1 in turn. */
-static tp_status constructed(tp_answer *a, const tp_json *object, tp_group **ret, size_t *k,
+static tp_status constructed(tp_stats_writer *a, const tp_json *object, tp_group **ret, size_t *k,
                              tp_error *err)
 {
     double replicates = 0, *first;
     bool present;
     size_t n;
-    TP_TRY(tp_answer_array(a, tp_json_get(object, "first_values"), "first_values", &first, k, err));
-    TP_TRY(tp_answer_parameter(a, object, "replicates", &replicates, &present, err));
+    TP_TRY(tp_stats_writer_array(a, tp_json_get(object, "first_values"), "first_values", &first, k,
+                                 err));
+    TP_TRY(tp_stats_writer_parameter(a, object, "replicates", &replicates, &present, err));
     if (!present || !(replicates >= 1 && replicates <= 1e6) || *k > 1000)
         return tp_fail(err, TP_ERR_FORMAT, "%s: 'replicates' must be from 1 to 1000000", a->name);
     n = (size_t)replicates;
@@ -168,7 +169,7 @@ static tp_status constructed(tp_answer *a, const tp_json *object, tp_group **ret
     return TP_OK;
 }
 
-static tp_status listed(tp_answer *a, const tp_json *groups, tp_group **ret, size_t *k,
+static tp_status listed(tp_stats_writer *a, const tp_json *groups, tp_group **ret, size_t *k,
                         tp_error *err)
 {
     *k = 0;
@@ -183,13 +184,13 @@ static tp_status listed(tp_answer *a, const tp_json *groups, tp_group **ret, siz
         size_t n;
         char what[40];
         snprintf(what, sizeof what, "groups[%zu]", *k);
-        TP_TRY(tp_answer_array(a, g, what, &x, &n, err));
+        TP_TRY(tp_stats_writer_array(a, g, what, &x, &n, err));
         (*ret)[(*k)++] = (tp_group){x, n};
     }
     return TP_OK;
 }
 
-static tp_status ask_groups(tp_answer *a, const tp_json *object, tp_error *err)
+static tp_status ask_groups(tp_stats_writer *a, const tp_json *object, tp_error *err)
 {
     tp_group *groups = NULL;
     size_t k = 0;
@@ -197,7 +198,7 @@ static tp_status ask_groups(tp_answer *a, const tp_json *object, tp_error *err)
         TP_TRY(constructed(a, object, &groups, &k, err));
     else
         TP_TRY(listed(a, tp_json_get(object, "groups"), &groups, &k, err));
-    return tp_answer_groups(a, groups, k, err);
+    return tp_stats_writer_groups(a, groups, k, err);
 }
 
 static const char *guess_kind(const tp_json *object)
@@ -212,11 +213,11 @@ static const char *guess_kind(const tp_json *object)
     return has_y ? "series" : NULL;
 }
 
-static tp_status dispatch(tp_answer *a, const tp_json *object, tp_error *err)
+static tp_status dispatch(tp_stats_writer *a, const tp_json *object, tp_error *err)
 {
     const char *kind = tp_json_str(tp_json_get(object, "kind"));
     bool known = false;
-    TP_TRY(tp_answer_question(a, object, &known, err));
+    TP_TRY(tp_stats_writer_question(a, object, &known, err));
     if (known)
         return TP_OK;
     if (!kind)
@@ -245,7 +246,7 @@ tp_status tp_question(const char *name, const tp_json *object, const tp_question
                       tp_json_w *w, tp_error *err)
 {
     tp_arena arena;
-    tp_answer a = {
+    tp_stats_writer a = {
         .w = w,
         .name = name,
         .arena = &arena,
@@ -257,7 +258,7 @@ tp_status tp_question(const char *name, const tp_json *object, const tp_question
     TP_TRY(tp_arena_init(&arena, (size_t)1 << 36, err));
     tp_status status = read_options(&a, object, err);
     if (status == TP_OK) {
-        tp_answer_open(&a);
+        tp_stats_writer_open(&a);
         if (tp_json_get(object, "names")) {
             tp_json_w_key(w, "names");
             tp_json_w_value(w, tp_json_get(object, "names"));
@@ -265,7 +266,7 @@ tp_status tp_question(const char *name, const tp_json *object, const tp_question
         status = dispatch(&a, object, err);
     }
     if (status == TP_OK)
-        tp_answer_close(&a);
+        tp_stats_writer_close(&a);
     tp_buf_release(&a.reasons);
     tp_arena_release(&arena);
     return status;

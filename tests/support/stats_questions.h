@@ -31,13 +31,14 @@ tp_status tp_question_text(const char *name, const char *text, size_t n,
 /* ---- between its files ---- */
 
 /* Numbers of an array; *ret is in the arena. */
-tp_status tp_answer_array(tp_answer *a, const tp_json *array, const char *what, double **ret,
-                          size_t *n, tp_error *err);
+tp_status tp_stats_writer_array(tp_stats_writer *a, const tp_json *array, const char *what,
+                                double **ret, size_t *n, tp_error *err);
 /* A number that may be absent: false when it is; an error when it is something else. */
-tp_status tp_answer_parameter(tp_answer *a, const tp_json *object, const char *key, double *ret,
-                              bool *present, tp_error *err);
-bool tp_answer_is_question(const tp_json *object);
+tp_status tp_stats_writer_parameter(tp_stats_writer *a, const tp_json *object, const char *key,
+                                    double *ret, bool *present, tp_error *err);
+bool tp_stats_writer_is_question(const tp_json *object);
 /* A small question; *known is false when the object is none. */
-tp_status tp_answer_question(tp_answer *a, const tp_json *object, bool *known, tp_error *err);
+tp_status tp_stats_writer_question(tp_stats_writer *a, const tp_json *object, bool *known,
+                                   tp_error *err);
 
 #endif

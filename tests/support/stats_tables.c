@@ -105,7 +105,8 @@ static size_t length(const char *const *names)
 
 static const char outside[] = "outside the domain of the formula";
 
-static tp_status formula_row(tp_answer *a, const formula *f, const tp_json *row, tp_error *err)
+static tp_status formula_row(tp_stats_writer *a, const formula *f, const tp_json *row,
+                             tp_error *err)
 {
     size_t n_in = length(f->in), n_out = length(f->out), i = 0;
     double in[MAX_IN], out[MAX_OUT];
@@ -118,33 +119,34 @@ static tp_status formula_row(tp_answer *a, const formula *f, const tp_json *row,
             return tp_fail(err, TP_ERR_FORMAT, "%s:%u: '%s' of '%s' must be a number", a->name,
                            v->line, f->in[i], f->name);
     f->compute(in, out);
-    tp_answer_begin_array(a, NULL);
+    tp_stats_writer_begin_array(a, NULL);
     for (i = 0; i < n_in; i++)
-        tp_answer_number(a, NULL, in[i], outside);
+        tp_stats_writer_number(a, NULL, in[i], outside);
     for (i = 0; i < n_out; i++)
-        tp_answer_number(a, NULL, out[i], outside);
-    tp_answer_end_array(a);
+        tp_stats_writer_number(a, NULL, out[i], outside);
+    tp_stats_writer_end_array(a);
     return TP_OK;
 }
 
-static tp_status formula_object(tp_answer *a, const formula *f, const tp_json *object,
+static tp_status formula_object(tp_stats_writer *a, const formula *f, const tp_json *object,
                                 tp_error *err)
 {
     double in[MAX_IN], out[MAX_OUT];
     for (size_t i = 0; f->in[i]; i++) {
         bool present;
-        TP_TRY(tp_answer_parameter(a, object, f->in[i], &in[i], &present, err));
+        TP_TRY(tp_stats_writer_parameter(a, object, f->in[i], &in[i], &present, err));
         if (!present)
             return tp_fail(err, TP_ERR_FORMAT, "%s:%u: '%s' needs '%s'", a->name, object->line,
                            f->name, f->in[i]);
     }
     f->compute(in, out);
     for (size_t i = 0; f->out[i]; i++)
-        tp_answer_number(a, f->out[i], out[i], outside);
+        tp_stats_writer_number(a, f->out[i], out[i], outside);
     return TP_OK;
 }
 
-static tp_status formula_rows(tp_answer *a, const formula *f, const tp_json *rows, tp_error *err)
+static tp_status formula_rows(tp_stats_writer *a, const formula *f, const tp_json *rows,
+                              tp_error *err)
 {
     if (rows->type != TP_JSON_ARRAY)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'rows' must be an array", a->name, rows->line);
@@ -154,22 +156,22 @@ static tp_status formula_rows(tp_answer *a, const formula *f, const tp_json *row
     for (size_t i = 0; f->out[i]; i++)
         tp_json_w_str(a->w, f->out[i]);
     tp_json_w_end(a->w, ']');
-    tp_answer_begin_array(a, "rows");
+    tp_stats_writer_begin_array(a, "rows");
     for (const tp_json *row = rows->child; row; row = row->next) {
         if (row->type != TP_JSON_OBJECT) {
             TP_TRY(formula_row(a, f, row, err));
             continue;
         }
-        tp_answer_object(a, NULL);
+        tp_stats_writer_object(a, NULL);
         TP_TRY(formula_object(a, f, row, err));
-        tp_answer_object_end(a);
+        tp_stats_writer_object_end(a);
     }
-    tp_answer_end_array(a);
+    tp_stats_writer_end_array(a);
     return TP_OK;
 }
 
 /* Whole numbers of an object; counts above 2^53 are refused. */
-static tp_status counts_of(tp_answer *a, const tp_json *object, const char *const *keys,
+static tp_status counts_of(tp_stats_writer *a, const tp_json *object, const char *const *keys,
                            int64_t *ret, tp_error *err)
 {
     for (size_t i = 0; keys[i]; i++)
@@ -180,68 +182,68 @@ static tp_status counts_of(tp_answer *a, const tp_json *object, const char *cons
     return TP_OK;
 }
 
-static tp_status proportion(tp_answer *a, const tp_json *object, tp_error *err)
+static tp_status proportion(tp_stats_writer *a, const tp_json *object, tp_error *err)
 {
     int64_t v[2];
     TP_TRY(counts_of(a, object, (const char *const[]){"x", "n", NULL}, v, err));
     tp_proportion_result r = tp_proportion(v[0], v[1], a->o.level);
-    tp_answer_number(a, "p", r.p, r.why);
-    tp_answer_number(a, "se_clt", r.se_clt, r.why);
-    tp_answer_pair(a, "wald", r.wald);
-    tp_answer_pair(a, "wilson", r.wilson);
-    tp_answer_pair(a, "wilson_cc", r.wilson_cc);
-    tp_answer_pair(a, "clopper_pearson", r.clopper_pearson);
-    tp_answer_pair(a, "agresti_coull", r.agresti_coull);
-    tp_answer_pair(a, "jeffreys", r.jeffreys);
+    tp_stats_writer_number(a, "p", r.p, r.why);
+    tp_stats_writer_number(a, "se_clt", r.se_clt, r.why);
+    tp_stats_writer_pair(a, "wald", r.wald);
+    tp_stats_writer_pair(a, "wilson", r.wilson);
+    tp_stats_writer_pair(a, "wilson_cc", r.wilson_cc);
+    tp_stats_writer_pair(a, "clopper_pearson", r.clopper_pearson);
+    tp_stats_writer_pair(a, "agresti_coull", r.agresti_coull);
+    tp_stats_writer_pair(a, "jeffreys", r.jeffreys);
     return TP_OK;
 }
 
-static tp_status newcombe(tp_answer *a, const tp_json *object, tp_error *err)
+static tp_status newcombe(tp_stats_writer *a, const tp_json *object, tp_error *err)
 {
     int64_t v[4];
     TP_TRY(counts_of(a, object, (const char *const[]){"x1", "n1", "x2", "n2", NULL}, v, err));
     tp_newcombe_result r = tp_newcombe(v[0], v[1], v[2], v[3], a->o.level);
-    tp_answer_number(a, "diff", r.diff, r.why);
-    tp_answer_pair(a, "ci", r.ci);
+    tp_stats_writer_number(a, "diff", r.diff, r.why);
+    tp_stats_writer_pair(a, "ci", r.ci);
     return TP_OK;
 }
 
-static tp_status mcnemar(tp_answer *a, const tp_json *object, tp_error *err)
+static tp_status mcnemar(tp_stats_writer *a, const tp_json *object, tp_error *err)
 {
     int64_t v[2];
     TP_TRY(counts_of(a, object, (const char *const[]){"b", "c", NULL}, v, err));
     tp_mcnemar_result r = tp_mcnemar(v[0], v[1]);
-    tp_answer_number(a, "p_exact", r.p_exact, r.why);
-    tp_answer_number(a, "p_mid", r.p_mid, r.why);
-    tp_answer_number(a, "chi2", r.chi2, r.why);
-    tp_answer_number(a, "chi2_p", r.chi2_p, r.why);
-    tp_answer_number(a, "chi2_cc", r.chi2_cc, r.why);
-    tp_answer_number(a, "chi2_cc_p", r.chi2_cc_p, r.why);
+    tp_stats_writer_number(a, "p_exact", r.p_exact, r.why);
+    tp_stats_writer_number(a, "p_mid", r.p_mid, r.why);
+    tp_stats_writer_number(a, "chi2", r.chi2, r.why);
+    tp_stats_writer_number(a, "chi2_p", r.chi2_p, r.why);
+    tp_stats_writer_number(a, "chi2_cc", r.chi2_cc, r.why);
+    tp_stats_writer_number(a, "chi2_cc_p", r.chi2_cc_p, r.why);
     return TP_OK;
 }
 
-static tp_status p_adjust(tp_answer *a, const tp_json *object, tp_error *err)
+static tp_status p_adjust(tp_stats_writer *a, const tp_json *object, tp_error *err)
 {
     static const char *const names[] = {"holm", "bh", "by", "bonferroni"};
     static const tp_adjust_method methods[] = {TP_ADJUST_HOLM, TP_ADJUST_BH, TP_ADJUST_BY,
                                                TP_ADJUST_BONFERRONI};
     double *p;
     size_t n;
-    TP_TRY(tp_answer_array(a, tp_json_get(object, "p"), "p", &p, &n, err));
+    TP_TRY(tp_stats_writer_array(a, tp_json_get(object, "p"), "p", &p, &n, err));
     double *adjusted = tp_arena_try_alloc(a->arena, n + 1, sizeof *adjusted, _Alignof(double));
     if (!adjusted)
         return tp_fail(err, TP_ERR_NOMEM, "%s: no room for %zu p-values", a->name, n);
     for (int i = 0; i < 4; i++) {
         TP_TRY(tp_adjust(methods[i], p, n, adjusted, err));
-        tp_answer_begin_array(a, names[i]);
+        tp_stats_writer_begin_array(a, names[i]);
         for (size_t j = 0; j < n; j++)
-            tp_answer_number(a, NULL, adjusted[j], NULL);
-        tp_answer_end_array(a);
+            tp_stats_writer_number(a, NULL, adjusted[j], NULL);
+        tp_stats_writer_end_array(a);
     }
     return TP_OK;
 }
 
-static tp_status median_rank(tp_answer *a, const tp_json *object, tp_error *err)
+static tp_status median_rank(tp_stats_writer *a, const tp_json *object, tp_error *err)
 {
     static const char *const few = "too few values for an order-statistic interval at this level";
     const tp_json *conf = tp_json_get(object, "conf");
@@ -252,36 +254,36 @@ static tp_status median_rank(tp_answer *a, const tp_json *object, tp_error *err)
         !(tp_json_str(conf) && tp_str_to_f64(tp_json_str(conf), &level)))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'conf' must be a number", a->name, conf->line);
     size_t k = tp_median_interval_rank((size_t)n, level, &coverage);
-    tp_answer_number(a, "k", k ? (double)k : NAN, few);
-    tp_answer_number(a, "coverage", coverage, few);
+    tp_stats_writer_number(a, "k", k ? (double)k : NAN, few);
+    tp_stats_writer_number(a, "coverage", coverage, few);
     return TP_OK;
 }
 
-static void put_clustered(tp_answer *a, const char *key, const tp_clustered *r)
+static void put_clustered(tp_stats_writer *a, const char *key, const tp_clustered *r)
 {
-    tp_answer_object(a, key);
-    tp_answer_number(a, "mean", r->mean, r->why);
-    tp_answer_count(a, "n", r->n);
-    tp_answer_count(a, "clusters", r->n_clusters);
-    tp_answer_number(a, "se_clt", r->se_clt, r->why);
-    tp_answer_number(a, "se_clustered_miller", r->se_miller, r->why_miller);
-    tp_answer_number(a, "se_cluster_CR0", r->se_cr0, r->why);
-    tp_answer_number(a, "se_cluster_CR1", r->se_cr1, r->why);
-    tp_answer_interval(a, "ci", r->ci);
-    tp_answer_object_end(a);
+    tp_stats_writer_object(a, key);
+    tp_stats_writer_number(a, "mean", r->mean, r->why);
+    tp_stats_writer_count(a, "n", r->n);
+    tp_stats_writer_count(a, "clusters", r->n_clusters);
+    tp_stats_writer_number(a, "se_clt", r->se_clt, r->why);
+    tp_stats_writer_number(a, "se_clustered_miller", r->se_miller, r->why_miller);
+    tp_stats_writer_number(a, "se_cluster_CR0", r->se_cr0, r->why);
+    tp_stats_writer_number(a, "se_cluster_CR1", r->se_cr1, r->why);
+    tp_stats_writer_interval(a, "ci", r->ci);
+    tp_stats_writer_object_end(a);
 }
 
-static tp_status eval_clustered(tp_answer *a, const tp_json *object, tp_error *err)
+static tp_status eval_clustered(tp_stats_writer *a, const tp_json *object, tp_error *err)
 {
     const tp_json *clusters = tp_json_get(object, "cluster");
     double *x, *y, *named = NULL;
     size_t nx, ny, nc = 0;
     int64_t *cluster = NULL;
     tp_clustered r[2], paired;
-    TP_TRY(tp_answer_array(a, tp_json_get(object, "scores_A"), "scores_A", &x, &nx, err));
-    TP_TRY(tp_answer_array(a, tp_json_get(object, "scores_B"), "scores_B", &y, &ny, err));
+    TP_TRY(tp_stats_writer_array(a, tp_json_get(object, "scores_A"), "scores_A", &x, &nx, err));
+    TP_TRY(tp_stats_writer_array(a, tp_json_get(object, "scores_B"), "scores_B", &y, &ny, err));
     if (clusters)
-        TP_TRY(tp_answer_array(a, clusters, "cluster", &named, &nc, err));
+        TP_TRY(tp_stats_writer_array(a, clusters, "cluster", &named, &nc, err));
     if (nx != ny || (clusters && nc != nx))
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s: %zu scores of A, %zu of B, %zu clusters; items must match", a->name, nx,
@@ -313,7 +315,7 @@ static tp_status eval_clustered(tp_answer *a, const tp_json *object, tp_error *e
 typedef struct {
     const char *name;
     const char *keys[5], *also[3];
-    tp_status (*ask)(tp_answer *a, const tp_json *object, tp_error *err);
+    tp_status (*ask)(tp_stats_writer *a, const tp_json *object, tp_error *err);
 } question;
 
 static const question questions[] = {
@@ -352,18 +354,18 @@ static bool has_only(const tp_json *object, const char *const *keys, size_t n_ke
     return true;
 }
 
-static tp_status ask_rows(tp_answer *a, const question *q, const tp_json *rows, tp_error *err)
+static tp_status ask_rows(tp_stats_writer *a, const question *q, const tp_json *rows, tp_error *err)
 {
     if (rows->type != TP_JSON_ARRAY)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'rows' must be an array of objects", a->name,
                        rows->line);
-    tp_answer_begin_array(a, "rows");
+    tp_stats_writer_begin_array(a, "rows");
     for (const tp_json *row = rows->child; row; row = row->next) {
-        tp_answer_object(a, NULL);
+        tp_stats_writer_object(a, NULL);
         TP_TRY(q->ask(a, row, err));
-        tp_answer_object_end(a);
+        tp_stats_writer_object_end(a);
     }
-    tp_answer_end_array(a);
+    tp_stats_writer_end_array(a);
     return TP_OK;
 }
 
@@ -402,14 +404,15 @@ static const formula *find_formula(const tp_json *object)
     return NULL;
 }
 
-bool tp_answer_is_question(const tp_json *object)
+bool tp_stats_writer_is_question(const tp_json *object)
 {
     bool is_table;
     name_of(object, &is_table);
     return is_table || find_question(object) || find_formula(object);
 }
 
-tp_status tp_answer_question(tp_answer *a, const tp_json *object, bool *known, tp_error *err)
+tp_status tp_stats_writer_question(tp_stats_writer *a, const tp_json *object, bool *known,
+                                   tp_error *err)
 {
     const tp_json *rows = tp_json_get(object, "rows");
     const question *q = find_question(object);

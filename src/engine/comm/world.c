@@ -3,6 +3,7 @@
 #include "engine/comm/world.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -129,7 +130,7 @@ tp_status tp_world_run(const tp_world_spec *spec, void (*rank)(tp_comm *comm, vo
         child < 0 ? tp_fail(err, TP_ERR_IO, "a process for the simulation cannot be started")
                   : TP_OK;
     if (status == TP_OK) {
-        while (waitpid(child, &how, 0) < 0)
+        while (waitpid(child, &how, 0) < 0 && errno == EINTR)
             ;
         status = judge(spec, o, how, said, ret, err);
     }

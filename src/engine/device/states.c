@@ -51,9 +51,10 @@ tp_tensor *tp_states_find(const tp_states *states, const char *name)
     return slot ? &states->items[slot - 1] : NULL;
 }
 
-void tp_states_keep_parts(tp_states *states, tp_shard shard, uint32_t roles)
+void tp_states_keep_parts(tp_states *states, tp_shard shard, tp_shard rows, uint32_t roles)
 {
     states->shard = shard;
+    states->rows = rows;
     states->parts = shard.count > 1 ? roles : 0;
 }
 
@@ -61,7 +62,7 @@ void tp_states_keep_parts(tp_states *states, tp_shard shard, uint32_t roles)
 static bool keeps_part(const tp_states *states, const tp_tensor *t)
 {
     return (states->parts >> t->role & 1) && !t->within && t->layout == TP_LAYOUT_ROWS &&
-           t->shard.count == 0 && (t->of || t->role == TP_ROLE_WEIGHT) && t->dtype != TP_DTYPE_U8;
+           t->shard.count == 0 && (t->of || t->role == TP_ROLE_WEIGHT);
 }
 
 static void make_room(tp_states *states)
@@ -132,7 +133,7 @@ tp_status tp_states_declare(tp_states *states, const tp_tensor *tensor, tp_error
     t.reader = tp_is_sliced(&t) ? &states->reader : NULL;
     if (t.keeps_part) {
         size_t begin, end;
-        t.shard = states->shard;
+        t.shard = t.role == TP_ROLE_ERROR ? states->rows : states->shard;
         t.reader = &states->reader;
         tp_tensor_held(&t, &begin, &end);
         t.bytes = end > begin ? (end - begin) * tp_dtype_size(t.dtype) : LINE;

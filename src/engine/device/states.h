@@ -15,6 +15,7 @@ typedef struct {
     uint32_t *slots; /* open-addressing index by name */
     size_t n_slots;
     tp_shard shard; /* of tensors that are kept in parts: those of these roles, as bits */
+    tp_shard rows;  /* of those with a row for each rank */
     uint32_t parts;
     tp_part_reader reader; /* of what others hold of them: all ranks read the same, or one asks */
 } tp_states;
@@ -23,8 +24,8 @@ TP_CHECKED tp_status tp_states_init(tp_states *states, tp_error *err);
 void tp_states_release(tp_states *states);
 
 /* Tensors with these roles (bits) that are declared from here on and lie in rows are kept in
- * parts: of each, `shard` is in memory. */
-void tp_states_keep_parts(tp_states *states, tp_shard shard, uint32_t roles);
+ * parts: of each, `shard` is in memory; of errors the row of rank rows.index, of rows.count. */
+void tp_states_keep_parts(tp_states *states, tp_shard shard, tp_shard rows, uint32_t roles);
 
 /* Declare a tensor (its record is copied); declaring it again with the same type is fine, with
  * another an error, but that a slice of it may be declared.  Nothing is allocated yet. */

@@ -6,7 +6,8 @@
  * the sum it is encoded once more, with an e of its own, and is what everybody decodes, itself
  * too: replicas stay the same.  Where it stays with its owner it is not encoded again.
  *
- * So a rank has one e for every number of the tensor, in its own part that of the sum. */
+ * So a rank has one e for every number of the tensor, in its own part that of the sum: of all
+ * ranks, or of those that have the same part in other nodes. */
 #include <math.h>
 
 #include "base/platform.h"
@@ -22,11 +23,21 @@ static const tp_operand *errors_of(const tp_bucket *b, const tp_launch *l)
     return errors->rank ? errors : NULL;
 }
 
-static tp_span error_place(const tp_operand *errors, const tp_stretch *x, size_t at)
+static tp_span error_place(const tp_parcel *s, const tp_operand *errors, const tp_stretch *x,
+                           size_t at)
 {
+    size_t first, end;
     tp_span place = errors->span;
-    place.offset += (x->begin + x->at + at) * sizeof(float);
+    tp_bucket_held(s->traffic, s->of, x->launch, &first, &end);
+    place.offset += (first + x->begin + x->at + at) * sizeof(float);
     return place;
+}
+
+/* What is kept of the own part is of a sum that comes later. */
+static bool is_summed_again(const tp_parcel *s)
+{
+    const tp_ranks *r = &s->traffic->ranks;
+    return s->of->how.to_part && r->node && r->node < r->ranks;
 }
 
 static tp_status add_from(tp_span place, float *v, size_t n, tp_error *err)
@@ -61,11 +72,11 @@ static tp_status encode(const tp_parcel *s, int rank, const tp_stretch *x, size_
     float decoded[CHUNK];
     char *to = tp_parcel_staged(s, rank, x) + at / b->block * b->element;
     if (errors)
-        TP_TRY(add_from(error_place(errors, x, at), v, n, err));
+        TP_TRY(add_from(error_place(s, errors, x, at), v, n, err));
     tp_wire_encode(&b->wire, v, n, to);
     tp_wire_decode(&b->wire, to, decoded, n);
     find_errors(&s->traffic->stats, decoded, v, n);
-    return errors ? tp_span_write(error_place(errors, x, at), v, n * sizeof *v, err) : TP_OK;
+    return errors ? tp_span_write(error_place(s, errors, x, at), v, n * sizeof *v, err) : TP_OK;
 }
 
 static tp_status encode_in(const tp_parcel *s, int rank, const tp_stretch *x, tp_error *err)
@@ -114,15 +125,15 @@ static tp_status encode_sum(const tp_parcel *s, int rank, const tp_stretch *x, t
 }
 
 /* What is kept of the own part here is of another number of ranks, or another strategy. */
-static tp_status take_errors(const tp_bucket *b, const tp_stretch *x, size_t at, float *v, size_t n,
+static tp_status take_errors(const tp_parcel *s, const tp_stretch *x, size_t at, float *v, size_t n,
                              tp_error *err)
 {
     static const float nothing[CHUNK];
-    const tp_operand *errors = errors_of(b, x->launch);
-    if (!errors)
+    const tp_operand *errors = errors_of(s->of, x->launch);
+    if (!errors || is_summed_again(s))
         return TP_OK;
-    TP_TRY(add_from(error_place(errors, x, at), v, n, err));
-    return tp_span_write(error_place(errors, x, at), nothing, n * sizeof *v, err);
+    TP_TRY(add_from(error_place(s, errors, x, at), v, n, err));
+    return tp_span_write(error_place(s, errors, x, at), nothing, n * sizeof *v, err);
 }
 
 static tp_status sum_out(const tp_parcel *s, int rank, const tp_stretch *x, tp_error *err)
@@ -133,7 +144,7 @@ static tp_status sum_out(const tp_parcel *s, int rank, const tp_stretch *x, tp_e
         size_t n = TP_MIN(x->n - at, (size_t)CHUNK);
         float *v = summed(s, x) + at;
         tp_span place = tp_stretch_place(b, x, false, at);
-        TP_TRY(take_errors(b, x, at, v, n, err));
+        TP_TRY(take_errors(s, x, at, v, n, err));
         if (b->how.to_part && x->launch->accumulate)
             TP_TRY(add_from(place, v, n, err));
         TP_TRY(tp_span_write(place, v, n * sizeof *v, err));

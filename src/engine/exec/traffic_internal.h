@@ -64,6 +64,9 @@ struct tp_traffic {
 
 /* ---- traffic_plan.c ---- */
 
+/* What this rank holds of a launch's tensor: across, its part. */
+void tp_bucket_held(const tp_traffic *traffic, const tp_bucket *bucket, const tp_launch *launch,
+                    size_t *ret_begin, size_t *ret_end);
 /* The part of a launch's tensor (of what is held of it, across) that is a rank's of the group. */
 void tp_bucket_part(const tp_traffic *traffic, const tp_bucket *bucket, const tp_launch *launch,
                     int rank, size_t *ret_begin, size_t *ret_end);

@@ -50,20 +50,26 @@ static size_t numbers_of(const tp_launch *l)
     return (size_t)l->in[0].dim[0] * (size_t)(l->in[0].rank == 2 ? l->in[0].dim[1] : 1);
 }
 
+void tp_bucket_held(const tp_traffic *t, const tp_bucket *b, const tp_launch *l, size_t *begin,
+                    size_t *end)
+{
+    *begin = 0;
+    *end = numbers_of(l);
+    if (b->how.is_across)
+        tp_shard_part(*end, tp_ranks_shard(&t->ranks), begin, end);
+}
+
 void tp_bucket_part(const tp_traffic *t, const tp_bucket *b, const tp_launch *l, int rank,
                     size_t *begin, size_t *end)
 {
-    size_t n = numbers_of(l);
+    size_t first, last;
+    tp_bucket_held(t, b, l, &first, &last);
     if (l->op == TP_OP_broadcast) {
-        *begin = rank == 0 ? 0 : n;
-        *end = n;
+        *begin = rank == 0 ? 0 : last;
+        *end = last;
         return;
     }
-    if (b->how.is_across) {
-        tp_shard_part(n, tp_ranks_shard(&t->ranks), begin, end);
-        n = *end - *begin;
-    }
-    tp_shard_part(n, (tp_shard){rank, b->parts}, begin, end);
+    tp_shard_part(last - first, (tp_shard){rank, b->parts}, begin, end);
 }
 
 size_t tp_bucket_elements(const tp_bucket *b, size_t begin, size_t end)

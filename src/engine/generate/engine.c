@@ -102,6 +102,17 @@ static void build_head(const tp_engine *e, tp_graph *g, tp_ref hidden, tp_ref he
         tp_graph_output(g, ids + k);
 }
 
+/* An input for each: "adapters.0.rows" and so on. */
+static const tp_ref *rows_of_adapters(tp_engine *e, tp_graph *g)
+{
+    size_t n = tp_model_adapters_beside(e->model);
+    tp_ref *rows = tp_arena_array(&g->arena, tp_ref, n + 1);
+    for (size_t i = 0; i < n; i++)
+        rows[i] = input(g, tp_arena_printf(&g->arena, "adapters.%zu.rows", i), TP_DTYPE_I32,
+                        e->options.step_tokens, 1);
+    return rows;
+}
+
 static tp_status build(tp_engine *e, int32_t n_blocks, int64_t positions, tp_error *err)
 {
     const tp_engine_options *o = &e->options;
@@ -110,12 +121,14 @@ static tp_status build(tp_engine *e, int32_t n_blocks, int64_t positions, tp_err
     double context = 0.5 * (double)o->max_length;
     TP_TRY(tp_program_add(e->program, "generate", e->states, context, &e->graph, err));
     tp_graph *g = tp_program_graph(e->program, e->graph);
-    g->weights_stay = true;
+    g->weights_stay = !o->gathers;
     int64_t table[] = {o->max_running, e->table_width};
     tp_forward forward = {.tokens = input(g, "tokens", TP_DTYPE_I32, T, 1),
                           .positions = input(g, "positions", TP_DTYPE_I32, T, 1),
                           .slots = input(g, "slots", TP_DTYPE_I32, T, 1),
                           .which = n_beside ? input(g, "which", TP_DTYPE_I32, T, 1) : 0,
+                          .place = n_beside ? input(g, "place", TP_DTYPE_I32, T, 1) : 0,
+                          .rows = rows_of_adapters(e, g),
                           .tables = tp_graph_input(g, "tables", TP_DTYPE_I32, 2, table),
                           .max_positions = positions,
                           .cache_blocks = n_blocks,
@@ -142,6 +155,11 @@ static void allocate_lists(tp_engine *e, int32_t n_blocks)
     e->positions = zeroed(T, sizeof *e->positions);
     e->slots = zeroed(T, sizeof *e->slots);
     e->which = zeroed(T, sizeof *e->which);
+    e->place = zeroed(T, sizeof *e->place);
+    e->n_adapters = (int64_t)tp_model_adapters_beside(e->model);
+    e->adapters = zeroed(e->n_adapters + 1, sizeof *e->adapters);
+    for (int64_t i = 0; i < e->n_adapters; i++)
+        e->adapters[i].rows = zeroed(T, sizeof *e->adapters[i].rows);
     e->tables = zeroed(R * e->table_width, sizeof *e->tables);
     e->rows = zeroed(R, sizeof *e->rows);
     e->sampling = zeroed(4 * R, sizeof *e->sampling);
@@ -200,6 +218,12 @@ tp_status tp_engine_alloc(tp_engine *e, tp_error *err)
     e->in_positions = tp_exec_input(e->exec, "positions");
     e->in_slots = tp_exec_input(e->exec, "slots");
     e->in_which = tp_exec_input(e->exec, "which");
+    e->in_place = tp_exec_input(e->exec, "place");
+    for (int64_t i = 0; i < e->n_adapters; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "adapters.%lld.rows", (long long)i);
+        e->adapters[i].input = tp_exec_input(e->exec, name);
+    }
     e->in_tables = tp_exec_input(e->exec, "tables");
     e->in_rows = tp_exec_input(e->exec, "rows");
     e->in_sampling = tp_exec_input(e->exec, "sampling");
@@ -428,6 +452,10 @@ void tp_engine_free(tp_engine *e)
     free(e->positions);
     free(e->slots);
     free(e->which);
+    free(e->place);
+    for (int64_t i = 0; i < e->n_adapters; i++)
+        free(e->adapters[i].rows);
+    free(e->adapters);
     free(e->tables);
     free(e->rows);
     free(e->sampling);

@@ -23,6 +23,7 @@
 #ifndef TP_ENGINE_GENERATE_ENGINE_H
 #define TP_ENGINE_GENERATE_ENGINE_H
 
+#include "engine/comm/comm.h"
 #include "engine/exec/program.h"
 #include "engine/model/model.h"
 #include "text/tokenizer/tokenizer.h"
@@ -42,6 +43,10 @@ typedef struct {
                                max_length need, at most 1 GiB */
     int32_t n_tokens;       /* ids from here on have no token and are never drawn; 0: all may be */
     const tp_tokenizer *tokenizer; /* needed for stop strings only; may be NULL */
+    /* Weights of which ranks keep parts are gathered in every step, not in copies that stay: each
+     * rank calls tp_engine_step() until nobody is busy, with requests of its own or without. */
+    bool gathers;
+    tp_comm *comm;
 } tp_engine_options;
 
 typedef struct tp_engine tp_engine;

@@ -82,17 +82,24 @@ struct tp_engine {
     bool owns_program;
     int graph; /* of the program */
     tp_exec *exec;
-    int in_tokens, in_positions, in_slots, in_which, in_tables, in_rows, in_sampling, in_draws;
+    int in_tokens, in_positions, in_slots, in_which, in_place, in_tables, in_rows, in_sampling,
+        in_draws;
     int64_t table_width; /* blocks of a sequence of max_length */
     size_t block_bytes;
     tp_blocks blocks;
 
     /* inputs of a step */
-    int32_t *tokens, *positions, *slots, *which, *tables, *rows;
+    int32_t *tokens, *positions, *slots, *which, *place, *tables, *rows;
     float *sampling;
     double *draws;
     sample **row_samples; /* whose row each of `rows` is */
     int64_t n_tokens, n_rows;
+    struct {
+        int input;
+        int32_t *rows; /* of the step's tokens: those that this adapter answers */
+        int64_t n;
+    } * adapters;
+    int64_t n_adapters;
 
     /* results of a step, by row */
     int32_t *ids;

@@ -24,6 +24,17 @@ static void set_sampling(tp_engine *e, const sample *s, int64_t row, int64_t pos
     e->draws[row] = tp_rng_uniform(&rng);
 }
 
+/* -1: the model alone */
+static void note_adapter(tp_engine *e, int32_t adapter)
+{
+    e->which[e->n_tokens] = adapter;
+    e->place[e->n_tokens] = -1;
+    if (adapter < 0)
+        return;
+    e->place[e->n_tokens] = (int32_t)e->adapters[adapter].n;
+    e->adapters[adapter].rows[e->adapters[adapter].n++] = (int32_t)e->n_tokens;
+}
+
 /* The next tokens of s, as many as there is room for. */
 static void add_rows(tp_engine *e, sample *s)
 {
@@ -34,7 +45,7 @@ static void add_rows(tp_engine *e, sample *s)
         e->tokens[e->n_tokens] = sample_token(s, position);
         e->positions[e->n_tokens] = (int32_t)position;
         e->slots[e->n_tokens] = s->slot;
-        e->which[e->n_tokens] = s->request->adapter;
+        note_adapter(e, s->request->adapter);
     }
     int64_t repeated = TP_MIN(s->n_computed - s->n_cached, n);
     if (repeated > 0)
@@ -56,6 +67,8 @@ static void add_rows(tp_engine *e, sample *s)
 static void gather_rows(tp_engine *e)
 {
     e->n_tokens = e->n_rows = e->n_prompt_rows = 0;
+    for (int64_t i = 0; i < e->n_adapters; i++)
+        e->adapters[i].n = 0;
     tp_schedule_grow(e);
     for (int64_t i = 0; i < e->n_running; i++)
         if (sample_length(e->running[i]) - e->running[i]->n_cached == 1)
@@ -97,21 +110,28 @@ static tp_status read_results(tp_engine *e, tp_error *err)
                         n * sizeof *e->sampled_logp, err);
 }
 
+/* Nothing where the graph has no such input. */
+static tp_status give(const tp_engine *e, int input, const void *data, int64_t n, tp_error *err)
+{
+    if (input < 0)
+        return TP_OK;
+    TP_TRY(tp_exec_write(e->exec, input, data, n, err));
+    tp_exec_set_rows(e->exec, input, n);
+    return TP_OK;
+}
+
 static tp_status run_graph(tp_engine *e, tp_error *err)
 {
-    const struct {
-        int input;
-        const void *data;
-        int64_t n;
-    } inputs[] = {
-        {e->in_tokens, e->tokens, e->n_tokens},   {e->in_positions, e->positions, e->n_tokens},
-        {e->in_slots, e->slots, e->n_tokens},     {e->in_rows, e->rows, e->n_rows},
-        {e->in_sampling, e->sampling, e->n_rows}, {e->in_draws, e->draws, e->n_rows},
-        {e->in_which, e->which, e->n_tokens}};
-    for (size_t i = 0; i < TP_COUNTOF(inputs) && inputs[i].input >= 0; i++) {
-        TP_TRY(tp_exec_write(e->exec, inputs[i].input, inputs[i].data, inputs[i].n, err));
-        tp_exec_set_rows(e->exec, inputs[i].input, inputs[i].n);
-    }
+    TP_TRY(give(e, e->in_tokens, e->tokens, e->n_tokens, err));
+    TP_TRY(give(e, e->in_positions, e->positions, e->n_tokens, err));
+    TP_TRY(give(e, e->in_slots, e->slots, e->n_tokens, err));
+    TP_TRY(give(e, e->in_rows, e->rows, e->n_rows, err));
+    TP_TRY(give(e, e->in_sampling, e->sampling, e->n_rows, err));
+    TP_TRY(give(e, e->in_draws, e->draws, e->n_rows, err));
+    TP_TRY(give(e, e->in_which, e->which, e->n_tokens, err));
+    TP_TRY(give(e, e->in_place, e->place, e->n_tokens, err));
+    for (int64_t i = 0; i < e->n_adapters; i++)
+        TP_TRY(give(e, e->adapters[i].input, e->adapters[i].rows, e->adapters[i].n, err));
     TP_TRY(tp_exec_write(e->exec, e->in_tables, e->tables, -1, err));
     TP_TRY(copy_blocks(e, err));
     TP_TRY(tp_program_run(e->program, e->graph, true, err));
@@ -183,7 +203,7 @@ static bool is_idle(const tp_engine *e) { return e->n_running == 0 && e->n_waiti
 static tp_status step(tp_engine *e, tp_error *err)
 {
     gather_rows(e);
-    if (e->n_tokens == 0)
+    if (e->n_tokens == 0 && !e->options.gathers)
         return TP_OK;
     int64_t before = e->stats.decode_tokens;
     TP_TRY(run_graph(e, err));
@@ -198,16 +218,26 @@ static tp_status step(tp_engine *e, tp_error *err)
     return TP_OK;
 }
 
+/* Or another rank is, for whose step weights are gathered. */
+static tp_status is_busy(const tp_engine *e, bool *ret, tp_error *err)
+{
+    double any = !is_idle(e);
+    TP_TRY(tp_comm_max(e->options.comm, &any, 1, err));
+    *ret = any > 0;
+    return TP_OK;
+}
+
 tp_status tp_engine_step(tp_engine *e, bool *ret_is_busy, tp_error *err)
 {
-    if (!is_idle(e)) {
+    TP_TRY(is_busy(e, ret_is_busy, err));
+    if (*ret_is_busy) {
         double start = tp_clock_s();
         TP_TRY(step(e, err));
         double seconds = tp_clock_s() - start;
         e->stats.seconds += seconds;
         *(e->n_prompt_rows > 0 ? &e->stats.prefill_s : &e->stats.decode_s) += seconds;
     }
-    *ret_is_busy = !is_idle(e);
+    *ret_is_busy &= e->options.comm || !is_idle(e);
     return TP_OK;
 }
 

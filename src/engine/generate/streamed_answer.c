@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-void tp_answer_begin(tp_streamed_answer *a, const tp_tokenizer *tokenizer, const char *const *stops,
-                     int n_stops)
+void tp_streamed_answer_begin(tp_streamed_answer *a, const tp_tokenizer *tokenizer,
+                              const char *const *stops, int n_stops)
 {
     tp_buf text = a->text;
     tp_buf_clear(&text);
@@ -40,7 +40,7 @@ static void cut_at_stop(tp_streamed_answer *a)
         a->text.data[end] = 0;
 }
 
-void tp_answer_update(tp_streamed_answer *a, const tp_sample_result *r, bool last_is_stop)
+void tp_streamed_answer_update(tp_streamed_answer *a, const tp_sample_result *r, bool last_is_stop)
 {
     size_t n = r->n - (last_is_stop && r->n > 0);
     for (; a->n_seen < n; a->n_seen++)
@@ -55,7 +55,7 @@ void tp_answer_update(tp_streamed_answer *a, const tp_sample_result *r, bool las
     a->ready = a->text.len;
 }
 
-void tp_answer_release(tp_streamed_answer *a)
+void tp_streamed_answer_release(tp_streamed_answer *a)
 {
     tp_buf_release(&a->text);
     *a = (tp_streamed_answer){0};

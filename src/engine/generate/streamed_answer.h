@@ -17,10 +17,10 @@ typedef struct {
     size_t ready; /* bytes of it that are final */
 } tp_streamed_answer;
 
-void tp_answer_begin(tp_streamed_answer *a, const tp_tokenizer *tokenizer, const char *const *stops,
-                     int n_stops);
+void tp_streamed_answer_begin(tp_streamed_answer *a, const tp_tokenizer *tokenizer,
+                              const char *const *stops, int n_stops);
 /* Take what is new in `r`; `is_stop` says whether its last id is a stop id. */
-void tp_answer_update(tp_streamed_answer *a, const tp_sample_result *r, bool last_is_stop);
-void tp_answer_release(tp_streamed_answer *a);
+void tp_streamed_answer_update(tp_streamed_answer *a, const tp_sample_result *r, bool last_is_stop);
+void tp_streamed_answer_release(tp_streamed_answer *a);
 
 #endif

@@ -28,6 +28,7 @@ void tp_shapes_refuse(tp_shapes *s, const char *fmt, ...)
     s->status = tp_fail(s->err, TP_ERR_FORMAT, "op %s: %s", tp_ops[s->op]->name, detail);
 }
 
+/* Or any dtype at all. */
 static bool takes_any_float(const tp_operand_spec *spec) { return spec->kind <= TP_KIND_w; }
 
 static tp_dtype dtype_of(tp_operand_kind kind)
@@ -42,6 +43,8 @@ static tp_dtype dtype_of(tp_operand_kind kind)
 static void match_dtype(tp_shapes *s, int i, const tp_operand_spec *spec)
 {
     tp_dtype is = tp_shapes_in(s, i)->dtype, want = dtype_of(spec->kind);
+    if (spec->kind == TP_KIND_any)
+        return;
     if (takes_any_float(spec) && !tp_is_float(is))
         tp_shapes_refuse(s, "operand %d is %s, not a float", i, tp_dtype_name(is));
     else if (spec->kind == TP_KIND_half && is == TP_DTYPE_F16)

@@ -12,7 +12,7 @@
  * [..] is any shape, the same in all such operands; it sets T and C.  Kinds:
  *
  *   f w        f32, bf16 or f16: activations, weights
- *   s d        always f32, f64;   half   bf16 or f16;   codes   bytes
+ *   s d        always f32, f64;   half   bf16 or f16;   codes   bytes;   any   every dtype
  *   positive   f32, none below zero;   weights    f32, often zero
  *   table      f32, cosines then sines;   scalars    f64, the eight of an optimizer
  *   sampling   f32, rows of sample's parameters;   draws    f64 in [0, 1)
@@ -102,10 +102,10 @@ extern const tp_op_def *const tp_ops[TP_OP_COUNT];
 
 /* ---- a signature, read ---- */
 
-/* In the order: any float dtype, one float dtype, integers. */
+/* In the order: any dtype, any float dtype, one float dtype, integers. */
 /* clang-format off */
 #define TP_KINDS(KIND)                                                                 \
-    KIND(f) KIND(w)                                                                    \
+    KIND(any) KIND(f) KIND(w)                                                          \
     KIND(s) KIND(d) KIND(b) KIND(half) KIND(positive) KIND(weights) KIND(table)        \
     KIND(scalars) KIND(sampling) KIND(draws) KIND(codes)                               \
     KIND(ids) KIND(positions) KIND(places) KIND(slots) KIND(tables) KIND(cu) KIND(targets)        \

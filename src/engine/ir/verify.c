@@ -20,7 +20,8 @@ static tp_status check_dtype(const tp_graph *g, const tp_node *n, int k, tp_dtyp
                    ? TP_OK
                    : tp_fail(err, TP_ERR_FORMAT, "op %s: a view cannot change dtype",
                              tp_ops[n->op]->name);
-    if (!old && !tp_op_out_fixed(n->op, k))
+    bool is_any = tp_op_signature(n->op)->out[k].kind == TP_KIND_any;
+    if (!old && !is_any && !tp_op_out_fixed(n->op, k))
         return tp_is_float(v->dtype)
                    ? TP_OK
                    : tp_fail(err, TP_ERR_FORMAT, "op %s: output %d is %s, not a float",

@@ -105,19 +105,26 @@ static void list_names(const tp_model *model, tp_buf *out)
     }
 }
 
-static tp_status refuse_target(const tp_model *model, const char *text, tp_error *err)
+/* Modules that PEFT adapts and Temper does not. */
+static bool is_other_module(const char *text)
 {
     static const char *const others[] = {"lm_head", "embed_tokens", "wte", "wpe"};
-    tp_buf names = {0};
-    bool is_other = false;
     for (size_t i = 0; i < TP_COUNTOF(others); i++)
-        is_other |= is_whole_word_at_end(text, others[i]);
+        if (is_whole_word_at_end(text, others[i]))
+            return true;
+    return false;
+}
+
+static tp_status refuse_target(const tp_model *model, const char *text, tp_error *err)
+{
+    tp_buf names = {0};
     list_names(model, &names);
     tp_status status =
         tp_fail(err, TP_ERR_CONFIG,
-                is_other ? "target_modules: adapters on the embedding or the head ('%s') are not "
-                           "supported; of this model there are %s, or all-linear"
-                         : "target_modules: no module is called '%s'; there are %s, or all-linear",
+                is_other_module(text)
+                    ? "target_modules: adapters on the embedding or the head ('%s') are not "
+                      "supported; of this model there are %s, or all-linear"
+                    : "target_modules: no module is called '%s'; there are %s, or all-linear",
                 text, tp_buf_str(&names));
     tp_buf_release(&names);
     return status;
@@ -141,8 +148,10 @@ static tp_status choose(const tp_model *model, const tp_lora_settings *s, bool *
         chosen[i] &= !is_out;
         *n += chosen[i];
     }
+    /* PEFT passes over the names of a file's list that the model has not, as long as one fits. */
+    bool is_strict = s->targets.kind != TP_MATCH_NAME || *n == 0;
     for (size_t i = 0; i < s->targets.n && status == TP_OK; i++)
-        if (!used[i])
+        if (!used[i] && (is_strict || is_other_module(s->targets.v[i])))
             status = refuse_target(model, s->targets.v[i], err);
     free(used);
     if (status == TP_OK && *n == 0)

@@ -84,11 +84,8 @@ TP_CHECKED tp_status tp_adapter_load(const tp_model *model, const char *folder, 
                                      tp_states *states, tp_error *err);
 /* "ref.<name>" */
 const char *tp_adapter_reference_name(tp_arena *arena, const tp_param *param);
-/* adapter_config.json and adapter_model.safetensors in f32, companions (NULL: none). */
-TP_CHECKED tp_status tp_adapter_save(const tp_model *model, const tp_states *states,
-                                     const char *folder, const tp_companions *companions,
-                                     tp_error *err);
-/* The same by several ranks, as tp_model_save_frame() says. */
+/* adapter_config.json and adapter_model.safetensors in f32, companions (NULL: none), by one rank or
+ * several, as tp_model_save_frame() says. */
 TP_CHECKED tp_status tp_adapter_save_frame(const tp_model *model, const tp_states *states,
                                            const char *folder, const tp_companions *companions,
                                            tp_error *err);

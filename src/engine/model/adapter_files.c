@@ -366,10 +366,3 @@ tp_status tp_adapter_save_share(const tp_model *model, const tp_states *states, 
 {
     return write_tensors(model, states, folder, among, tp_safetensors_fill, err);
 }
-
-tp_status tp_adapter_save(const tp_model *model, const tp_states *states, const char *folder,
-                          const tp_companions *companions, tp_error *err)
-{
-    TP_TRY(tp_adapter_save_frame(model, states, folder, companions, err));
-    return tp_adapter_save_share(model, states, folder, (tp_shard){0, 1}, err);
-}

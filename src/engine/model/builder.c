@@ -110,17 +110,35 @@ static tp_ref stretch(const tp_builder *b, const tp_lora *l, const tp_adapted *m
     return tp_build_op(b, TP_OP_dora, NULL, in[2] ? 4 : 3, columns, labelled(b, label, ".dora"));
 }
 
-/* The product with what `l` makes of the weight; in: x, the weight, the bias or 0. */
-static tp_ref adapted(const tp_builder *b, const tp_lora *l, const tp_param *weight,
-                      const tp_ref in[3], bool transposed, const char *label)
+/* The bias waits where DoRA stretches the product: it does not scale it. */
+static tp_ref product(const tp_builder *b, const tp_adapted *m, const tp_ref in[3], bool transposed,
+                      const char *label)
 {
-    const tp_adapted *m = l ? tp_lora_module(l, b->model, weight) : NULL;
     tp_attrs attrs = {.transposed = transposed};
-    int n_in = in[2] && !(m && m->m) ? 3 : 2; /* DoRA does not scale the bias */
-    tp_ref y = tp_build_op(b, TP_OP_linear, &attrs, n_in, in, label);
-    if (m)
-        y = add_adapter(b, l, m, in[0], y, label);
-    return m && m->m ? stretch(b, l, m, y, in, label) : y;
+    return tp_build_op(b, TP_OP_linear, &attrs, in[2] && !(m && m->m) ? 3 : 2, in, label);
+}
+
+/* What `l` makes of its product with the weight; in: x, the weight, the bias or 0. */
+static tp_ref adapted(const tp_builder *b, const tp_lora *l, const tp_adapted *m, tp_ref y,
+                      const tp_ref in[3], const char *label)
+{
+    y = add_adapter(b, l, m, in[0], y, label);
+    return m->m ? stretch(b, l, m, y, in, label) : y;
+}
+
+/* y with the rows of adapter i as that one has them, computed for these alone. */
+static tp_ref adapted_rows(const tp_builder *b, size_t i, const tp_adapted *m, tp_ref y,
+                           const tp_ref in[3], bool transposed, const char *label)
+{
+    tp_ref inputs[] = {b->f->rows[i], in[0]}, products[] = {b->f->rows[i], y};
+    tp_ref own[] = {tp_build_op(b, TP_OP_embed, NULL, 2, inputs, labelled(b, label, ".rows")),
+                    in[1], in[2]};
+    tp_ref mine = m->m && in[2] ? product(b, m, own, transposed, label)
+                                : tp_build_op(b, TP_OP_embed, NULL, 2, products, label);
+    mine = adapted(b, b->model->beside[i], m, mine, own, label);
+    tp_ref rows[] = {y, mine, b->f->which, b->f->place};
+    tp_attrs attrs = {.n0 = (int32_t)i};
+    return tp_build_op(b, TP_OP_choose_rows, &attrs, 4, rows, labelled(b, label, ".choose"));
 }
 
 tp_ref tp_build_linear(const tp_builder *b, tp_ref x, const char *name, bool has_bias,
@@ -134,15 +152,15 @@ tp_ref tp_build_linear(const tp_builder *b, tp_ref x, const char *name, bool has
         snprintf(full, sizeof full, "%s.bias", name);
         in[2] = tp_build_weight(b, full);
     }
-    const tp_lora *own = b->f->adapter == TP_ADAPTER_OFF ? NULL : b->model->lora;
-    tp_ref y = adapted(b, own, weight, in, transposed, label);
+    const tp_lora *l = b->f->adapter == TP_ADAPTER_OFF ? NULL : b->model->lora;
+    const tp_adapted *m = l ? tp_lora_module(l, b->model, weight) : NULL;
+    tp_ref y = product(b, m, in, transposed, label);
+    if (m)
+        y = adapted(b, l, m, y, in, label);
     for (size_t i = 0; b->f->which && i < b->model->n_beside; i++) {
-        const tp_lora *l = b->model->beside[i];
-        if (!tp_lora_module(l, b->model, weight))
-            continue;
-        tp_ref rows[] = {y, adapted(b, l, weight, in, transposed, label), b->f->which};
-        tp_attrs attrs = {.n0 = (int32_t)i};
-        y = tp_build_op(b, TP_OP_choose_rows, &attrs, 3, rows, labelled(b, label, ".choose"));
+        m = tp_lora_module(b->model->beside[i], b->model, weight);
+        if (m)
+            y = adapted_rows(b, i, m, y, in, transposed, label);
     }
     return y;
 }

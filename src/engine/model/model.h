@@ -68,7 +68,10 @@ typedef struct {
     tp_dtype cache_dtype;     /* f32 or bf16 */
     tp_ref slots, tables;     /* with caches: i32[T], i32[S,M]; inputs made by the caller */
     tp_adapter_use adapter;
-    tp_ref which;        /* i32[T], with adapters beside others: the row's, -1: none; else 0 */
+    /* With adapters beside others, else 0: the row's, -1: none; and which of that adapter's rows it
+     * is.  i32[T] both.  rows[i], i32[T]: those of adapter i, as many as there are. */
+    tp_ref which, place;
+    const tp_ref *rows;
     tp_ref dropout_seed; /* i32[2]: an adapter drops inputs by it; 0: it does not */
 } tp_forward;
 /* Primitive ops only: `fuse` merges them later.  Sources that the graph already has are

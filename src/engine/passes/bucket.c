@@ -78,7 +78,7 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
         *changed |= begins(&g->nodes[i]) && !g->nodes[i].attrs.bucket;
     if (!*changed)
         return TP_OK;
-    static const tp_dtype dtypes[] = {TP_DTYPE_F32, TP_DTYPE_BF16, TP_DTYPE_F16};
+    static const tp_dtype dtypes[] = {TP_DTYPE_F32, TP_DTYPE_BF16, TP_DTYPE_F16, TP_DTYPE_U8};
     int32_t last = 0;
     uint32_t *where = tp_arena_array(&g->arena, uint32_t, 2 * (size_t)g->n_nodes);
     for (uint32_t i = 1; i < g->n_nodes; i++) /* sums within a layer go alone: others follow them */

@@ -5,14 +5,17 @@
  *
  * Matrices; vectors (norms, biases) are few and go as they are.  What a rank could not send is kept
  * in its row of the errors, and is added to what it sends the next time; a row is as long as the
- * gradient, in whole cache lines, so that of the rows in parts a rank has its own. */
+ * gradient, in whole cache lines, so that of the rows in parts a rank has its own.  Where parts are
+ * summed once more, between nodes, what that loses of a rank's part is kept in its place in the
+ * row: within the node nothing is lost of that. */
 #include "engine/passes/pass.h"
 
 enum { LINE_ELEMENTS = 16 };
 
 static bool sums(tp_op op)
 {
-    return op == TP_OP_all_reduce || op == TP_OP_reduce_scatter || op == TP_OP_reduce_scatter_part;
+    return op == TP_OP_all_reduce || op == TP_OP_reduce_scatter ||
+           op == TP_OP_reduce_scatter_part || op == TP_OP_all_reduce_part;
 }
 
 /* The record of the gradient that a node sums. */
@@ -22,8 +25,20 @@ static const tp_tensor *gradient_of(const tp_graph *g, const tp_node *n)
     return g->values[tp_graph_memory(g, ref)].tensor;
 }
 
+/* As the sum within the node has left them. */
+static tp_ref errors_before(const tp_graph *g, const tp_node *n)
+{
+    const tp_node *within = tp_def(g, tp_def(g, n->in[0])->in[0]);
+    TP_ASSERT(within->op == TP_OP_reduce_scatter_part && within->n_out == 2);
+    return within->out[1];
+}
+
 static void keep_errors(tp_graph *g, uint32_t node, const tp_tensor *gradient, int ranks)
 {
+    if (g->nodes[node].op == TP_OP_all_reduce_part) {
+        (void)tp_graph_extend(g, node, errors_before(g, &g->nodes[node]));
+        return;
+    }
     size_t n = tp_tensor_count(gradient);
     tp_tensor errors = {.name = tp_arena_printf(&g->arena, "error.%s", gradient->of),
                         .of = gradient->of,

@@ -2,8 +2,9 @@
  *
  *     %q = linear %x, %wq               becomes   the same on fewer outputs
  *     %o = attention %q, ...                      the same on fewer heads
- *     %y = linear %o, %wo                         %p = linear %o, %wo on fewer inputs: a part of a
- * sum %r = sum_tensor %p %y = wait %r
+ *     %y = linear %o, %wo                         the same on fewer inputs: a term
+ *                                                 %r = sum_tensor %y
+ *                                                 %z = wait %r
  *
  * Nothing here knows a layer.  What an op does with a part of an operand is in its row (`splits` of
  * ir/ops.h).  Values are followed from the inputs on, forward and backward alike: each is whole,

@@ -38,7 +38,8 @@ static tp_status hand_over_errors(const tp_tensor_entry *e, const tp_ranks *rank
     float *sum = calloc(CHUNK, sizeof *sum);
     TP_HAVE(sum);
     tp_status status = TP_OK;
-    tp_shard_part(n, tp_ranks_shard(ranks), &begin, &end);
+    const tp_tensor part = {.shard = tp_ranks_shard(ranks)};
+    tp_tensor_share(&part, n, (tp_shard){ranks->rank, ranks->ranks}, &begin, &end);
     for (size_t at = 0; at < width && status == TP_OK; at += CHUNK) {
         size_t count = TP_MIN((size_t)CHUNK, width - at);
         memset(sum, 0, CHUNK * sizeof *sum);

@@ -120,9 +120,21 @@ static bool with_small_chunks(const search *s, tp_train_options *o, char text[96
     return is_new;
 }
 
+/* Weights are gathered in each step of generation: the same answers, more bytes. */
+static bool without_gathered_copy(const search *s, tp_train_options *o, char text[96])
+{
+    (void)s;
+    bool is_new = o->algorithm->generates && o->ranks.ranks > 1 &&
+                  o->distributed.strategy >= TP_STRATEGY_FULL_SHARD && o->distributed.gathered_copy;
+    o->distributed.gathered_copy &= !is_new;
+    snprintf(text, 96, "distributed.gathered_copy=false");
+    return is_new;
+}
+
 typedef bool change_fn(const search *s, tp_train_options *o, char text[96]);
-static change_fn *const changes[] = {with_recompute, with_smaller_batches, with_bf16,
-                                     with_smaller_cache, with_small_chunks};
+static change_fn *const changes[] = {with_recompute,    with_smaller_batches,
+                                     with_bf16,         with_smaller_cache,
+                                     with_small_chunks, without_gathered_copy};
 enum { N_CHANGES = sizeof changes / sizeof *changes };
 
 typedef struct {

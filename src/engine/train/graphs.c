@@ -204,7 +204,11 @@ tp_engine_options tp_trainer_engine_options(const tp_train_options *o, tp_device
 {
     double cache = o->generation.cache_mib;
     tp_dtype dtype = compute_dtype_of(o);
+    bool gathers = o->ranks.ranks > 1 && o->distributed.strategy >= TP_STRATEGY_FULL_SHARD &&
+                   !o->distributed.gathered_copy;
     return (tp_engine_options){.device = device,
+                               .gathers = gathers,
+                               .comm = gathers ? o->ranks.comm : NULL,
                                .compute_dtype = dtype,
                                .cache_dtype = dtype,
                                .max_length = o->policy.max_total_sequence_length,

@@ -199,6 +199,7 @@ typedef struct {
         bool error_feedback;
         double topk;
         bool reshard_after_forward;
+        bool gathered_copy;
         int64_t tensor_parallel_size; /* TP_OPT_UNSET_INT: as NeMo RL's keys say */
         int64_t theirs;               /* the same by NeMo RL's keys; 1: they say nothing */
         const char *theirs_key;

@@ -155,10 +155,11 @@ static tp_status add_generation(const tp_train_options *o, const tp_model *model
     if (status == TP_OK) {
         double prompts = (double)(o->policy.max_total_sequence_length - length);
         work prefill = work_of(tp_engine_exec(g->engine), m, dtype);
-        add_work(p, prefill, ceil(prompts * (double)needs.prompts / TP_ENGINE_STEP_TOKENS),
-                 &p->generation_s);
-        add_work(p, work_of(tp_engine_exec(decode), m, dtype),
-                 ceil((double)answers / (double)rows) * (double)length, &p->generation_s);
+        double filling = ceil(prompts * (double)needs.prompts / TP_ENGINE_STEP_TOKENS);
+        double decoding = ceil((double)answers / (double)rows) * (double)length;
+        add_work(p, prefill, filling, &p->generation_s);
+        add_work(p, work_of(tp_engine_exec(decode), m, dtype), decoding, &p->generation_s);
+        p->generation_steps = filling + decoding;
         tp_engine_free(decode);
     }
     tp_states_release(&states);

@@ -37,6 +37,7 @@ typedef struct {
     /* Seconds at least; NaN: this machine was not measured; 0: there is no such part. */
     double micro_s; /* one micro-batch, forward and backward */
     double training_s, update_s, logprob_s, reference_s, generation_s, step_s;
+    double generation_steps; /* of the generator, in a step of the run */
 } tp_run_plan;
 
 /* All kinds together. */

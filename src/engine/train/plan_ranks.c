@@ -158,10 +158,15 @@ tp_status tp_strategy_plan_make(const tp_train_options *o, const tp_model *model
         ret->gathered_bytes = tp_gathered_bytes(tp_session_states(graphs.session));
         double updates = plan.updates, micro = plan.micro_batches;
         play_graph(&graphs, "train", m, network, TP_TALK_ALL, updates, ret);
+        double others = ret->rounds;
         play_graph(&graphs, "train", m, network, TP_TALK_PARTS, micro - updates, ret);
+        ret->rounds_each = micro > updates ? (ret->rounds - others) / (micro - updates) : 0;
         play_graph(&graphs, "gather", m, network, TP_TALK_ALL, updates, ret);
         if (needs.scores_policy)
             play_graph(&graphs, "eval", m, network, TP_TALK_ALL, micro, ret);
+        double before = ret->all_gather_bytes;
+        play_graph(&graphs, "generate", m, network, TP_TALK_ALL, plan.generation_steps, ret);
+        ret->generation_bytes = ret->all_gather_bytes - before;
         if (needs.reference)
             play_graph(&graphs, "reference", m, network, TP_TALK_ALL, micro, ret);
         ret->step_s = ret->compute_s + ret->exposed_s;
@@ -288,6 +293,10 @@ void tp_ranks_plan_text(const tp_ranks_plan *p, tp_buf *out)
             tp_buf_addf(out,
                         "%s: generation keeps a gathered copy of the weights, %s on every rank\n",
                         s->strategy, tp_human_bytes((double)s->gathered_bytes, a));
+        if (s->generation_bytes > 0)
+            tp_buf_addf(out,
+                        "%s: generation gathers weights layer by layer, %s a step of the run\n",
+                        s->strategy, tp_human_bytes(s->generation_bytes, a));
     }
 }
 
@@ -316,6 +325,7 @@ void tp_ranks_plan_put(const tp_ranks_plan *p, tp_json_w *w)
         tp_json_w_put_i64(w, "bytes_sent", (int64_t)sent(s));
         tp_json_w_put_i64(w, "uncompressed_bytes", (int64_t)s->plain_bytes);
         tp_json_w_put_i64(w, "gathered_copy_bytes", (int64_t)s->gathered_bytes);
+        tp_json_w_put_i64(w, "generation_gather_bytes", (int64_t)s->generation_bytes);
         tp_json_w_put_known(w, "exposed_s", s->exposed_s);
         tp_json_w_put_known(w, "hidden_s", s->hidden_s);
         tp_json_w_put_known(w, "step_s", s->step_s);

@@ -40,9 +40,11 @@ typedef struct {
     double all_reduce_bytes, reduce_scatter_bytes, all_gather_bytes; /* sent by a rank in a step */
     double plain_bytes; /* of all of it, were it not compressed */
     double rounds;      /* messages in a row */
+    double rounds_each; /* those of a micro-batch that is not an update's last */
     /* Seconds of a step; NaN: machine or network unknown. */
     double compute_s, exposed_s, hidden_s, step_s;
-    size_t gathered_bytes; /* of whole copies that generation keeps */
+    size_t gathered_bytes;   /* of whole copies that generation keeps */
+    double generation_bytes; /* or of what it gathers in a step of the run, sent by a rank */
     char why[160];         /* it is the best, or what is better */
 } tp_strategy_plan;
 

@@ -41,12 +41,6 @@ static tp_status check_compression(const tp_train_options *o, tp_error *err)
     const char *format = tp_wire_name((tp_wire_kind)o->distributed.compress);
     if (o->distributed.compress == TP_WIRE_PLAIN)
         return TP_OK;
-    if (o->distributed.strategy == TP_STRATEGY_HYBRID)
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "distributed.compress=%s: gradients that hybrid sums twice, within a node "
-                       "and between nodes, are sent as they are: take distributed.compress=none, "
-                       "or distributed.strategy=full_shard",
-                       format);
     if (o->policy.precision == TP_PRECISION_FLOAT16 && o->distributed.error_feedback)
         return tp_fail(err, TP_ERR_CONFIG,
                        "distributed.compress=%s: what is kept of a gradient would be of another "
@@ -68,12 +62,6 @@ tp_status tp_ranks_check(const tp_train_options *o, tp_error *err)
                        "distributed.strategy=%s divides weights by elements, %s looks at whole "
                        "ones: take distributed.strategy=ddp, or another policy.optimizer.name",
                        tp_strategy_name(o->distributed.strategy), optimizer->name);
-    bool has_codes = o->policy.peft.enabled && o->policy.peft.base > 1 + TP_BASE_BF16;
-    if (o->distributed.strategy >= TP_STRATEGY_FULL_SHARD && has_codes)
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "distributed.strategy=%s keeps parts of weights in floating point, "
-                       "policy.peft.base has codes: take distributed.strategy=shard_gradients",
-                       tp_strategy_name(o->distributed.strategy));
     TP_TRY(check_compression(o, err));
     for (size_t i = 0; i < o->engine.disable_passes.n; i++)
         if (strcmp(o->engine.disable_passes.v[i], "shard") == 0)
@@ -251,7 +239,7 @@ static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *er
  * cannot be divided evenly are not as long as one another. */
 static void hash_schedule(const trainer *t, tp_comm_fact *fact)
 {
-    static const char *const graphs[] = {"train", "norm", "update", "gather"};
+    static const char *const graphs[] = {"train", "norm", "update", "gather", "generate"};
     tp_buf text = {0};
     for (size_t g = 0; g < TP_COUNTOF(graphs); g++) {
         int found = tp_program_find(t->graphs.program, graphs[g]);

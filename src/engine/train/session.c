@@ -232,7 +232,9 @@ static tp_status build_states(tp_session *s, tp_error *err)
         take_tensors(s, s->options.takes_over);
     else
         TP_TRY(tp_states_init(s->states, err));
-    tp_states_keep_parts(s->states, tp_ranks_shard(ranks_of(s)), s->options.parts);
+    const tp_ranks *ranks = ranks_of(s);
+    tp_states_keep_parts(s->states, tp_ranks_shard(ranks), (tp_shard){ranks->rank, ranks->ranks},
+                         s->options.parts);
     s->states->reader = (tp_part_reader){tp_parts_read_together, &s->options.compile.ranks};
     return tp_model_declare(s->model, s->options.max_positions, s->states, err);
 }
@@ -543,13 +545,13 @@ static size_t trained_bytes(const tp_session *s)
 /* What it saves beside them: of every rank, unless all have the same. */
 static size_t optimizer_bytes(const tp_session *s)
 {
-    size_t bytes = 0, ranks = (size_t)tp_ranks_shard(ranks_of(s)).count;
+    size_t bytes = 0;
     for (size_t i = 0; i < s->states->n; i++) {
         const tp_tensor *t = &s->states->items[i];
         if (tp_role_memory(t->role) == TP_MEM_OPTIMIZER)
             bytes += tp_is_sliced(t)
                          ? tp_tensor_count(t) * tp_dtype_size(t->dtype)
-                         : tp_tensor_room(t) * (is_sharded(s) || t->keeps_part ? ranks : 1);
+                         : tp_tensor_room(t) * (size_t)(t->shard.count > 1 ? t->shard.count : 1);
     }
     return bytes;
 }

@@ -8,9 +8,14 @@
 #include "base/clock.h"
 #include "base/platform.h"
 
+/* Micro-batches of an update that are gone through: the first, two like all that follow, the last.
+ * The others take as long as the second of the two. */
+enum { PLAYED = 4 };
+
 /* What a rank leaves behind. */
 typedef struct {
     double step_s, exposed_s, hidden_s, bytes_sent, messages;
+    double repeated_s; /* of the step: what is not gone through */
     tp_error failure;
 } rank_result;
 
@@ -42,13 +47,49 @@ static tp_status play(const act *a, tp_traffic *traffic, tp_comm *comm, tp_talk 
     return TP_OK;
 }
 
+/* What a rank has done so far, or in a while. */
+static rank_result look(tp_comm *comm)
+{
+    tp_comm_stats stats = tp_comm_get_stats(comm);
+    return (rank_result){.step_s = tp_comm_now_s(comm),
+                         .exposed_s = stats.exposed_s,
+                         .hidden_s = stats.hidden_s,
+                         .bytes_sent = (double)stats.bytes_sent,
+                         .messages = (double)stats.messages};
+}
+
+/* The same once more, so many times. */
+static void add_times(double times, const rank_result *from, const rank_result *to,
+                      rank_result *sum)
+{
+    sum->exposed_s += times * (to->exposed_s - from->exposed_s);
+    sum->hidden_s += times * (to->hidden_s - from->hidden_s);
+    sum->bytes_sent += times * (to->bytes_sent - from->bytes_sent);
+    sum->messages += times * (to->messages - from->messages);
+}
+
+/* *more gets what those did that are not gone through. */
+static tp_status play_micro_batches(const score *s, tp_comm *comm, tp_traffic *traffic,
+                                    rank_result *more, tp_error *err)
+{
+    int played = TP_MIN(s->micro_batches, PLAYED);
+    for (int m = 0; m < played; m++) {
+        rank_result before = look(comm);
+        TP_TRY(play(&s->train, traffic, comm, m + 1 == played ? TP_TALK_ALL : TP_TALK_PARTS, err));
+        rank_result after = look(comm);
+        if (m == played - 2) {
+            add_times(s->micro_batches - played, &before, &after, more);
+            more->repeated_s += (s->micro_batches - played) * (after.step_s - before.step_s);
+        }
+    }
+    return TP_OK;
+}
+
 static tp_status play_update(const score *s, tp_comm *comm, tp_traffic *const traffic[3],
-                             tp_error *err)
+                             rank_result *more, tp_error *err)
 {
     double figures[11] = {0};
-    for (int m = 0; m < s->micro_batches; m++)
-        TP_TRY(play(&s->train, traffic[0], comm,
-                    m + 1 == s->micro_batches ? TP_TALK_ALL : TP_TALK_PARTS, err));
+    TP_TRY(play_micro_batches(s, comm, traffic[0], more, err));
     TP_TRY(tp_comm_sum(comm, figures, 1, err)); /* the norm */
     if (traffic[1])
         TP_TRY(play(&s->update, traffic[1], comm, TP_TALK_ALL, err));
@@ -57,7 +98,8 @@ static tp_status play_update(const score *s, tp_comm *comm, tp_traffic *const tr
     return play(&s->gather, traffic[2], comm, TP_TALK_ALL, err);
 }
 
-static tp_status play_step(const score *s, tp_comm *comm, tp_arena *arena, tp_error *err)
+static tp_status play_step(const score *s, tp_comm *comm, tp_arena *arena, rank_result *more,
+                           tp_error *err)
 {
     const act *const acts[3] = {&s->train, &s->update, &s->gather};
     const tp_rehearsal how = {comm, s->nothing, s->bytes_per_s};
@@ -68,7 +110,7 @@ static tp_status play_step(const score *s, tp_comm *comm, tp_arena *arena, tp_er
             acts[i]->exec ? tp_traffic_rehearse(tp_exec_traffic(acts[i]->exec), &how, arena) : NULL;
     tp_comm_pass(comm, s->before_s);
     for (int u = 0; u < s->updates; u++)
-        TP_TRY(play_update(s, comm, traffic, err));
+        TP_TRY(play_update(s, comm, traffic, more, err));
     TP_TRY(tp_comm_sum(comm, figures, TP_COUNTOF(figures), err));
     return tp_comm_max(comm, figures, 2, err); /* whether somebody is asked to stop */
 }
@@ -83,16 +125,12 @@ static void live(tp_comm *comm, void *user)
     tp_status status = tp_arena_init(&arena, TABLES, &r->failure);
     if (status == TP_OK)
         status = tp_comm_max(comm, &nobody, 1, &r->failure); /* all begin together */
-    tp_comm_stats before = tp_comm_get_stats(comm);
-    double began = tp_comm_now_s(comm);
+    rank_result before = look(comm);
     if (status == TP_OK)
-        status = play_step(s, comm, &arena, &r->failure);
-    tp_comm_stats after = tp_comm_get_stats(comm);
-    r->step_s = tp_comm_now_s(comm) - began;
-    r->exposed_s = after.exposed_s - before.exposed_s;
-    r->hidden_s = after.hidden_s - before.hidden_s;
-    r->bytes_sent = (double)(after.bytes_sent - before.bytes_sent);
-    r->messages = (double)(after.messages - before.messages);
+        status = play_step(s, comm, &arena, r, &r->failure);
+    rank_result after = look(comm);
+    add_times(1, &before, &after, r);
+    r->step_s = after.step_s - before.step_s;
     r->failure.status = status;
     tp_arena_release(&arena);
 }
@@ -160,6 +198,7 @@ static tp_world_spec spec_of(const tp_simulation_options *how, int ranks)
 
 static tp_status collect(const score *s, tp_simulated_point *p, tp_error *err)
 {
+    double repeated = 0;
     for (int i = 0; i < p->ranks; i++) {
         const rank_result *r = &s->results[i];
         if (r->failure.status != TP_OK) {
@@ -168,11 +207,13 @@ static tp_status collect(const score *s, tp_simulated_point *p, tp_error *err)
             return r->failure.status;
         }
         p->step_s = fmax(p->step_s, r->step_s);
+        repeated += r->repeated_s / p->ranks;
         p->exposed_s += r->exposed_s / p->ranks;
         p->hidden_s += r->hidden_s / p->ranks;
         p->bytes_sent += r->bytes_sent / p->ranks;
         p->messages += r->messages;
     }
+    p->step_s += repeated;
     return TP_OK;
 }
 
@@ -205,7 +246,8 @@ static tp_status try_buckets(const tp_train_options *o, const tp_model *model, c
         status = tp_run_plan_make(o, model, &graphs, m, &plan, err);
         if (status == TP_OK)
             status = make_score(&graphs, &plan, m, p->ranks, &arena, &s, err);
-        *ret_messages = strategy.rounds;
+        double others = fmax(plan.micro_batches / plan.updates - PLAYED, 0) * plan.updates;
+        *ret_messages = strategy.rounds - others * strategy.rounds_each;
         p->strategy = strategy.strategy;
         p->formula_s = strategy.step_s;
         p->compute_efficiency = plan.step_s;

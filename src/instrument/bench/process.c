@@ -100,14 +100,16 @@ static bool wait_until(pid_t pid, double timeout_s)
             continue;
         }
         siginfo_t info = {0};
-        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid)
-            break;
+        int failed = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
+        if ((failed && errno == ECHILD) || (!failed && info.si_pid == pid))
+            break; /* there is none where a caller of the library ignores SIGCHLD */
         nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
     }
     if (fd >= 0)
         close(fd);
     siginfo_t info = {0};
-    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+    int failed = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    return (failed && errno == ECHILD) || (!failed && info.si_pid == pid);
 }
 
 static double seconds(struct timeval t) { return (double)t.tv_sec + 1e-6 * (double)t.tv_usec; }

@@ -19,7 +19,7 @@ typedef struct {
     double *smooth;
     tp_series series[CURVES + 1];
     size_t n_series;
-    char label[96];
+    char label[96], y_label[160];
     tp_buf note;
 } panel_data;
 
@@ -141,14 +141,18 @@ static void make_curves(dashboard *d)
         bool is_loss = rows[i].roles[0] == TP_ROLE_REWARD && p->n_series == 0;
         if (is_loss) /* a reward is what RL trains; else the loss */
             add_curve(d, i, TP_ROLE_LOSS);
-        if (i == 1 && p->n_series == 0)
+        bool is_time = i == 1 && p->n_series == 0;
+        if (is_time)
             add_curve(d, i, TP_ROLE_INFERENCE_TIME);
+        if (p->n_series)
+            snprintf(p->y_label, sizeof p->y_label, "%s%s", p->series[0].name,
+                     is_time ? " / s" : "");
         if (rows[i].with_median)
             add_median(d, i);
         d->panels[i] = (tp_panel){.kind = TP_PANEL_PLOT,
                                   .title = rows[i].title,
                                   .x_label = "step",
-                                  .y_label = p->n_series ? p->series[0].name : NULL,
+                                  .y_label = p->n_series ? p->y_label : NULL,
                                   .series = p->series,
                                   .n_series = p->n_series,
                                   .from_zero = rows[i].from_zero,
@@ -303,6 +307,7 @@ void tp_run_dashboard_html(const tp_analysis *a, tp_metrics *run, tp_buf *out)
 {
     dashboard d = {.analysis = a, .run = run};
     tp_picture picture = make_picture(&d);
+    picture.title = picture.subtitle = NULL;
     picture.follows_scheme = true;
     put_body(&d, &picture, out);
     release(&d);

@@ -24,7 +24,7 @@ TP_CHECKED tp_status tp_run_dashboard_write(const tp_analysis *a, tp_metrics *ru
                                             const char *folder, unsigned formats, tp_buf *ret_why,
                                             tp_error *err);
 
-/* The picture and the table of dimensions, to stand in a page. */
+/* The picture, without a title, and the table of dimensions, to stand in a page that has one. */
 void tp_run_dashboard_html(const tp_analysis *a, tp_metrics *run, tp_buf *out);
 
 #endif

@@ -1,9 +1,7 @@
 /* run_picture.c - both sides of a comparison over the same axis, one panel a metric.
  *
- * A line is the mean over the runs of a side at each place that all runs have; the band around it
- * Student's t interval of that mean, place by place, runs being what is counted.  One run alone is
- * its own line and has no band: what another seed would give it cannot know.  Lines differ in dash
- * and marker, bands in the dash of their edge, so that grey tells them apart. */
+ * Lines differ in dash and marker, bands (run_band.h) in the dash of their edge, so that grey tells
+ * them apart. */
 #include "instrument/report/run_picture.h"
 
 #include <math.h>
@@ -14,14 +12,13 @@
 #include "instrument/analyze/runs/align.h"
 #include "instrument/analyze/runs/run_compare.h"
 #include "instrument/report/picture.h"
-#include "stats/descriptive.h"
+#include "instrument/report/run_band.h"
 
-enum { MOST_PANELS = 12, COLUMNS = 2, SIDES = 2, WIDTH = 560, MOST_PLACES = 120 };
+enum { MOST_PANELS = 12, COLUMNS = 2, SIDES = 2, WIDTH = 560 };
 
 /* A panel with the memory that it points to. */
 typedef struct {
-    tp_aligned values;
-    double *mean[SIDES], *lower[SIDES], *upper[SIDES];
+    tp_run_band sides[SIDES];
     tp_series series[SIDES];
     tp_buf title, note;
 } panel_data;
@@ -33,50 +30,6 @@ typedef struct {
     char names[SIDES][80];
     char interval[120];
 } drawing;
-
-/* More places than bands can show become means of as many neighbours; returns how many.  What is
- * left over at the end goes with the last ones. */
-static size_t thin(tp_aligned *v)
-{
-    size_t each = (v->n + MOST_PLACES - 1) / MOST_PLACES, n = each > 1 ? v->n / each : v->n;
-    for (size_t r = 0; each > 1 && r <= v->n_a + v->n_b; r++) {
-        bool is_place = r == v->n_a + v->n_b;
-        const double *x = is_place ? v->place : v->value + r * v->n;
-        double *ret = is_place ? v->place : v->value + r * n;
-        for (size_t i = 0; i < n; i++)
-            ret[i] = tp_mean(x + i * each, i + 1 == n ? v->n - i * each : each);
-    }
-    v->n = n;
-    return each;
-}
-
-/* Over rows [from, from + runs) of the values, at each place. */
-static void add_side(panel_data *p, int side, size_t from, size_t runs, double level,
-                     const char *name)
-{
-    const tp_aligned *v = &p->values;
-    double *at = tp_vec_new(runs, sizeof *at);
-    p->mean[side] = tp_vec_new(v->n, sizeof *p->mean[side]);
-    p->lower[side] = tp_vec_new(v->n, sizeof *p->lower[side]);
-    p->upper[side] = tp_vec_new(v->n, sizeof *p->upper[side]);
-    for (size_t i = 0; i < v->n; i++) {
-        for (size_t r = 0; r < runs; r++)
-            at[r] = v->value[(from + r) * v->n + i];
-        double mean = tp_mean(at, runs), sem = tp_sd(at, runs) / sqrt((double)runs);
-        tp_interval ci = tp_t_interval(mean, sem, (double)runs - 1, level);
-        p->mean[side][i] = mean;
-        p->lower[side][i] = runs > 1 ? ci.lo : NAN;
-        p->upper[side][i] = runs > 1 ? ci.hi : NAN;
-    }
-    free(at);
-    p->series[side] = (tp_series){.name = name,
-                                  .x = v->place,
-                                  .y = p->mean[side],
-                                  .lower = runs > 1 ? p->lower[side] : NULL,
-                                  .upper = runs > 1 ? p->upper[side] : NULL,
-                                  .n = v->n,
-                                  .is_points = v->n == 1};
-}
 
 static const tp_compared_metric *find(const tp_run_comparison *c, const char *name)
 {
@@ -101,15 +54,16 @@ static void say(const tp_compared_metric *x, double level, tp_buf *out)
 }
 
 static void add_panel(drawing *d, const tp_run_comparison *c, const tp_compared_metric *x,
-                      const tp_aligned *values)
+                      tp_aligned *values)
 {
     static const char *const axes[] = {"step", "tokens", "time / s"};
     double level = tp_run_comparison_level(c);
     panel_data *p = &d->data[d->n];
-    p->values = *values;
-    size_t each = thin(&p->values);
-    add_side(p, 0, 0, values->n_a, level, d->names[0]);
-    add_side(p, 1, values->n_a, values->n_b, level, d->names[1]);
+    size_t each = tp_run_band_thin(values);
+    tp_run_band_make(&p->sides[0], values, 0, values->n_a, level);
+    tp_run_band_make(&p->sides[1], values, values->n_a, values->n_b, level);
+    for (int side = 0; side < SIDES; side++)
+        p->series[side] = tp_run_band_series(&p->sides[side], d->names[side]);
     tp_buf_addf(&p->title, "%s: %s", x->name, x->verdict);
     say(x, level, &p->note);
     if (each > 1)
@@ -138,8 +92,7 @@ static void name_sides(drawing *d, size_t n_a, size_t n_b, double level)
     name_side(d->names[0], sizeof d->names[0], 'A', n_a);
     name_side(d->names[1], sizeof d->names[1], 'B', n_b);
     if (n_a > 1 || n_b > 1)
-        snprintf(d->interval, sizeof d->interval, "%.4g %% interval of the mean over runs, t%s",
-                 100 * level,
+        snprintf(d->interval, sizeof d->interval, TP_RUN_BAND_INTERVAL "%s", 100 * level,
                  n_a < 2   ? " (B alone)"
                  : n_b < 2 ? " (A alone)"
                            : "");
@@ -158,8 +111,10 @@ static void choose(drawing *d, const tp_run_comparison *c, tp_metrics *const *a,
         if (!x || !tp_metrics_wanted(tag, o->tags, o->n_tags))
             continue;
         if (d->n_wanted++ < MOST_PANELS &&
-            tp_align_metric(a, n_a, b, n_b, tag, tp_run_comparison_align(c), &values))
+            tp_align_metric(a, n_a, b, n_b, tag, tp_run_comparison_align(c), &values)) {
             add_panel(d, c, x, &values);
+            tp_aligned_release(&values);
+        }
     }
     free(order);
 }
@@ -175,12 +130,8 @@ static void release(drawing *d)
 {
     for (size_t i = 0; i < d->n; i++) {
         panel_data *p = &d->data[i];
-        for (int side = 0; side < SIDES; side++) {
-            free(p->mean[side]);
-            free(p->lower[side]);
-            free(p->upper[side]);
-        }
-        tp_aligned_release(&p->values);
+        for (int side = 0; side < SIDES; side++)
+            tp_run_band_release(&p->sides[side]);
         tp_buf_release(&p->title);
         tp_buf_release(&p->note);
     }

@@ -17,34 +17,34 @@ static void put_names(tp_json_w *w, const tp_stats_column *c, size_t n)
     tp_json_w_end(w, n == 2 ? '}' : ']');
 }
 
-static tp_status put_groups(tp_answer *a, const tp_stats_column *c, size_t n, tp_error *err)
+static tp_status put_groups(tp_stats_writer *a, const tp_stats_column *c, size_t n, tp_error *err)
 {
     tp_group *groups = tp_arena_try_alloc(a->arena, n, sizeof *groups, _Alignof(tp_group));
     if (!groups)
         return tp_fail(err, TP_ERR_NOMEM, "%s: no room for the groups", a->name);
     for (size_t i = 0; i < n; i++)
         groups[i] = (tp_group){c[i].x, c[i].n};
-    return tp_answer_groups(a, groups, n, err);
+    return tp_stats_writer_groups(a, groups, n, err);
 }
 
-static tp_status put_one(tp_answer *a, const tp_stats_column *c, bool resample, tp_error *err)
+static tp_status put_one(tp_stats_writer *a, const tp_stats_column *c, bool resample, tp_error *err)
 {
-    TP_TRY(tp_answer_describe(a, "describe", c->x, c->n, err));
-    return resample ? tp_answer_resampled(a, c->x, c->n, NULL, 0, false, err) : TP_OK;
+    TP_TRY(tp_stats_writer_describe(a, "describe", c->x, c->n, err));
+    return resample ? tp_stats_writer_resampled(a, c->x, c->n, NULL, 0, false, err) : TP_OK;
 }
 
-static tp_status put_two(tp_answer *a, const tp_stats_column *x, const tp_stats_column *y,
+static tp_status put_two(tp_stats_writer *a, const tp_stats_column *x, const tp_stats_column *y,
                          bool is_paired, bool resample, tp_error *err)
 {
-    TP_TRY(tp_answer_describe(a, "describe_x", x->x, x->n, err));
-    TP_TRY(tp_answer_describe(a, "describe_y", y->x, y->n, err));
-    TP_TRY(tp_answer_two(a, x->x, x->n, y->x, y->n, err));
+    TP_TRY(tp_stats_writer_describe(a, "describe_x", x->x, x->n, err));
+    TP_TRY(tp_stats_writer_describe(a, "describe_y", y->x, y->n, err));
+    TP_TRY(tp_stats_writer_two(a, x->x, x->n, y->x, y->n, err));
     if (is_paired)
-        TP_TRY(tp_answer_paired(a, x->x, y->x, x->n, err));
-    return resample ? tp_answer_resampled(a, x->x, x->n, y->x, y->n, is_paired, err) : TP_OK;
+        TP_TRY(tp_stats_writer_paired(a, x->x, y->x, x->n, err));
+    return resample ? tp_stats_writer_resampled(a, x->x, x->n, y->x, y->n, is_paired, err) : TP_OK;
 }
 
-static tp_status put_columns(tp_answer *a, tp_stats_kind kind, bool resample,
+static tp_status put_columns(tp_stats_writer *a, tp_stats_kind kind, bool resample,
                              const tp_stats_column *c, size_t n, const tp_stats_column *at,
                              tp_error *err)
 {
@@ -57,14 +57,14 @@ static tp_status put_columns(tp_answer *a, tp_stats_kind kind, bool resample,
     case TP_STATS_GROUPS:
         return put_groups(a, c, n, err);
     case TP_STATS_SERIES:
-        return tp_answer_series(a, at ? at->x : NULL, c[0].x, c[0].n, err);
+        return tp_stats_writer_series(a, at ? at->x : NULL, c[0].x, c[0].n, err);
     }
     return TP_OK;
 }
 
-static tp_answer_options options_of(const tp_stats_style *s)
+static tp_stats_writer_options options_of(const tp_stats_style *s)
 {
-    return (tp_answer_options){
+    return (tp_stats_writer_options){
         .level = s->level, .seed = s->seed, .n_resamples = s->n_resamples ? s->n_resamples : 9999};
 }
 
@@ -73,14 +73,14 @@ tp_status tp_stats_json(tp_stats_kind kind, const tp_stats_style *style, const t
 {
     tp_arena arena;
     tp_json_w w;
-    tp_answer a = {.w = &w, .name = c[0].name, .arena = &arena, .o = options_of(style)};
+    tp_stats_writer a = {.w = &w, .name = c[0].name, .arena = &arena, .o = options_of(style)};
     tp_json_w_init(&w, out, 2);
     TP_TRY(tp_arena_init(&arena, (size_t)1 << 36, err));
-    tp_answer_open(&a);
+    tp_stats_writer_open(&a);
     put_names(&w, c, n);
     tp_status status = put_columns(&a, kind, style->n_resamples > 0, c, n, at, err);
     if (status == TP_OK) {
-        tp_answer_close(&a);
+        tp_stats_writer_close(&a);
         tp_buf_addc(out, '\n');
     }
     tp_buf_release(&a.reasons);
@@ -90,42 +90,42 @@ tp_status tp_stats_json(tp_stats_kind kind, const tp_stats_style *style, const t
 
 /* ---- shares and plans ---- */
 
-static void put_share(tp_answer *a, int64_t x, int64_t n)
+static void put_share(tp_stats_writer *a, int64_t x, int64_t n)
 {
     tp_proportion_result r = tp_proportion(x, n, a->o.level);
-    tp_answer_count(a, "x", (uint64_t)x);
-    tp_answer_count(a, "n", (uint64_t)n);
-    tp_answer_number(a, "phat", (double)x / (double)n, NULL);
-    tp_answer_pair(a, "wilson", r.wilson);
-    tp_answer_pair(a, "wilson_cc", r.wilson_cc);
-    tp_answer_pair(a, "clopper_pearson", r.clopper_pearson);
-    tp_answer_pair(a, "agresti_coull", r.agresti_coull);
-    tp_answer_pair(a, "jeffreys", r.jeffreys);
+    tp_stats_writer_count(a, "x", (uint64_t)x);
+    tp_stats_writer_count(a, "n", (uint64_t)n);
+    tp_stats_writer_number(a, "phat", (double)x / (double)n, NULL);
+    tp_stats_writer_pair(a, "wilson", r.wilson);
+    tp_stats_writer_pair(a, "wilson_cc", r.wilson_cc);
+    tp_stats_writer_pair(a, "clopper_pearson", r.clopper_pearson);
+    tp_stats_writer_pair(a, "agresti_coull", r.agresti_coull);
+    tp_stats_writer_pair(a, "jeffreys", r.jeffreys);
 }
 
 tp_status tp_stats_json_shares(const tp_stats_style *style, const int64_t *x, const int64_t *n,
                                size_t k, tp_buf *out, tp_error *err)
 {
     tp_json_w w;
-    tp_answer a = {.w = &w, .name = "--share", .o = options_of(style)};
+    tp_stats_writer a = {.w = &w, .name = "--share", .o = options_of(style)};
     TP_TRY(tp_stats_check_shares(x, n, k, err));
     tp_json_w_init(&w, out, 2);
-    tp_answer_open(&a);
+    tp_stats_writer_open(&a);
     if (k == 1) {
         put_share(&a, x[0], n[0]);
     } else {
         tp_newcombe_result r = tp_newcombe(x[1], n[1], x[0], n[0], style->level);
-        tp_answer_number(&a, "diff", r.diff, NULL);
-        tp_answer_pair(&a, "newcombe", r.ci);
-        tp_answer_begin_array(&a, "shares");
+        tp_stats_writer_number(&a, "diff", r.diff, NULL);
+        tp_stats_writer_pair(&a, "newcombe", r.ci);
+        tp_stats_writer_begin_array(&a, "shares");
         for (size_t i = 0; i < k; i++) {
-            tp_answer_object(&a, NULL);
+            tp_stats_writer_object(&a, NULL);
             put_share(&a, x[i], n[i]);
-            tp_answer_object_end(&a);
+            tp_stats_writer_object_end(&a);
         }
-        tp_answer_end_array(&a);
+        tp_stats_writer_end_array(&a);
     }
-    tp_answer_close(&a);
+    tp_stats_writer_close(&a);
     tp_buf_addc(out, '\n');
     tp_buf_release(&a.reasons);
     return TP_OK;

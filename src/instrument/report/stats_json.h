@@ -28,54 +28,57 @@ TP_CHECKED tp_status tp_stats_json_plan(const tp_stats_style *style, const tp_st
 
 /* ---- writing: values, nulls with their reasons, and the parts that several kinds share ---- */
 
-enum { TP_ANSWER_DEPTH = 8 };
+enum { TP_STATS_WRITER_DEPTH = 8 };
 
 typedef struct {
     double level;
     uint64_t seed;
     size_t n_resamples;
     size_t n_permutations; /* 0: only what can be enumerated */
-} tp_answer_options;
+} tp_stats_writer_options;
 
 typedef struct {
     tp_json_w *w;
     const char *name; /* of the input, for errors */
     tp_arena *arena;
-    tp_answer_options o;
-    char level_text[16];               /* "95" */
-    const char *path[TP_ANSWER_DEPTH]; /* NULL: a place in the array around it */
-    size_t place[TP_ANSWER_DEPTH];     /* elements begun in each */
+    tp_stats_writer_options o;
+    char level_text[16];                     /* "95" */
+    const char *path[TP_STATS_WRITER_DEPTH]; /* NULL: a place in the array around it */
+    size_t place[TP_STATS_WRITER_DEPTH];     /* elements begun in each */
     int depth;
     tp_buf reasons; /* path and phrase in turn, each with its NUL */
-} tp_answer;
+} tp_stats_writer;
 
 /* The object begins and ends; the end has the reasons. */
-void tp_answer_open(tp_answer *a);
-void tp_answer_close(tp_answer *a);
+void tp_stats_writer_open(tp_stats_writer *a);
+void tp_stats_writer_close(tp_stats_writer *a);
 
 /* `key` NULL inside an array. */
-void tp_answer_object(tp_answer *a, const char *key);
-void tp_answer_object_end(tp_answer *a);
-void tp_answer_begin_array(tp_answer *a, const char *key);
-void tp_answer_end_array(tp_answer *a);
-void tp_answer_number(tp_answer *a, const char *key, double v, const char *why);
-void tp_answer_count(tp_answer *a, const char *key, uint64_t n);
-void tp_answer_bool(tp_answer *a, const char *key, bool v);
-void tp_answer_null(tp_answer *a, const char *key, const char *why);
+void tp_stats_writer_object(tp_stats_writer *a, const char *key);
+void tp_stats_writer_object_end(tp_stats_writer *a);
+void tp_stats_writer_begin_array(tp_stats_writer *a, const char *key);
+void tp_stats_writer_end_array(tp_stats_writer *a);
+void tp_stats_writer_number(tp_stats_writer *a, const char *key, double v, const char *why);
+void tp_stats_writer_count(tp_stats_writer *a, const char *key, uint64_t n);
+void tp_stats_writer_bool(tp_stats_writer *a, const char *key, bool v);
+void tp_stats_writer_null(tp_stats_writer *a, const char *key, const char *why);
 /* The level is put behind the key: "t_ci" becomes "t_ci95". */
-void tp_answer_interval(tp_answer *a, const char *key, tp_interval ci);
+void tp_stats_writer_interval(tp_stats_writer *a, const char *key, tp_interval ci);
 /* The bare key. */
-void tp_answer_pair(tp_answer *a, const char *key, tp_interval ci);
-const char *tp_answer_level_key(tp_answer *a, const char *key, char buffer[64]);
+void tp_stats_writer_pair(tp_stats_writer *a, const char *key, tp_interval ci);
+const char *tp_stats_writer_level_key(tp_stats_writer *a, const char *key, char buffer[64]);
 
-tp_status tp_answer_describe(tp_answer *a, const char *key, const double *x, size_t n,
-                             tp_error *err);
-tp_status tp_answer_two(tp_answer *a, const double *x, size_t nx, const double *y, size_t ny,
-                        tp_error *err);
-tp_status tp_answer_paired(tp_answer *a, const double *x, const double *y, size_t n, tp_error *err);
-tp_status tp_answer_groups(tp_answer *a, const tp_group *groups, size_t k, tp_error *err);
-tp_status tp_answer_series(tp_answer *a, const double *x, const double *y, size_t n, tp_error *err);
-tp_status tp_answer_resampled(tp_answer *a, const double *x, size_t nx, const double *y, size_t ny,
-                              bool paired, tp_error *err);
+tp_status tp_stats_writer_describe(tp_stats_writer *a, const char *key, const double *x, size_t n,
+                                   tp_error *err);
+tp_status tp_stats_writer_two(tp_stats_writer *a, const double *x, size_t nx, const double *y,
+                              size_t ny, tp_error *err);
+tp_status tp_stats_writer_paired(tp_stats_writer *a, const double *x, const double *y, size_t n,
+                                 tp_error *err);
+tp_status tp_stats_writer_groups(tp_stats_writer *a, const tp_group *groups, size_t k,
+                                 tp_error *err);
+tp_status tp_stats_writer_series(tp_stats_writer *a, const double *x, const double *y, size_t n,
+                                 tp_error *err);
+tp_status tp_stats_writer_resampled(tp_stats_writer *a, const double *x, size_t nx, const double *y,
+                                    size_t ny, bool paired, tp_error *err);
 
 #endif

@@ -4,21 +4,21 @@
 #include "instrument/report/stats_json.h"
 #include "stats/order.h"
 
-static void put_median_interval(tp_answer *a, const char *name, const tp_median_interval *m)
+static void put_median_interval(tp_stats_writer *a, const char *name, const tp_median_interval *m)
 {
     char key[64];
-    tp_answer_level_key(a, name, key);
+    tp_stats_writer_level_key(a, name, key);
     if (m->why) {
-        tp_answer_null(a, key, m->why);
+        tp_stats_writer_null(a, key, m->why);
         return;
     }
-    tp_answer_object(a, key);
-    tp_answer_count(a, "k_lo", m->k_lo);
-    tp_answer_count(a, "k_hi", m->k_hi);
-    tp_answer_number(a, "lo", m->lo, NULL);
-    tp_answer_number(a, "hi", m->hi, NULL);
-    tp_answer_number(a, "coverage", m->coverage, NULL);
-    tp_answer_object_end(a);
+    tp_stats_writer_object(a, key);
+    tp_stats_writer_count(a, "k_lo", m->k_lo);
+    tp_stats_writer_count(a, "k_hi", m->k_hi);
+    tp_stats_writer_number(a, "lo", m->lo, NULL);
+    tp_stats_writer_number(a, "hi", m->hi, NULL);
+    tp_stats_writer_number(a, "coverage", m->coverage, NULL);
+    tp_stats_writer_object_end(a);
 }
 
 typedef struct {
@@ -27,16 +27,16 @@ typedef struct {
     const char *why;
 } row;
 
-static void put_rows(tp_answer *a, const row *rows, size_t n)
+static void put_rows(tp_stats_writer *a, const row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        tp_answer_number(a, rows[i].key, rows[i].value, rows[i].why);
+        tp_stats_writer_number(a, rows[i].key, rows[i].value, rows[i].why);
 }
 
 #define PUT_ROWS(a, rows) put_rows((a), (rows), sizeof(rows) / sizeof *(rows))
 
-tp_status tp_answer_describe(tp_answer *a, const char *key, const double *x, size_t n,
-                             tp_error *err)
+tp_status tp_stats_writer_describe(tp_stats_writer *a, const char *key, const double *x, size_t n,
+                                   tp_error *err)
 {
     static const char *const none = "there are no values";
     tp_description d;
@@ -70,171 +70,173 @@ tp_status tp_answer_describe(tp_answer *a, const char *key, const double *x, siz
                         {"geomean", d.geomean, d.why_positive},
                         {"harmean", d.harmean, d.why_positive},
                         {"geo_sd", d.geo_sd, d.why_geo_sd}};
-    tp_answer_object(a, key);
-    tp_answer_count(a, "n", d.n);
+    tp_stats_writer_object(a, key);
+    tp_stats_writer_count(a, "n", d.n);
     PUT_ROWS(a, rows);
-    tp_answer_interval(a, "t_ci", d.t_ci);
+    tp_stats_writer_interval(a, "t_ci", d.t_ci);
     put_median_interval(a, "median_ci", &d.median_ci);
-    tp_answer_object_end(a);
+    tp_stats_writer_object_end(a);
     return TP_OK;
 }
 
-static void answer_p_values(tp_answer *a, tp_p_values p, const char *why)
+static void answer_p_values(tp_stats_writer *a, tp_p_values p, const char *why)
 {
-    tp_answer_number(a, "p_two", p.two, why);
-    tp_answer_number(a, "p_greater", p.greater, why);
-    tp_answer_number(a, "p_less", p.less, why);
+    tp_stats_writer_number(a, "p_two", p.two, why);
+    tp_stats_writer_number(a, "p_greater", p.greater, why);
+    tp_stats_writer_number(a, "p_less", p.less, why);
 }
 
-static void put_t_test(tp_answer *a, const char *key, const tp_t_test *t)
+static void put_t_test(tp_stats_writer *a, const char *key, const tp_t_test *t)
 {
     if (t->why) {
-        tp_answer_null(a, key, t->why);
+        tp_stats_writer_null(a, key, t->why);
         return;
     }
-    tp_answer_object(a, key);
-    tp_answer_number(a, "t", t->t, NULL);
-    tp_answer_number(a, "df", t->df, NULL);
-    tp_answer_number(a, "diff", t->diff, NULL);
-    tp_answer_number(a, "se", t->se, NULL);
+    tp_stats_writer_object(a, key);
+    tp_stats_writer_number(a, "t", t->t, NULL);
+    tp_stats_writer_number(a, "df", t->df, NULL);
+    tp_stats_writer_number(a, "diff", t->diff, NULL);
+    tp_stats_writer_number(a, "se", t->se, NULL);
     answer_p_values(a, t->p, NULL);
-    tp_answer_interval(a, "ci", t->ci);
-    tp_answer_object_end(a);
+    tp_stats_writer_interval(a, "ci", t->ci);
+    tp_stats_writer_object_end(a);
 }
 
-static void put_z_test(tp_answer *a, const char *key, const tp_z_test *z, const char *why)
+static void put_z_test(tp_stats_writer *a, const char *key, const tp_z_test *z, const char *why)
 {
     if (why) {
-        tp_answer_null(a, key, why);
+        tp_stats_writer_null(a, key, why);
         return;
     }
-    tp_answer_object(a, key);
-    tp_answer_number(a, "z", z->z, NULL);
+    tp_stats_writer_object(a, key);
+    tp_stats_writer_number(a, "z", z->z, NULL);
     answer_p_values(a, z->p, NULL);
-    tp_answer_object_end(a);
+    tp_stats_writer_object_end(a);
 }
 
-static void put_exact(tp_answer *a, tp_p_values p, const char *why)
+static void put_exact(tp_stats_writer *a, tp_p_values p, const char *why)
 {
     if (why) {
-        tp_answer_null(a, "exact", why);
+        tp_stats_writer_null(a, "exact", why);
         return;
     }
-    tp_answer_object(a, "exact");
-    tp_answer_number(a, "p_less", p.less, NULL);
-    tp_answer_number(a, "p_greater", p.greater, NULL);
-    tp_answer_number(a, "p_two", p.two, NULL);
-    tp_answer_object_end(a);
+    tp_stats_writer_object(a, "exact");
+    tp_stats_writer_number(a, "p_less", p.less, NULL);
+    tp_stats_writer_number(a, "p_greater", p.greater, NULL);
+    tp_stats_writer_number(a, "p_two", p.two, NULL);
+    tp_stats_writer_object_end(a);
 }
 
-static void put_rank_interval(tp_answer *a, const tp_rank_interval *ci)
+static void put_rank_interval(tp_stats_writer *a, const tp_rank_interval *ci)
 {
     char level[64], key[80];
-    snprintf(key, sizeof key, "%s_exact", tp_answer_level_key(a, "hl_ci", level));
+    snprintf(key, sizeof key, "%s_exact", tp_stats_writer_level_key(a, "hl_ci", level));
     if (ci->why) {
-        tp_answer_null(a, key, ci->why);
+        tp_stats_writer_null(a, key, ci->why);
         return;
     }
-    tp_answer_object(a, key);
-    tp_answer_count(a, "k", ci->k);
-    tp_answer_number(a, "lo", ci->lo, NULL);
-    tp_answer_number(a, "hi", ci->hi, NULL);
-    tp_answer_number(a, "coverage", ci->coverage, NULL);
-    tp_answer_object_end(a);
+    tp_stats_writer_object(a, key);
+    tp_stats_writer_count(a, "k", ci->k);
+    tp_stats_writer_number(a, "lo", ci->lo, NULL);
+    tp_stats_writer_number(a, "hi", ci->hi, NULL);
+    tp_stats_writer_number(a, "coverage", ci->coverage, NULL);
+    tp_stats_writer_object_end(a);
 }
 
-static tp_status put_mann_whitney(tp_answer *a, const double *x, size_t nx, const double *y,
+static tp_status put_mann_whitney(tp_stats_writer *a, const double *x, size_t nx, const double *y,
                                   size_t ny, tp_error *err)
 {
     tp_mann_whitney_result m;
     TP_TRY(tp_mann_whitney(x, nx, y, ny, a->o.level, &m, err));
-    tp_answer_object(a, "mann_whitney");
-    tp_answer_number(a, "U1", m.u1, m.why);
-    tp_answer_number(a, "U2", m.u2, m.why);
-    tp_answer_bool(a, "ties", m.has_ties);
+    tp_stats_writer_object(a, "mann_whitney");
+    tp_stats_writer_number(a, "U1", m.u1, m.why);
+    tp_stats_writer_number(a, "U2", m.u2, m.why);
+    tp_stats_writer_bool(a, "ties", m.has_ties);
     put_z_test(a, "asym_nocc", &m.plain, m.why);
     put_z_test(a, "asym_cc", &m.corrected, m.why);
     put_exact(a, m.exact, m.why_exact);
-    tp_answer_number(a, "cliffs_delta", m.cliffs_delta, m.why);
-    tp_answer_number(a, "a12", m.a12, m.why);
-    tp_answer_number(a, "hodges_lehmann_shift", m.shift, m.why);
+    tp_stats_writer_number(a, "cliffs_delta", m.cliffs_delta, m.why);
+    tp_stats_writer_number(a, "a12", m.a12, m.why);
+    tp_stats_writer_number(a, "hodges_lehmann_shift", m.shift, m.why);
     put_rank_interval(a, &m.shift_ci);
-    tp_answer_interval(a, "hl_ci_approximate", m.shift_ci_approximate);
-    tp_answer_object_end(a);
+    tp_stats_writer_interval(a, "hl_ci_approximate", m.shift_ci_approximate);
+    tp_stats_writer_object_end(a);
     return TP_OK;
 }
 
-static void put_f_test(tp_answer *a, const char *key, const char *statistic, const tp_f_test *f)
+static void put_f_test(tp_stats_writer *a, const char *key, const char *statistic,
+                       const tp_f_test *f)
 {
     if (f->why) {
-        tp_answer_null(a, key, f->why);
+        tp_stats_writer_null(a, key, f->why);
         return;
     }
-    tp_answer_object(a, key);
-    tp_answer_number(a, statistic, f->f, NULL);
-    tp_answer_number(a, "df1", f->df1, NULL);
-    tp_answer_number(a, "df2", f->df2, NULL);
-    tp_answer_number(a, "p", f->p, NULL);
-    tp_answer_object_end(a);
+    tp_stats_writer_object(a, key);
+    tp_stats_writer_number(a, statistic, f->f, NULL);
+    tp_stats_writer_number(a, "df1", f->df1, NULL);
+    tp_stats_writer_number(a, "df2", f->df2, NULL);
+    tp_stats_writer_number(a, "p", f->p, NULL);
+    tp_stats_writer_object_end(a);
 }
 
-static void put_permutation(tp_answer *a, const char *key, const tp_permutation_result *p)
+static void put_permutation(tp_stats_writer *a, const char *key, const tp_permutation_result *p)
 {
     if (p->why) {
-        tp_answer_null(a, key, p->why);
+        tp_stats_writer_null(a, key, p->why);
         return;
     }
-    tp_answer_object(a, key);
-    tp_answer_count(a, "n_perm", p->n_perm);
-    tp_answer_count(a, "count_two", p->count_two);
+    tp_stats_writer_object(a, key);
+    tp_stats_writer_count(a, "n_perm", p->n_perm);
+    tp_stats_writer_count(a, "count_two", p->count_two);
     answer_p_values(a, p->p, NULL);
-    tp_answer_bool(a, "is_exact", p->is_exact);
-    tp_answer_object_end(a);
+    tp_stats_writer_bool(a, "is_exact", p->is_exact);
+    tp_stats_writer_object_end(a);
 }
 
-static void put_ratio_means(tp_answer *a, const double *x, size_t nx, const double *y, size_t ny)
+static void put_ratio_means(tp_stats_writer *a, const double *x, size_t nx, const double *y,
+                            size_t ny)
 {
     tp_ratio_means_result r = tp_ratio_means(x, nx, y, ny, a->o.level);
-    tp_answer_object(a, "ratio_means");
-    tp_answer_number(a, "ratio", r.ratio, r.why);
-    tp_answer_number(a, "g", r.g, r.why ? r.why : r.ci.why);
-    tp_answer_number(a, "df", r.df, r.why ? r.why : r.ci.why);
-    tp_answer_interval(a, "fieller", r.ci);
-    tp_answer_object_end(a);
+    tp_stats_writer_object(a, "ratio_means");
+    tp_stats_writer_number(a, "ratio", r.ratio, r.why);
+    tp_stats_writer_number(a, "g", r.g, r.why ? r.why : r.ci.why);
+    tp_stats_writer_number(a, "df", r.df, r.why ? r.why : r.ci.why);
+    tp_stats_writer_interval(a, "fieller", r.ci);
+    tp_stats_writer_object_end(a);
 }
 
-static tp_status put_ratio_geomeans(tp_answer *a, const double *x, size_t nx, const double *y,
+static tp_status put_ratio_geomeans(tp_stats_writer *a, const double *x, size_t nx, const double *y,
                                     size_t ny, tp_error *err)
 {
     tp_ratio_geomeans_result r;
     TP_TRY(tp_ratio_geomeans(x, nx, y, ny, a->o.level, &r, err));
     if (r.why) {
-        tp_answer_null(a, "ratio_geomeans", r.why);
+        tp_stats_writer_null(a, "ratio_geomeans", r.why);
         return TP_OK;
     }
-    tp_answer_object(a, "ratio_geomeans");
-    tp_answer_number(a, "ratio", r.ratio, NULL);
-    tp_answer_number(a, "t", r.t, r.why_test);
-    tp_answer_number(a, "df", r.df, r.why_test);
-    tp_answer_number(a, "p_two", r.p_two, r.why_test);
-    tp_answer_interval(a, "ci", r.ci);
-    tp_answer_object_end(a);
+    tp_stats_writer_object(a, "ratio_geomeans");
+    tp_stats_writer_number(a, "ratio", r.ratio, NULL);
+    tp_stats_writer_number(a, "t", r.t, r.why_test);
+    tp_stats_writer_number(a, "df", r.df, r.why_test);
+    tp_stats_writer_number(a, "p_two", r.p_two, r.why_test);
+    tp_stats_writer_interval(a, "ci", r.ci);
+    tp_stats_writer_object_end(a);
     return TP_OK;
 }
 
-static tp_status put_medians(tp_answer *a, const double *x, size_t nx, const double *y, size_t ny,
-                             tp_error *err)
+static tp_status put_medians(tp_stats_writer *a, const double *x, size_t nx, const double *y,
+                             size_t ny, tp_error *err)
 {
     double mx, my;
     TP_TRY(tp_median(x, nx, &mx, err));
     TP_TRY(tp_median(y, ny, &my, err));
-    tp_answer_number(a, "ratio_medians", my == 0 ? NAN : mx / my,
-                     "the median of y is 0 or unknown");
+    tp_stats_writer_number(a, "ratio_medians", my == 0 ? NAN : mx / my,
+                           "the median of y is 0 or unknown");
     return TP_OK;
 }
 
-tp_status tp_answer_two(tp_answer *a, const double *x, size_t nx, const double *y, size_t ny,
-                        tp_error *err)
+tp_status tp_stats_writer_two(tp_stats_writer *a, const double *x, size_t nx, const double *y,
+                              size_t ny, tp_error *err)
 {
     tp_t_test student = tp_student(x, nx, y, ny, a->o.level);
     tp_t_test welch = tp_welch(x, nx, y, ny, a->o.level);
@@ -251,20 +253,20 @@ tp_status tp_answer_two(tp_answer *a, const double *x, size_t nx, const double *
                         {"hedges_J_approx", e.j_approximate, e.why_j},
                         {"glass_delta_y", e.glass_delta, e.why_glass},
                         {"d_var_hedges", e.d_variance, e.why}};
-    tp_answer_object(a, "two_sample");
+    tp_stats_writer_object(a, "two_sample");
     put_t_test(a, "student", &student);
     PUT_ROWS(a, rows);
-    tp_answer_interval(a, "cohens_d_ci", e.d_ci);
-    tp_answer_interval(a, "hedges_g_ci", e.g_ci);
+    tp_stats_writer_interval(a, "cohens_d_ci", e.d_ci);
+    tp_stats_writer_interval(a, "hedges_g_ci", e.g_ci);
     put_t_test(a, "welch", &welch);
     TP_TRY(put_mann_whitney(a, x, nx, y, ny, err));
     if (f.why) {
-        tp_answer_null(a, "var_F", f.why);
+        tp_stats_writer_null(a, "var_F", f.why);
     } else {
-        tp_answer_object(a, "var_F");
-        tp_answer_number(a, "F", f.f, NULL);
-        tp_answer_number(a, "p_two", f.p_two, NULL);
-        tp_answer_object_end(a);
+        tp_stats_writer_object(a, "var_F");
+        tp_stats_writer_number(a, "F", f.f, NULL);
+        tp_stats_writer_number(a, "p_two", f.p_two, NULL);
+        tp_stats_writer_object_end(a);
     }
     put_f_test(a, "brown_forsythe", "W", &spread);
     put_ratio_means(a, x, nx, y, ny);
@@ -272,69 +274,69 @@ tp_status tp_answer_two(tp_answer *a, const double *x, size_t nx, const double *
     TP_TRY(put_medians(a, x, nx, y, ny, err));
     put_permutation(a, permuted.is_exact || permuted.why ? "perm_exact_meandiff" : "perm_meandiff",
                     &permuted);
-    tp_answer_object_end(a);
+    tp_stats_writer_object_end(a);
     return TP_OK;
 }
 
-static tp_status put_wilcoxon(tp_answer *a, const char *key, const double *d, size_t n,
+static tp_status put_wilcoxon(tp_stats_writer *a, const char *key, const double *d, size_t n,
                               tp_error *err)
 {
     tp_wilcoxon_result w;
     TP_TRY(tp_wilcoxon(d, n, a->o.level, &w, err));
-    tp_answer_object(a, key);
-    tp_answer_count(a, "n", w.n);
-    tp_answer_count(a, "n_nonzero", w.n_nonzero);
-    tp_answer_number(a, "Wplus", w.w_plus, NULL);
-    tp_answer_number(a, "Wminus", w.w_minus, NULL);
-    tp_answer_bool(a, "ties", w.has_ties);
-    tp_answer_number(a, "rank_biserial", w.rank_biserial, w.why);
+    tp_stats_writer_object(a, key);
+    tp_stats_writer_count(a, "n", w.n);
+    tp_stats_writer_count(a, "n_nonzero", w.n_nonzero);
+    tp_stats_writer_number(a, "Wplus", w.w_plus, NULL);
+    tp_stats_writer_number(a, "Wminus", w.w_minus, NULL);
+    tp_stats_writer_bool(a, "ties", w.has_ties);
+    tp_stats_writer_number(a, "rank_biserial", w.rank_biserial, w.why);
     put_z_test(a, "asym_nocc", &w.plain, w.why);
     put_z_test(a, "asym_cc", &w.corrected, w.why);
     put_exact(a, w.exact, w.why_exact);
-    tp_answer_number(a, "hl_pseudomedian", w.pseudomedian, w.why);
+    tp_stats_writer_number(a, "hl_pseudomedian", w.pseudomedian, w.why);
     put_rank_interval(a, &w.pseudomedian_ci);
-    tp_answer_interval(a, "hl_ci_approximate", w.pseudomedian_ci_approximate);
-    tp_answer_object_end(a);
+    tp_stats_writer_interval(a, "hl_ci_approximate", w.pseudomedian_ci_approximate);
+    tp_stats_writer_object_end(a);
     return TP_OK;
 }
 
-static void put_sign(tp_answer *a, const double *d, size_t n)
+static void put_sign(tp_stats_writer *a, const double *d, size_t n)
 {
     tp_sign_result s = tp_sign_test(d, n);
-    tp_answer_object(a, "sign");
-    tp_answer_count(a, "pos", s.n_positive);
-    tp_answer_count(a, "neg", s.n_negative);
-    tp_answer_count(a, "zero", s.n_zero);
-    tp_answer_number(a, "p_greater", s.p.greater, s.why);
-    tp_answer_number(a, "p_less", s.p.less, s.why);
-    tp_answer_number(a, "p_two", s.p.two, s.why);
-    tp_answer_object_end(a);
+    tp_stats_writer_object(a, "sign");
+    tp_stats_writer_count(a, "pos", s.n_positive);
+    tp_stats_writer_count(a, "neg", s.n_negative);
+    tp_stats_writer_count(a, "zero", s.n_zero);
+    tp_stats_writer_number(a, "p_greater", s.p.greater, s.why);
+    tp_stats_writer_number(a, "p_less", s.p.less, s.why);
+    tp_stats_writer_number(a, "p_two", s.p.two, s.why);
+    tp_stats_writer_object_end(a);
 }
 
-static tp_status put_log_ratio(tp_answer *a, const double *x, const double *y, size_t n,
+static tp_status put_log_ratio(tp_stats_writer *a, const double *x, const double *y, size_t n,
                                tp_error *err)
 {
     tp_log_ratio_result r;
     char level[64], key[80];
     TP_TRY(tp_log_ratio(x, y, n, a->o.level, &r, err));
     if (r.why) {
-        tp_answer_null(a, "log_ratio", r.why);
+        tp_stats_writer_null(a, "log_ratio", r.why);
         return TP_OK;
     }
-    tp_answer_object(a, "log_ratio");
-    tp_answer_number(a, "median_log_ratio", r.median_log_ratio, NULL);
-    tp_answer_number(a, "ratio", r.ratio, NULL);
-    tp_answer_number(a, "geomean_ratio", r.geomean_ratio, NULL);
-    snprintf(key, sizeof key, "%s_ratio", tp_answer_level_key(a, "sign_ci", level));
-    tp_answer_pair(a, key, r.sign_ci);
-    snprintf(key, sizeof key, "%s_ratio", tp_answer_level_key(a, "t_ci", level));
-    tp_answer_pair(a, key, r.t_ci);
-    tp_answer_object_end(a);
+    tp_stats_writer_object(a, "log_ratio");
+    tp_stats_writer_number(a, "median_log_ratio", r.median_log_ratio, NULL);
+    tp_stats_writer_number(a, "ratio", r.ratio, NULL);
+    tp_stats_writer_number(a, "geomean_ratio", r.geomean_ratio, NULL);
+    snprintf(key, sizeof key, "%s_ratio", tp_stats_writer_level_key(a, "sign_ci", level));
+    tp_stats_writer_pair(a, key, r.sign_ci);
+    snprintf(key, sizeof key, "%s_ratio", tp_stats_writer_level_key(a, "t_ci", level));
+    tp_stats_writer_pair(a, key, r.t_ci);
+    tp_stats_writer_object_end(a);
     return TP_OK;
 }
 
 /* `d` holds n differences and is reordered. */
-static tp_status put_differences(tp_answer *a, double *d, size_t n, tp_error *err)
+static tp_status put_differences(tp_stats_writer *a, double *d, size_t n, tp_error *err)
 {
     tp_permutation_result flips;
     TP_TRY(put_wilcoxon(a, "wilcoxon", d, n, err));
@@ -343,13 +345,14 @@ static tp_status put_differences(tp_answer *a, double *d, size_t n, tp_error *er
     put_permutation(a, flips.is_exact || flips.why ? "signflip_exact" : "signflip", &flips);
     tp_sort(d, n);
     tp_median_interval ci = tp_median_interval_sorted(d, n, a->o.level);
-    tp_answer_number(a, "median_diff", tp_median_sorted(d, n), "there are no pairs");
+    tp_stats_writer_number(a, "median_diff", tp_median_sorted(d, n), "there are no pairs");
     put_median_interval(a, "median_diff_ci", &ci);
     tp_round_decimals(d, n, 12);
     return put_wilcoxon(a, "wilcoxon_diffs_rounded_1e12", d, n, err);
 }
 
-tp_status tp_answer_paired(tp_answer *a, const double *x, const double *y, size_t n, tp_error *err)
+tp_status tp_stats_writer_paired(tp_stats_writer *a, const double *x, const double *y, size_t n,
+                                 tp_error *err)
 {
     tp_t_test t = tp_paired_t(x, y, n, a->o.level);
     tp_effect_paired_result e = tp_effect_paired(x, y, n, a->o.level);
@@ -358,24 +361,25 @@ tp_status tp_answer_paired(tp_answer *a, const double *x, const double *y, size_
     for (size_t i = 0; i < n; i++)
         d[i] = x[i] - y[i];
     double sd = tp_sd(d, n);
-    tp_answer_object(a, "paired");
-    tp_answer_count(a, "n", n);
-    tp_answer_number(a, "mean_diff", t.diff, t.why);
-    tp_answer_number(a, "sd_diff", t.why ? sd : t.se * sqrt((double)n), "needs at least two pairs");
+    tp_stats_writer_object(a, "paired");
+    tp_stats_writer_count(a, "n", n);
+    tp_stats_writer_number(a, "mean_diff", t.diff, t.why);
+    tp_stats_writer_number(a, "sd_diff", t.why ? sd : t.se * sqrt((double)n),
+                           "needs at least two pairs");
     put_t_test(a, "paired_t", &t);
-    tp_answer_number(a, "cohens_dz", e.dz, e.why);
-    tp_answer_interval(a, "cohens_dz_ci", e.dz_ci);
-    tp_answer_number(a, "cohens_dav", e.dav, e.why_dav);
-    tp_answer_number(a, "pearson_r", tp_pearson(x, y, n), "a sample is constant");
+    tp_stats_writer_number(a, "cohens_dz", e.dz, e.why);
+    tp_stats_writer_interval(a, "cohens_dz_ci", e.dz_ci);
+    tp_stats_writer_number(a, "cohens_dav", e.dav, e.why_dav);
+    tp_stats_writer_number(a, "pearson_r", tp_pearson(x, y, n), "a sample is constant");
     tp_status status = put_differences(a, d, n, err);
     free(d);
     TP_TRY(status);
     TP_TRY(put_log_ratio(a, x, y, n, err));
-    tp_answer_object_end(a);
+    tp_stats_writer_object_end(a);
     return TP_OK;
 }
 
-static void put_anova(tp_answer *a, const tp_anova_result *r)
+static void put_anova(tp_stats_writer *a, const tp_anova_result *r)
 {
     const row rows[] = {{"ss_between", r->ss_between, r->why},
                         {"ss_within", r->ss_within, r->why},
@@ -389,12 +393,12 @@ static void put_anova(tp_answer *a, const tp_anova_result *r)
                         {"omega2", r->omega2, r->why_size},
                         {"epsilon2", r->epsilon2, r->why_size},
                         {"residual_sd", r->residual_sd, r->why}};
-    tp_answer_object(a, "anova");
+    tp_stats_writer_object(a, "anova");
     PUT_ROWS(a, rows);
-    tp_answer_object_end(a);
+    tp_stats_writer_object_end(a);
 }
 
-static void put_kruskal(tp_answer *a, const tp_kruskal_result *r)
+static void put_kruskal(tp_stats_writer *a, const tp_kruskal_result *r)
 {
     const row rows[] = {{"H", r->h, r->why},
                         {"H_uncorrected", r->h_uncorrected, r->why},
@@ -403,14 +407,14 @@ static void put_kruskal(tp_answer *a, const tp_kruskal_result *r)
                         {"p", r->p, r->why},
                         {"eta2_H", r->eta2, r->why},
                         {"epsilon2", r->epsilon2, r->why}};
-    tp_answer_object(a, "kruskal");
+    tp_stats_writer_object(a, "kruskal");
     PUT_ROWS(a, rows);
-    tp_answer_object_end(a);
+    tp_stats_writer_object_end(a);
 }
 
-static void put_pairs(tp_answer *a, const tp_pairwise *pairs, size_t n)
+static void put_pairs(tp_stats_writer *a, const tp_pairwise *pairs, size_t n)
 {
-    tp_answer_begin_array(a, "pairwise_welch");
+    tp_stats_writer_begin_array(a, "pairwise_welch");
     for (size_t i = 0; i < n; i++) {
         const tp_pairwise *p = &pairs[i];
         const row rows[] = {{"diff", p->diff, p->why},
@@ -420,17 +424,18 @@ static void put_pairs(tp_answer *a, const tp_pairwise *pairs, size_t n)
                             {"cohens_d", p->cohens_d, "no pooled variance"},
                             {"p_holm", p->p_holm, p->why},
                             {"p_bh", p->p_bh, p->why}};
-        tp_answer_object(a, NULL);
-        tp_answer_count(a, "i", p->i);
-        tp_answer_count(a, "j", p->j);
+        tp_stats_writer_object(a, NULL);
+        tp_stats_writer_count(a, "i", p->i);
+        tp_stats_writer_count(a, "j", p->j);
         PUT_ROWS(a, rows);
-        tp_answer_interval(a, "ci", p->ci);
-        tp_answer_object_end(a);
+        tp_stats_writer_interval(a, "ci", p->ci);
+        tp_stats_writer_object_end(a);
     }
-    tp_answer_end_array(a);
+    tp_stats_writer_end_array(a);
 }
 
-tp_status tp_answer_groups(tp_answer *a, const tp_group *groups, size_t k, tp_error *err)
+tp_status tp_stats_writer_groups(tp_stats_writer *a, const tp_group *groups, size_t k,
+                                 tp_error *err)
 {
     enum { MAX_GROUPS = 1000 };
     tp_f_test spread;

@@ -4,11 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-static void enter(tp_answer *a, const char *key)
+static void enter(tp_stats_writer *a, const char *key)
 {
     if (key)
         tp_json_w_key(a->w, key);
-    TP_ASSERT(a->depth < TP_ANSWER_DEPTH);
+    TP_ASSERT(a->depth < TP_STATS_WRITER_DEPTH);
     if (!key && a->depth > 0)
         a->place[a->depth - 1]++;
     a->path[a->depth] = key;
@@ -16,32 +16,32 @@ static void enter(tp_answer *a, const char *key)
     a->depth++;
 }
 
-void tp_answer_object(tp_answer *a, const char *key)
+void tp_stats_writer_object(tp_stats_writer *a, const char *key)
 {
     enter(a, key);
     tp_json_w_begin(a->w, '{');
 }
 
-void tp_answer_object_end(tp_answer *a)
+void tp_stats_writer_object_end(tp_stats_writer *a)
 {
     a->depth--;
     tp_json_w_end(a->w, '}');
 }
 
-void tp_answer_begin_array(tp_answer *a, const char *key)
+void tp_stats_writer_begin_array(tp_stats_writer *a, const char *key)
 {
     enter(a, key);
     tp_json_w_begin(a->w, '[');
 }
 
-void tp_answer_end_array(tp_answer *a)
+void tp_stats_writer_end_array(tp_stats_writer *a)
 {
     a->depth--;
     tp_json_w_end(a->w, ']');
 }
 
 /* "two_sample.welch", "rows[3].k" */
-static void note(tp_answer *a, const char *key, const char *why)
+static void note(tp_stats_writer *a, const char *key, const char *why)
 {
     tp_buf path = {0};
     for (int i = 0; i < a->depth; i++) {
@@ -59,7 +59,7 @@ static void note(tp_answer *a, const char *key, const char *why)
     tp_buf_release(&path);
 }
 
-void tp_answer_null(tp_answer *a, const char *key, const char *why)
+void tp_stats_writer_null(tp_stats_writer *a, const char *key, const char *why)
 {
     if (key)
         tp_json_w_key(a->w, key);
@@ -69,7 +69,7 @@ void tp_answer_null(tp_answer *a, const char *key, const char *why)
     note(a, key, why ? why : "undefined");
 }
 
-static void put_number(tp_answer *a, double v)
+static void put_number(tp_stats_writer *a, double v)
 {
     if (isinf(v))
         tp_json_w_str(a->w, v > 0 ? "inf" : "-inf");
@@ -77,10 +77,10 @@ static void put_number(tp_answer *a, double v)
         tp_json_w_f64(a->w, v + 0.0);
 }
 
-void tp_answer_number(tp_answer *a, const char *key, double v, const char *why)
+void tp_stats_writer_number(tp_stats_writer *a, const char *key, double v, const char *why)
 {
     if (isnan(v)) {
-        tp_answer_null(a, key, why);
+        tp_stats_writer_null(a, key, why);
         return;
     }
     if (key)
@@ -90,23 +90,26 @@ void tp_answer_number(tp_answer *a, const char *key, double v, const char *why)
     put_number(a, v);
 }
 
-void tp_answer_count(tp_answer *a, const char *key, uint64_t n)
+void tp_stats_writer_count(tp_stats_writer *a, const char *key, uint64_t n)
 {
     tp_json_w_put_i64(a->w, key, (int64_t)n);
 }
 
-void tp_answer_bool(tp_answer *a, const char *key, bool v) { tp_json_w_put_bool(a->w, key, v); }
+void tp_stats_writer_bool(tp_stats_writer *a, const char *key, bool v)
+{
+    tp_json_w_put_bool(a->w, key, v);
+}
 
-const char *tp_answer_level_key(tp_answer *a, const char *key, char buffer[64])
+const char *tp_stats_writer_level_key(tp_stats_writer *a, const char *key, char buffer[64])
 {
     snprintf(buffer, 64, "%s%s", key, a->level_text);
     return buffer;
 }
 
-void tp_answer_pair(tp_answer *a, const char *key, tp_interval ci)
+void tp_stats_writer_pair(tp_stats_writer *a, const char *key, tp_interval ci)
 {
     if (ci.why || isnan(ci.lo) || isnan(ci.hi)) {
-        tp_answer_null(a, key, ci.why);
+        tp_stats_writer_null(a, key, ci.why);
         return;
     }
     tp_json_w_put_begin(a->w, key, '[');
@@ -115,13 +118,13 @@ void tp_answer_pair(tp_answer *a, const char *key, tp_interval ci)
     tp_json_w_end(a->w, ']');
 }
 
-void tp_answer_interval(tp_answer *a, const char *key, tp_interval ci)
+void tp_stats_writer_interval(tp_stats_writer *a, const char *key, tp_interval ci)
 {
     char buffer[64];
-    tp_answer_pair(a, tp_answer_level_key(a, key, buffer), ci);
+    tp_stats_writer_pair(a, tp_stats_writer_level_key(a, key, buffer), ci);
 }
 
-static void put_reasons(tp_answer *a)
+static void put_reasons(tp_stats_writer *a)
 {
     const char *at = tp_buf_str(&a->reasons), *end = at + a->reasons.len;
     tp_json_w_put_begin(a->w, "reasons", '{');
@@ -134,13 +137,13 @@ static void put_reasons(tp_answer *a)
     tp_json_w_end(a->w, '}');
 }
 
-void tp_answer_open(tp_answer *a)
+void tp_stats_writer_open(tp_stats_writer *a)
 {
     snprintf(a->level_text, sizeof a->level_text, "%.6g", 100 * a->o.level);
     tp_json_w_begin(a->w, '{');
 }
 
-void tp_answer_close(tp_answer *a)
+void tp_stats_writer_close(tp_stats_writer *a)
 {
     put_reasons(a);
     tp_json_w_end(a->w, '}');

@@ -34,10 +34,12 @@ void tp_page_begin(tp_page *p, const char *title)
     tp_page_reply(p, "text/html; charset=utf-8");
     tp_buf_adds(out, "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<title>");
     tp_page_text(out, title);
+    tp_buf_adds(out, " - Temper</title>\n<meta name=viewport content=\"width=device-width\">\n"
+                     "<link rel=icon href=\"/assets/icon.svg\">\n"
+                     "<style>\n");
+    tp_page_asset(out, "style.css"); /* with the page: a picture waits for no second answer */
     tp_buf_adds(
-        out, " - Temper</title>\n<meta name=viewport content=\"width=device-width\">\n"
-             "<link rel=icon href=\"/assets/icon.svg\">\n"
-             "<link rel=stylesheet href=\"/assets/style.css?v=" TEMPER_VERSION "\">\n"
+        out, "</style>\n"
              "<script src=\"/assets/app.js?v=" TEMPER_VERSION "\" defer></script>\n"
              "<header><a href=\"/\"><b>Temper</b></a> <span id=live title=\"whether this page is "
              "told of changes\">not live</span></header>\n<main>\n<h1>");
@@ -53,16 +55,22 @@ void tp_page_end(tp_page *p)
                 "<kbd>u</kbd> up</footer>\n</html>\n");
 }
 
-void tp_page_figure(tp_buf *out, const char *address, const char *tag, const char *alt)
+void tp_page_figure(tp_buf *out, const char *address, const char *tag, const char *alt,
+                    const tp_buf *svg)
 {
     tp_buf_adds(out, "<figure data-tag=\"");
     tp_page_text(out, tag);
-    tp_buf_addf(out,
-                "\"><img loading=lazy width=480 height=320 data-live src=\"%s&amp;tag=", address);
-    tp_page_query(out, tag);
-    tp_buf_adds(out, "\" alt=\"");
+    tp_buf_adds(out, svg ? "\"><div data-live role=img aria-label=\""
+                         : "\"><img loading=lazy width=480 height=320 data-live alt=\"");
     tp_page_text(out, alt);
-    tp_buf_adds(out, "\"></figure>\n");
+    tp_buf_addf(out, "\" %s=\"%s&amp;tag=", svg ? "data-src" : "src", address);
+    tp_page_query(out, tag);
+    tp_buf_adds(out, "\">");
+    if (svg) {
+        tp_buf_add(out, svg->data, svg->len);
+        tp_buf_adds(out, "</div>");
+    }
+    tp_buf_adds(out, "</figure>\n");
 }
 
 /* ---- the list ---- */

@@ -74,18 +74,24 @@ static tp_plot_axis axis_of(tp_page *p)
     return x && strcmp(x, "time") == 0 ? TP_PLOT_TIME : TP_PLOT_STEP;
 }
 
-static void put_figure(tp_page *p, const tp_run_entry *e, tp_metrics *m, size_t i)
+/* The first one comes with the page. */
+static void put_figure(tp_page *p, const tp_run_entry *e, tp_metrics *m, size_t i, bool is_first)
 {
-    tp_buf *out = &p->reply->body;
     const char *tag = tp_metrics_tag(m, i);
     const tp_metric_point *points;
     size_t n = tp_metrics_points(m, i, TP_POINTS_LATEST, &points);
-    const char *axis = axis_of(p) == TP_PLOT_TIME ? "time" : "step";
-    tp_buf address = {0}, alt = {0};
-    tp_buf_addf(&address, "/run/%s/plot.svg?x=%s&amp;v=%zu", e->id, axis, n);
+    tp_plot plot = {.axis = axis_of(p)};
+    tp_buf address = {0}, alt = {0}, svg = {0};
+    if (is_first && tp_plot_add(&plot, m, tag, tag))
+        tp_plot_svg(&plot, tag, &svg);
+    tp_plot_release(&plot);
+    tp_buf_addf(&address, "/run/%s/plot.svg?x=%s&amp;v=%zu", e->id,
+                axis_of(p) == TP_PLOT_TIME ? "time" : "step", n);
     tp_buf_addf(&alt, "%s: %zu points, the last one %.6g", tag, n,
                 n ? points[n - 1].value : (double)NAN);
-    tp_page_figure(out, tp_buf_str(&address), tag, tp_buf_str(&alt));
+    tp_page_figure(&p->reply->body, tp_buf_str(&address), tag, tp_buf_str(&alt),
+                   svg.len ? &svg : NULL);
+    tp_buf_release(&svg);
     tp_buf_release(&alt);
     tp_buf_release(&address);
 }
@@ -117,7 +123,7 @@ void tp_page_curves(tp_page *p, const tp_run_entry *e)
     put_notes(p, m);
     tp_buf_adds(out, "<div class=figures>\n");
     for (size_t i = 0; i < n; i++)
-        put_figure(p, e, m, order[i]);
+        put_figure(p, e, m, order[i], i == 0);
     free(order);
     tp_buf_adds(out, tp_metrics_count(m) ? "</div>\n" : "</div>\n<p>nothing was recorded\n");
     tp_page_end(p);

@@ -215,14 +215,15 @@ void tp_page_memory(tp_page *p, const tp_run_entry *e)
     if (has_kinds(m)) {
         tp_buf kinds = {0};
         tp_buf_addf(&kinds, "/run/%s/memory.svg?x=time", e->id);
-        tp_page_figure(out, tp_buf_str(&kinds), by_kind, "memory by what it holds, over time");
+        tp_page_figure(out, tp_buf_str(&kinds), by_kind, "memory by what it holds, over time",
+                       NULL);
         tp_buf_release(&kinds);
     }
     for (size_t i = 0; i < tp_metrics_count(m); i++) {
         const char *tag = tp_metrics_tag(m, i);
         if (!is_memory(tag) || tp_str_starts(tag, by_kind))
             continue;
-        tp_page_figure(out, tp_buf_str(&address), tag, tag);
+        tp_page_figure(out, tp_buf_str(&address), tag, tag, NULL);
     }
     tp_buf_adds(out, "</div>\n");
     tp_buf_release(&address);

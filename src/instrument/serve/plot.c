@@ -63,10 +63,12 @@ bool tp_plot_add(tp_plot *plot, tp_metrics *m, const char *tag, const char *name
 
 void tp_plot_svg(const tp_plot *plot, const char *title, tp_buf *out)
 {
+    static const char *const axes[] = {"step", "time / s", "tokens"};
     const tp_panel panel = {.kind = TP_PANEL_PLOT,
                             .title = title,
-                            .x_label = plot->axis == TP_PLOT_TIME ? "time / s" : "step",
+                            .x_label = axes[plot->axis],
                             .y_label = plot->y_label,
+                            .interval = plot->interval,
                             .from_zero = plot->from_zero,
                             .series = plot->series,
                             .n_series = plot->n,

@@ -7,13 +7,14 @@
 
 enum { TP_PLOT_SERIES = 8, TP_PLOT_POINTS = 800 };
 
-typedef enum { TP_PLOT_STEP, TP_PLOT_TIME } tp_plot_axis;
+typedef enum { TP_PLOT_STEP, TP_PLOT_TIME, TP_PLOT_TOKENS } tp_plot_axis;
 
 typedef struct {
     tp_series series[TP_PLOT_SERIES];
     size_t n;
     tp_plot_axis axis;
     const char *y_label, *note; /* may be NULL */
+    const char *interval;       /* what bands are; NULL without any */
     bool from_zero;
     bool has_gaps; /* some values are NaN or infinite */
 } tp_plot;

@@ -7,6 +7,13 @@
 
 /* ---- routes ---- */
 
+void tp_page_asset(tp_buf *out, const char *name)
+{
+    for (const tp_asset *a = tp_assets; a->name; a++)
+        if (strcmp(a->name, name) == 0)
+            tp_buf_add(out, a->data, a->n);
+}
+
 static void put_asset(tp_page *p, const char *name)
 {
     for (const tp_asset *a = tp_assets; a->name; a++)

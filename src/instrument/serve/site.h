@@ -8,7 +8,7 @@
 #include "temper/analysis.h"
 #include "temper/runs.h"
 
-enum { TP_SITE_OPEN_RUNS = 12 };
+enum { TP_SITE_OPEN_RUNS = 20 };
 
 /* Whoever calls sees to it that one thread at a time is in a site. */
 typedef struct {
@@ -55,8 +55,11 @@ void tp_page_query(tp_buf *out, const char *text);
 /* A number in at most six digits, "unknown" where nobody knows. */
 void tp_page_number(tp_buf *out, double v);
 
-/* A picture of one metric that is renewed: `address` (as in an attribute) goes on with the tag. */
-void tp_page_figure(tp_buf *out, const char *address, const char *tag, const char *alt);
+/* A picture of one metric that is renewed: `address` (as in an attribute) goes on with the tag.
+ * `svg` is the picture itself where the page brings it along, so that it is seen with the page;
+ * NULL: the browser asks for it. */
+void tp_page_figure(tp_buf *out, const char *address, const char *tag, const char *alt,
+                    const tp_buf *svg);
 
 /* ---- the pages; `e` is the run of the address ---- */
 
@@ -89,5 +92,6 @@ typedef struct {
     size_t n;
 } tp_asset;
 extern const tp_asset tp_assets[]; /* ends with a row whose name is NULL */
+void tp_page_asset(tp_buf *out, const char *name);
 
 #endif

@@ -45,6 +45,8 @@ static tp_status check_kind(const char *path, tp_error *err)
 {
     int fd;
     int64_t size;
+    if (tp_dir_exists(path))
+        return tp_fail(err, TP_ERR_ARG, "history '%s': it is a folder; name a file", path);
     if (!tp_file_exists(path))
         return TP_OK;
     TP_TRY(tp_input_open(path, TP_INPUT_FILE, &fd, &size, err));
@@ -69,6 +71,22 @@ static int read_version(tp_history *h)
     return version;
 }
 
+/* Tables that a history did not make are somebody else's. */
+static tp_status check_empty(tp_history *h, tp_error *err)
+{
+    sqlite3_stmt *s;
+    bool has_tables = false;
+    if (sqlite3_prepare_v2(h->db, "SELECT 1 FROM sqlite_master", -1, &s, NULL) != SQLITE_OK)
+        return fail(h, err, "reading");
+    has_tables = sqlite3_step(s) == SQLITE_ROW;
+    sqlite3_finalize(s);
+    return has_tables ? tp_fail(err, TP_ERR_FORMAT,
+                                "'%s' is a data base of something else, not a history of "
+                                "benchmarks; choose another file",
+                                h->path)
+                      : TP_OK;
+}
+
 /* A new file gets its tables; two processes that both find it new do it one after the
  * other. */
 static tp_status prepare(tp_history *h, tp_error *err)
@@ -87,7 +105,9 @@ static tp_status prepare(tp_history *h, tp_error *err)
     TP_TRY(run(h, "BEGIN IMMEDIATE", "locking", err));
     tp_status status = TP_OK;
     if (read_version(h) == 0) {
-        status = run(h, schema, "creating its tables", err);
+        status = check_empty(h, err);
+        if (status == TP_OK)
+            status = run(h, schema, "creating its tables", err);
         if (status == TP_OK)
             status = run(h, mark, "marking it", err);
     }
@@ -112,14 +132,14 @@ tp_status tp_history_open(const char *path, bool create, tp_history **ret, tp_er
     tp_status status = TP_OK;
     if (create && folder[0])
         status = tp_dir_make(folder, err);
+    if (status == TP_OK)
+        status = check_kind(path, err);
     if (status == TP_OK && !create && !tp_file_exists(path))
         status = tp_fail(err, TP_ERR_IO,
                          "there is no history '%s' yet; 'temper bench' begins it, --history FILE "
                          "names another",
                          path);
     h->creates = create;
-    if (status == TP_OK)
-        status = check_kind(path, err);
     int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
     if (status == TP_OK && sqlite3_open_v2(path, &h->db, flags, NULL) != SQLITE_OK)
         status = fail(h, err, "opening");

@@ -75,20 +75,8 @@ static tp_status check_tags(const char *file, tp_error *err)
     return status;
 }
 
-tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set, tp_error *err)
+static tp_status change(const char *path, const char *tag, bool is_set, tp_error *err)
 {
-    TP_MEMORY_GUARD(err);
-    tp_metrics *m;
-    TP_NEED(path && tag, err);
-    size_t n_tag = tag_length(tag);
-    if (n_tag == 0 || n_tag > MOST_TAG_BYTES || tag[n_tag])
-        return tp_fail(err, TP_ERR_ARG,
-                       "'%.70s' is no tag: 1 to %d letters, digits and '._-+:' are one", tag,
-                       MOST_TAG_BYTES);
-    if (tp_result_kind_of(path) == TP_RESULT_RUN) { /* is it one? */
-        TP_TRY(tp_metrics_open(path, NULL, &m, err));
-        tp_metrics_close(m);
-    }
     char *file = tags_path(path), *tags = tp_run_tags(path);
     tp_buf out = {0};
     for (const char *p = tags; p && *p;) {
@@ -105,5 +93,23 @@ tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set, tp_erro
     tp_buf_release(&out);
     free(tags);
     free(file);
+    return status;
+}
+
+tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    tp_metrics *m;
+    TP_NEED(path && tag, err);
+    size_t n_tag = tag_length(tag);
+    if (n_tag == 0 || n_tag > MOST_TAG_BYTES || tag[n_tag])
+        return tp_fail(err, TP_ERR_ARG,
+                       "'%.70s' is no tag: 1 to %d letters, digits and '._-+:' are one", tag,
+                       MOST_TAG_BYTES);
+    if (tp_result_kind_of(path) != TP_RESULT_RUN)
+        return change(path, tag, is_set, err);
+    TP_TRY(tp_metrics_open(path, NULL, &m, err)); /* is it one? the only one below a folder is */
+    tp_status status = change(tp_dir_exists(path) ? tp_metrics_path(m) : path, tag, is_set, err);
+    tp_metrics_close(m);
     return status;
 }

@@ -150,6 +150,7 @@ static void sizes_are_readable(void **state)
     assert_string_equal(tp_human_seconds(12, out), "12.0 s");
     assert_string_equal(tp_human_seconds(65, out), "1m05s");
     assert_string_equal(tp_human_seconds(3700, out), "1h01m");
+    assert_string_equal(tp_human_seconds(31806780, out), "368d03h");
     assert_string_equal(tp_human_seconds(-1, out), "unknown");
     assert_string_equal(tp_human_seconds((double)INFINITY, out), "unknown");
 }

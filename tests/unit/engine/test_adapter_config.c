@@ -57,6 +57,23 @@ static void test_what_is_refused(void **state)
          "\"eva\" and \"orthogonal\"; the others change the base as well"},
         {"{\"peft_type\": \"LORA\", \"modules_to_save\": [\"lm_head\"]}",
          "a.json:1: \"modules_to_save\" is an array: not supported: only null, false or empty"},
+        {"{\"peft_type\": \"LORA\", \"rank_pattern\": {\"q_proj\": 2}}", "\"rank_pattern\" is"},
+        {"{\"peft_type\": \"LORA\", \"alpha_pattern\": {\"q_proj\": 2}}", "\"alpha_pattern\" is"},
+        {"{\"peft_type\": \"LORA\", \"layers_to_transform\": 0}", "\"layers_to_transform\" is 0"},
+        {"{\"peft_type\": \"LORA\", \"layers_to_transform\": [1]}", "\"layers_to_transform\" is"},
+        {"{\"peft_type\": \"LORA\", \"layers_pattern\": \"layers\"}", "\"layers_pattern\" is"},
+        {"{\"peft_type\": \"LORA\", \"lora_bias\": true}", "\"lora_bias\" is true"},
+        {"{\"peft_type\": \"LORA\", \"use_qalora\": true}", "\"use_qalora\" is true"},
+        {"{\"peft_type\": \"LORA\", \"trainable_token_indices\": [3]}",
+         "\"trainable_token_indices\" is"},
+        {"{\"peft_type\": \"LORA\", \"target_parameters\": [\"x\"]}", "\"target_parameters\" is"},
+        {"{\"peft_type\": \"LORA\", \"layer_replication\": [[0, 2]]}", "\"layer_replication\" is"},
+        {"{\"peft_type\": \"LORA\", \"megatron_config\": {\"a\": 1}}", "\"megatron_config\" is"},
+        {"{\"peft_type\": \"LORA\", \"task_type\": \"SEQ_CLS\"}", "\"task_type\" is"},
+        {"{\"peft_type\": \"LORA\", \"r\": 0}", "\"r\" is 0"},
+        {"{\"peft_type\": \"LORA\", \"lora_dropout\": 1.0}", "dropout 1"},
+        {"{\"peft_type\": \"LORA\", \"target_modules\": [\"q_proj\", \"lm_head\"]}",
+         "adapters on the embedding or the head ('lm_head')"},
         {"{\"peft_type\": \"LORA\", \"something_new\": 1}",
          "a.json:1: \"something_new\" is 1: not supported: only null, false or empty"},
         {"{\"peft_type\": \"LORA\", \"target_modules\": [\"lm_head\"]}",
@@ -98,6 +115,8 @@ static void test_modules_are_chosen_as_peft_does(void **state)
     check_count("\"target_modules\": \"all-linear\"", 14);
     check_count("\"target_modules\": [\"q_proj\", \"mlp.up_proj\"]", 4);
     check_count("\"target_modules\": [\"layers.1.self_attn.q_proj\"]", 1);
+    check_count("\"target_modules\": [\"c_attn\", \"q_proj\"]",
+                2); /* of another family: passed over */
     check_count("\"target_modules\": \".*\\\\.0\\\\..*_proj\"", 7);
     check_count("\"target_modules\": \"all-linear\", \"exclude_modules\": [\"down_proj\"]", 12);
     check_count("\"target_modules\": \"all-linear\", \"exclude_modules\": \".*mlp.*\"", 8);

@@ -219,7 +219,8 @@ static void open_trainee(trainee *t, const scene *s, tp_comm *comm)
                                   .ranks = ranks};
     uint32_t parts = 1u << TP_ROLE_ERROR | (s->is_part ? 1u << TP_ROLE_GRADIENT : 0);
     must(tp_states_init(&t->states, &err), &err);
-    tp_states_keep_parts(&t->states, tp_ranks_shard(&ranks), parts);
+    tp_states_keep_parts(&t->states, tp_ranks_shard(&ranks), (tp_shard){ranks.rank, ranks.ranks},
+                         parts);
     must(tp_program_create(&o, &t->program, &err), &err);
     must(tp_program_add(t->program, "train", &t->states, 0, &t->graph, &err), &err);
     tp_graph *g = tp_program_graph(t->program, t->graph);

@@ -17,6 +17,7 @@
 #include "engine/model/model.h"
 #include "text/gguf/gguf.h"
 #include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer_gguf.h"
 
 #define SAMPLE TP_SOURCE_DIR "/tests/data/gguf/llama-q4_0.gguf"
 
@@ -295,6 +296,37 @@ static tp_status config_of(const char *architecture, void (*more)(tp_gguf_keys *
     return status;
 }
 
+/* A tokenizer without merges; NULL: it has no such key. */
+static void refuse_tokenizer(const char *kind, const char *pre, bool has_tokens,
+                             const char *message)
+{
+    tp_gguf_keys k = {0};
+    tp_buf file = {0}, json = {0};
+    tp_error err = {0};
+    uint64_t bytes;
+    tp_gguf *g;
+    if (kind)
+        tp_gguf_put_string(&k, "tokenizer.ggml.model", tp_slice_of(kind));
+    if (pre)
+        tp_gguf_put_string(&k, "tokenizer.ggml.pre", tp_slice_of(pre));
+    if (has_tokens) {
+        tp_gguf_put_array(&k, "tokenizer.ggml.tokens", TP_GGUF_STRING, 2);
+        tp_gguf_item_string(&k, TP_SLICE("a"));
+        tp_gguf_item_string(&k, TP_SLICE("b"));
+    }
+    assert_int_equal(tp_gguf_header(&k, NULL, 0, &file, &bytes, NULL), TP_OK);
+    while (file.len < bytes)
+        tp_buf_addc(&file, 0);
+    assert_int_equal(tp_gguf_parse("x.gguf", file.data, file.len, &g, &err), TP_OK);
+    assert_true(tp_tokenizer_json_of_gguf(g, &json, &err) != TP_OK);
+    if (!strstr(err.message, message))
+        fail_msg("%s", err.message);
+    tp_gguf_close(g);
+    tp_buf_release(&json);
+    tp_buf_release(&file);
+    tp_buf_release(&k.bytes);
+}
+
 static void refuse_config(const char *architecture, void (*more)(tp_gguf_keys *k),
                           const char *message)
 {
@@ -321,6 +353,22 @@ static void add_linear(tp_gguf_keys *k) { tp_gguf_put_f32(k, "llama.rope.scaling
 static void add_half_rotation(tp_gguf_keys *k)
 {
     tp_gguf_put_u32(k, "llama.rope.dimension_count", 8);
+}
+
+static void refuses_other_tokenizers_by_name(void **state)
+{
+    refuse_tokenizer(NULL, NULL, true, "has no tokenizer ('tokenizer.ggml.model')");
+    refuse_tokenizer("llama", "default", true,
+                     "'tokenizer.ggml.model' is \"llama\"; byte-level BPE, \"gpt2\", is "
+                     "supported (\"llama\" is SentencePiece)");
+    refuse_tokenizer("gpt2", NULL, true,
+                     "has no 'tokenizer.ggml.pre', so how text is cut into words is "
+                     "unknown; export the model again");
+    refuse_tokenizer("gpt2", "tekken", true,
+                     "'tokenizer.ggml.pre' is \"tekken\"; gpt-2, smollm, llama-bpe, "
+                     "smaug-bpe and qwen2 are supported");
+    refuse_tokenizer("gpt2", "gpt-2", false, "has no 'tokenizer.ggml.tokens'");
+    refuse_tokenizer("gpt2", "gpt-2", true, "has no 'tokenizer.ggml.merges'");
 }
 
 static void refuses_what_changes_the_model_by_name(void **state)
@@ -451,6 +499,7 @@ int main(void)
         cmocka_unit_test(refuses_tensors_that_are_not_there),
         cmocka_unit_test(refuses_every_beginning_of_a_file),
         cmocka_unit_test(opens_a_file_of_llama_cpp),
+        cmocka_unit_test(refuses_other_tokenizers_by_name),
         cmocka_unit_test(refuses_what_changes_the_model_by_name),
         cmocka_unit_test(finds_the_scaling_that_gave_the_divisors),
         cmocka_unit_test(writes_the_tensors_that_it_read),

@@ -144,6 +144,26 @@ static void reading_leaves_nothing_beside(void **state)
     tp_buf_release(&bytes);
 }
 
+static void runs_of_one_name_are_told_by_their_ids(void **state)
+{
+    sqlite3 *db;
+    tp_metrics *m;
+    tp_error err;
+    assert_int_equal(sqlite3_open(run_path("twins.db"), &db), SQLITE_OK);
+    sql(db, "CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp TEXT, run_id TEXT, "
+            "run_name TEXT, step INTEGER, metrics TEXT)");
+    sql(db,
+        "INSERT INTO metrics VALUES (1, NULL, 'id1', 'one', 0, '{\"loss\": 1}'), "
+        "(2, NULL, 'id2', 'two', 0, '{\"loss\": 2}'), (3, NULL, 'id3', 'one', 0, '{\"loss\": 3}')");
+    sqlite3_close(db);
+    assert_int_equal(tp_metrics_open(run_path("twins.db#one"), NULL, &m, &err), TP_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "has 2 runs called 'one'; name one by its id: id1, id3"));
+    assert_null(strstr(err.message, "id2"));
+    m = open_run(run_path("twins.db#id3"));
+    expect_values(m, "loss", (double[]){3}, 1);
+    tp_metrics_close(m);
+}
+
 #define FOLLOWS(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -152,7 +172,7 @@ int main(void)
         FOLLOWS(event_file_grows_within_a_record), FOLLOWS(event_files_appear),
         FOLLOWS(a_replaced_file_is_read_anew),     FOLLOWS(half_a_line_waits),
         FOLLOWS(a_number_may_be_half_written),     FOLLOWS(a_data_base_in_use_is_followed),
-        FOLLOWS(reading_leaves_nothing_beside),
+        FOLLOWS(reading_leaves_nothing_beside),    FOLLOWS(runs_of_one_name_are_told_by_their_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,6 +184,30 @@ static void a_newer_program(void **state)
     tp_metrics_close(m);
 }
 
+static void numbers_as_python_spells_them(void **state)
+{
+    tp_error err;
+    tp_metrics *m;
+    write_text("a.jsonl",
+               "{\"step\": 1, \"loss\": \"inf\"}\n{\"step\": 2, \"loss\": \"-Inf\"}\n"
+               "{\"step\": 3, \"loss\": \"nan\"}\n{\"step\": 4, \"loss\": \"information\"}\n");
+    m = open_run(run_path("a.jsonl"));
+    assert_int_equal(count(m, "loss", TP_POINTS_ALL), 3);
+    expect_point(m, "loss", TP_POINTS_ALL, 0, 1, NAN, INFINITY);
+    expect_point(m, "loss", TP_POINTS_ALL, 1, 2, NAN, -INFINITY);
+    expect_point(m, "loss", TP_POINTS_ALL, 2, 3, NAN, NAN);
+    tp_metrics_close(m);
+    write_text("b.csv", "step,loss\n1, 0.75 \n2, nan \n3,  \n");
+    m = open_run(run_path("b.csv"));
+    assert_int_equal(count(m, "loss", TP_POINTS_ALL), 2);
+    expect_point(m, "loss", TP_POINTS_ALL, 0, 1, NAN, 0.75);
+    expect_point(m, "loss", TP_POINTS_ALL, 1, 2, NAN, NAN);
+    tp_metrics_close(m);
+    write_bytes("c.csv.gz", "w", "\x1f\x8b\x08\x00\x00\x00", 6);
+    assert_int_equal(tp_metrics_open(run_path("c.csv.gz"), NULL, &m, &err), TP_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "gunzip"));
+}
+
 #define FORMAT(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -198,6 +222,7 @@ int main(void)
         FORMAT(the_newest_checkpoint_speaks),
         FORMAT(a_restart_counts_once),
         FORMAT(several_runs_have_to_be_named),
+        FORMAT(numbers_as_python_spells_them),
         cmocka_unit_test(settings_of_hparams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,6 +125,16 @@ static void shared_truth_native(void **state)
     compare_folder(shared_runs(), "truth.json", TP_POINTS_NATIVE);
 }
 
+static void shared_truth_all(void **state)
+{
+    compare_folder(shared_runs(), "truth_all.json", TP_POINTS_ALL);
+}
+
+static void shared_truth_accumulator(void **state)
+{
+    compare_folder(shared_runs(), "truth_legacy.json", TP_POINTS_ACCUMULATOR);
+}
+
 static void shared_truth_fast(void **state)
 {
     compare_folder(shared_runs(), "truth_fast.json", TP_POINTS_FAST);
@@ -133,9 +143,14 @@ static void shared_truth_fast(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(truth_native),        cmocka_unit_test(truth_all),
-        cmocka_unit_test(truth_accumulator),   cmocka_unit_test(truth_fast),
-        cmocka_unit_test(shared_truth_native), cmocka_unit_test(shared_truth_fast),
+        cmocka_unit_test(truth_native),
+        cmocka_unit_test(truth_all),
+        cmocka_unit_test(truth_accumulator),
+        cmocka_unit_test(truth_fast),
+        cmocka_unit_test(shared_truth_native),
+        cmocka_unit_test(shared_truth_all),
+        cmocka_unit_test(shared_truth_accumulator),
+        cmocka_unit_test(shared_truth_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

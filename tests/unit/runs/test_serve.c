@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/json_schema.h"
 #include "run_files.h"
 #include "temper/runs.h"
 #include "temper/serve.h"
@@ -182,6 +183,78 @@ static void pages_show_runs(void **state)
     assert_true(says("EventSource"));
 }
 
+/* The body of the last reply, held against docs/formats/schema/NAME.json. */
+static void is_as_the_schema_says(const char *name)
+{
+    char path[4096];
+    tp_buf text = {0};
+    tp_arena arena = {0};
+    const tp_json *schema, *value;
+    tp_error err = {0};
+    const char *body = strstr(reply, "\r\n\r\n");
+    assert_non_null(body);
+    snprintf(path, sizeof path, TP_SOURCE_DIR "/docs/formats/schema/%s.json", name);
+    assert_int_equal(tp_file_read(path, 0, &text, &err), TP_OK);
+    assert_int_equal(tp_arena_init(&arena, 64 << 20, &err), TP_OK);
+    assert_int_equal(tp_json_parse(&arena, path, text.data, text.len, NULL, &schema, &err), TP_OK);
+    if (tp_json_parse(&arena, name, body + 4, strlen(body + 4), NULL, &value, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(json_schema_faults(schema, value), 0);
+    tp_arena_release(&arena);
+    tp_buf_release(&text);
+}
+
+static void data_has_the_shape_of_its_schema(void **state)
+{
+    NEED_SERVER();
+    write_text("second <b>/metrics.csv", "step,loss,ü/x\n1,NaN,1e300\n2,-inf,\n,6,7\n");
+    write_text("first/metrics.jsonl", "{\"v\": 0, \"lo");
+    wait_for_runs();
+    assert_int_equal(ask("/api/runs"), 200);
+    is_as_the_schema_says("runs");
+    assert_int_equal(ask("/api/runs?filter=none"), 200);
+    is_as_the_schema_says("runs");
+    assert_int_equal(ask_run("second <b>", "/metrics.json"), 200);
+    is_as_the_schema_says("metrics");
+    assert_int_equal(ask_run("kinds", "/metrics.json?tag=memory%2Fallocated_bytes"), 200);
+    is_as_the_schema_says("metrics");
+}
+
+/* Six runs, two groups of seeds: each by itself, then the mean of a group in its band. */
+static void repetitions_are_drawn_as_bands(void **state)
+{
+    NEED_SERVER();
+    char runs[256] = "", path[512];
+    static const char *const names[] = {"seed-1", "seed-2", "seed-3", "other 7", "other 8"};
+    for (int i = 0; i < 5; i++) {
+        char name[64], text[256];
+        mkdir(run_path(names[i]), 0777);
+        snprintf(name, sizeof name, "%s/metrics.csv", names[i]);
+        snprintf(text, sizeof text, "step,loss,num_tokens\n1,%d,100\n2,%d,200\n3,%d,300\n", 4 + i,
+                 3 + i, 2 + i);
+        write_text(name, text);
+        snprintf(runs + strlen(runs), sizeof runs - strlen(runs), "&run=%s", id_of(names[i]));
+    }
+    while (ask("/api/runs") != 200 || !says("other 8"))
+        usleep(20000); /* no verdict: it asks again */
+    snprintf(path, sizeof path, "/compare?x=step%s", runs);
+    assert_int_equal(ask(path), 200);
+    assert_true(says("as one</a>") && !says("shaded:"));
+    snprintf(path, sizeof path, "/compare?by=name%s", runs);
+    assert_int_equal(ask(path), 200);
+    assert_true(says("seed-*: 3 runs") && says("other *: 2 runs") && says("n: runs"));
+    assert_true(says("shaded: 95 % interval of the mean over runs, t")); /* the first picture */
+    snprintf(path, sizeof path, "/compare.svg?tag=loss&x=tokens&by=name%s", runs);
+    assert_int_equal(ask(path), 200);
+    assert_true(says("seed-*, mean of 3 runs") && says("class=\"band\"") && says(">tokens<"));
+    /* What one run of a group lacks is not drawn for it, which is said. */
+    write_text("other 8/metrics.csv", "step,num_tokens\n1,100\n");
+    snprintf(path, sizeof path, "/compare.svg?tag=loss&by=name%s", runs);
+    do /* until the server has seen it; no verdict */
+        assert_int_equal(ask(path), 200);
+    while (!says("1 of 2 not drawn"));
+}
+
 /* Kinds of memory over time in one picture, the whole and then the largest first. */
 static void memory_is_shown_by_kind(void **state)
 {
@@ -356,6 +429,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(pages_show_runs, begin, end),
+        cmocka_unit_test_setup_teardown(data_has_the_shape_of_its_schema, begin, end),
+        cmocka_unit_test_setup_teardown(repetitions_are_drawn_as_bands, begin, end),
         cmocka_unit_test_setup_teardown(memory_is_shown_by_kind, begin, end),
         cmocka_unit_test_setup_teardown(nothing_else_is_there, begin, end),
         cmocka_unit_test_setup_teardown(strangers_are_refused, begin, end),

@@ -238,12 +238,15 @@ static void choose_range(const void *context, int64_t begin, int64_t end, int th
     (void)thread;
     const tp_launch *launch = context;
     const tp_operand *y = &launch->out[0];
-    const int32_t *which = launch->in[2].data;
+    const int32_t *which = launch->in[2].data, *place = launch->in[3].data;
     for (int64_t t = begin; t < end; t++) {
-        const tp_operand *from = &launch->in[which[t] == launch->attrs.n0];
-        for (int64_t c = 0; c < y->dim[1] && row_at(from, t) != row_at(y, t); c += VF_N)
+        bool is_other =
+            which[t] == launch->attrs.n0 && place[t] >= 0 && place[t] < launch->in[1].dim[0];
+        const tp_operand *from = &launch->in[is_other];
+        const void *row = row_at(from, is_other ? place[t] : t);
+        for (int64_t c = 0; c < y->dim[1] && row != row_at(y, t); c += VF_N)
             put(row_at(y, t), is_half(y), c, y->dim[1] - c,
-                get(row_at(from, t), is_half(from), c, y->dim[1] - c));
+                get(row, is_half(from), c, y->dim[1] - c));
     }
 }
 
@@ -251,7 +254,7 @@ static void choose_rows(const tp_launch *launch) { by_rows(launch, choose_range)
 
 static bool choose_accepts(const tp_launch *launch)
 {
-    return are_floats(launch, 1 | 2, 1) && is_i32(&launch->in[2]);
+    return are_floats(launch, 1 | 2, 1) && is_i32(&launch->in[2]) && is_i32(&launch->in[3]);
 }
 
 TP_CPU_KERNEL(choose_rows, .accepts = choose_accepts, .run = choose_rows);

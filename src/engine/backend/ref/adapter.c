@@ -82,12 +82,15 @@ static void run_dora_dm(const tp_launch *launch)
 static void run_choose_rows(const tp_launch *launch)
 {
     const tp_operand *y = &launch->out[0];
-    const int32_t *which = launch->in[2].data;
+    const int32_t *which = launch->in[2].data, *place = launch->in[3].data;
     if (!is_bound(y))
         return;
-    for (int64_t t = 0; t < y->dim[0]; t++)
+    for (int64_t t = 0; t < y->dim[0]; t++) {
+        bool is_other =
+            which[t] == launch->attrs.n0 && place[t] >= 0 && place[t] < launch->in[1].dim[0];
         for (int64_t n = 0; n < y->dim[1]; n++)
-            ref_store(y, t, n, ref_load(&launch->in[which[t] == launch->attrs.n0], t, n));
+            ref_store(y, t, n, ref_load(&launch->in[is_other], is_other ? place[t] : t, n));
+    }
 }
 
 TP_REF_KERNEL(scale);

@@ -71,11 +71,12 @@ const tp_op_def tp_op_dora_dm = {
     .suffix = "dm",
 };
 
-/* Rows of `other` where which is n0, of x elsewhere: texts with adapters of their own in one
- * batch.  Generation alone has it, so it needs no gradient. */
+/* Row place[t] of `other` where which[t] is n0, row t of x elsewhere: texts with adapters of their
+ * own in one batch, each computed for its own rows.  Generation alone has it, so it needs no
+ * gradient. */
 const tp_op_def tp_op_choose_rows = {
     .name = "choose_rows",
-    .signature = "x:f[T,N] other:f[T,N] which:ids[T] -> y:f[T,N]",
+    .signature = "x:f[T,N] other:f[R,N] which:ids[T] place:ids[T] -> y:f[T,N]",
     .attributes = "n0",
     .traits = TP_OP_INPLACE,
 };

@@ -35,10 +35,10 @@ SUM(reduce_scatter_part, "x:s[..] sum_acc:s[..] errors:s[R,E]? -> sum:s[..] erro
     TP_OP_ACCUMULATES)
 
 /* The whole of what is kept in parts. */
-EXCHANGE(all_gather_part, "part:f[..] -> x:f[..]", 0)
+EXCHANGE(all_gather_part, "part:any[..] -> x:any[..]", 0)
 
 /* Where several groups of ranks keep the same parts: the sum over them, in each. */
-EXCHANGE(all_reduce_part, "x:s[..] -> x:s[..]", 0)
+SUM(all_reduce_part, "x:s[..] errors:s[R,E]? -> x:s[..] errors:s[R,E]?", 0)
 
 /* Of the ranks that share a layer: the sum of what each has made of its part of it. */
 EXCHANGE(sum_tensor, "x:s[..] -> y:s[..]", TP_OP_INPLACE)
@@ -54,4 +54,4 @@ const tp_op_def tp_op_room = {
 };
 
 /* Until what was begun on this memory is over. */
-EXCHANGE(wait, "x:f[..] -> x:f[..]", 0)
+EXCHANGE(wait, "x:any[..] -> x:any[..]", 0)

@@ -248,6 +248,31 @@ static void add_inputs(tp_buf *out, const tp_dimension_figures *f)
             tp_buf_addf(out, "- %s: %.6g\n", f->inputs[i].key, f->inputs[i].value);
 }
 
+/* " 0.5 |", " - |" where nobody knows. */
+static void add_cell(tp_buf *out, double v)
+{
+    if (isnan(v))
+        tp_buf_adds(out, " - |");
+    else
+        tp_buf_addf(out, " %.4g |", v);
+}
+
+static void add_row(tp_buf *out, const tp_analysis_dimension *d)
+{
+    tp_buf_addf(out, "| %s |", d->name);
+    add_cell(out, d->error ? (double)NAN : d->value);
+    if (d->error || isnan(d->ci_lo) || isnan(d->ci_hi))
+        tp_buf_adds(out, " - |");
+    else
+        tp_buf_addf(out, " %.4g .. %.4g |", d->ci_lo, d->ci_hi);
+    if (d->error)
+        tp_buf_adds(out, " - |");
+    else
+        tp_buf_addf(out, " %zu |", d->n);
+    add_cell(out, d->threshold);
+    tp_buf_addf(out, " %s |\n", d->error ? "error" : d->verdict);
+}
+
 char *tp_analysis_markdown(const tp_analysis *a, const char *title)
 {
     tp_buf out = {0};
@@ -257,14 +282,8 @@ char *tp_analysis_markdown(const tp_analysis *a, const char *title)
                 "| dimension | value | 95 %% interval | n | threshold | verdict |\n"
                 "| --- | --- | --- | --- | --- | --- |\n",
                 title, s.ran, s.succeeded, s.failed, s.below_threshold);
-    for (size_t i = 0; i < a->n; i++) {
-        const tp_analysis_dimension *d = &a->results[i];
-        if (d->error)
-            tp_buf_addf(&out, "| %s | - | - | - | - | error |\n", d->name);
-        else
-            tp_buf_addf(&out, "| %s | %.4g | %.4g .. %.4g | %zu | %.4g | %s |\n", d->name, d->value,
-                        d->ci_lo, d->ci_hi, d->n, d->threshold, d->verdict);
-    }
+    for (size_t i = 0; i < a->n; i++)
+        add_row(&out, &a->results[i]);
     for (size_t i = 0; i < a->n; i++) {
         const tp_analysis_dimension *d = &a->results[i];
         tp_buf_addf(

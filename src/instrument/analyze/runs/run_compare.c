@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/sized.h"
+#include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/analyze/runs/align.h"
 #include "stats/adjust.h"
@@ -188,6 +189,9 @@ static tp_status read_options(tp_compare_options *ret, const tp_compare_options 
     return TP_OK;
 }
 
+/* A hash is a name for what was there: differences of two say nothing. */
+static bool is_quantity(const char *tag) { return !tp_str_ends(tag, "_fingerprint"); }
+
 tp_status tp_runs_compare(tp_metrics *const *a, size_t n_a, tp_metrics *const *b, size_t n_b,
                           const tp_compare_options *options, tp_run_comparison **ret, tp_error *err)
 {
@@ -203,7 +207,7 @@ tp_status tp_runs_compare(tp_metrics *const *a, size_t n_a, tp_metrics *const *b
     for (size_t i = 0; i < tp_metrics_count(a[0]); i++) {
         const char *tag = tp_metrics_tag(a[0], i);
         tp_aligned s;
-        if (!tp_align_metric(a, n_a, b, n_b, tag, c->align, &s))
+        if (!is_quantity(tag) || !tp_align_metric(a, n_a, b, n_b, tag, c->align, &s))
             continue;
         tp_compared_metric *x = TP_VEC_PUSH(c->metrics, c->n, c->cap);
         x->name = strdup(tag);

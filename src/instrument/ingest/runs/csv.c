@@ -3,7 +3,6 @@
  * Which column is the step and which the time: as for JSON rows.  An empty field is no figure. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/files.h"
 #include "base/vec.h"
@@ -182,20 +181,20 @@ static void close_run(tp_metrics *m)
     free(s);
 }
 
-/* A field as a number: also "nan", "inf" and their kin; an empty one is none. */
+/* A field as a number: also "nan", "inf" and their kin, and with blanks around it; an empty one is
+ * none. */
 static bool number_of(const char *text, double *ret)
 {
-    static const struct {
-        const char *word;
-        double value;
-    } words[] = {{"nan", NAN},        {"inf", INFINITY},        {"infinity", INFINITY},
-                 {"-inf", -INFINITY}, {"-infinity", -INFINITY}, {"+inf", INFINITY}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcasecmp(text, words[i].word) == 0) {
-            *ret = words[i].value;
-            return true;
-        }
-    return tp_str_to_f64(text, ret);
+    char copy[64];
+    text += strspn(text, " ");
+    size_t n = strlen(text);
+    if (n && n < sizeof copy && text[n - 1] == ' ') {
+        memcpy(copy, text, n + 1);
+        while (n && copy[n - 1] == ' ')
+            copy[--n] = 0;
+        text = copy;
+    }
+    return tp_flat_row_spelled((tp_slice){text, n}, ret) || tp_str_to_f64(text, ret);
 }
 
 /* The line as a row of names and values, as a JSON object would be one. */

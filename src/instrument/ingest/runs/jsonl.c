@@ -56,6 +56,7 @@ static tp_status open_file(tp_metrics *m, const tp_run_place *place, tp_error *e
     char *path = file_of(place);
     s->is_list = !place->is_dir && first_mark(place) == '[';
     tp_flat_row_lines_init(&s->lines, path);
+    s->lines.row.is_anyones = true;
     m->state = s;
     free(path);
     return TP_OK;
@@ -107,6 +108,7 @@ static tp_status read_file(tp_metrics *m, bool *ret_again, tp_error *err)
             char *path = strdup(s->lines.tail.path);
             tp_flat_row_lines_release(&s->lines);
             tp_flat_row_lines_init(&s->lines, path);
+            s->lines.row.is_anyones = true;
             free(path);
             *ret_again = true;
             return TP_OK;

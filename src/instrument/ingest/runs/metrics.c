@@ -77,6 +77,10 @@ static void list_below(const below *b, size_t skip, tp_buf *out)
 static tp_status fail_unknown(const tp_run_place *place, tp_error *err)
 {
     tp_buf names = {0};
+    if (!place->is_dir && place->n_head > 1 && memcmp(place->head, "\x1f\x8b", 2) == 0)
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "'%s' is compressed (gzip), and runs are read as they are: gunzip -k it",
+                       place->path);
     for (size_t i = 0; tp_run_readers[i]; i++)
         tp_buf_addf(&names, "%s%s", i ? "; " : "", tp_run_readers[i]->about);
     tp_status status = tp_fail(err, TP_ERR_FORMAT, "'%s' holds no run that is known; known are: %s",
@@ -241,6 +245,54 @@ static char *split_run(const char *path, const char **ret_run)
     return copy;
 }
 
+/* Readers know what a pipe brought under a name in /proc; people know it by another. */
+static void call_by_name(char *text, size_t room, const tp_piped *piped)
+{
+    char *here = strstr(text, piped->path);
+    size_t n = strlen(piped->path), name = strlen(piped->name);
+    if (!here || strlen(text) - n + name >= room)
+        return;
+    memmove(here + name, here + n, strlen(here + n) + 1);
+    memcpy(here, piped->name, name);
+}
+
+static void call_notes_by_name(tp_metrics *m)
+{
+    for (size_t i = 0; i < m->notes.n && *m->piped.path; i++) {
+        size_t room = strlen(m->notes.list[i].text) + strlen(m->piped.name) + 1;
+        char *text = realloc(m->notes.list[i].text, room);
+        TP_HAVE(text);
+        call_by_name(text, room, &m->piped);
+        m->notes.list[i].text = text;
+    }
+}
+
+static tp_status open_piped(const char *path, const char *run, tp_metrics **ret, tp_error *err)
+{
+    tp_piped piped;
+    tp_run_place place;
+    TP_TRY(tp_piped_keep(path, &piped, err));
+    tp_status status = tp_place_look(&place, piped.path, err);
+    if (status == TP_OK) {
+        status = open_place(&place, run, ret, err);
+        tp_place_release(&place);
+    }
+    if (status != TP_OK) {
+        if (err)
+            call_by_name(err->message, sizeof err->message, &piped);
+        tp_piped_release(&piped);
+        return status;
+    }
+    tp_metrics *m = *ret;
+    free(m->path);
+    m->path = strdup(piped.name);
+    TP_HAVE(m->path);
+    piped.name = m->path;
+    m->piped = piped;
+    call_notes_by_name(m);
+    return TP_OK;
+}
+
 tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, tp_metrics **ret,
                           tp_error *err)
 {
@@ -251,6 +303,8 @@ tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, t
     if (!path || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_metrics_open: an argument is NULL");
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_metrics_options", err));
+    if (tp_piped_is(path))
+        return open_piped(path, o.run, ret, err);
     char *where = split_run(path, &run);
     if (o.run)
         run = o.run;
@@ -277,6 +331,7 @@ tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err)
     TP_NEED(m, err);
     uint32_t before = m->n_records;
     TP_TRY(read_on(m, err));
+    call_notes_by_name(m);
     if (ret_changed)
         *ret_changed = m->n_records != before;
     return TP_OK;
@@ -290,6 +345,7 @@ void tp_metrics_close(tp_metrics *m)
         m->reader->close(m);
     tp_recorded_clear(m);
     tp_string_table_release(&m->tags);
+    tp_piped_release(&m->piped);
     free(m->path);
     free(m->run);
     free(m);

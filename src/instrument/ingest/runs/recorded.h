@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "instrument/ingest/notes.h"
+#include "instrument/ingest/runs/piped.h"
 #include "instrument/ingest/string_table.h"
 #include "temper/analysis.h"
 #include "text/json/json.h"
@@ -71,6 +72,7 @@ typedef struct {
 struct tp_metrics {
     char *path; /* of the place, without '#' */
     char *run;  /* of several in it, or NULL */
+    tp_piped piped;
     const tp_run_reader *reader;
     void *state; /* the reader's */
 

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/vec.h"
 #include "instrument/ingest/runs/event_record.h"
@@ -66,6 +67,21 @@ static bool is_spelled_number(tp_slice s, double *ret)
     return tp_slice_is(s, "NaN") || tp_slice_is(s, "Infinity") || tp_slice_is(s, "-Infinity");
 }
 
+bool tp_flat_row_spelled(tp_slice s, double *ret)
+{
+    static const struct {
+        const char *word;
+        double value;
+    } words[] = {{"nan", NAN},        {"inf", INFINITY},        {"infinity", INFINITY},
+                 {"-inf", -INFINITY}, {"-infinity", -INFINITY}, {"+inf", INFINITY}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (s.len == strlen(words[i].word) && strncasecmp(s.data, words[i].word, s.len) == 0) {
+            *ret = words[i].value;
+            return true;
+        }
+    return false;
+}
+
 static double number_of(tp_slice text)
 {
     char copy[64];
@@ -92,7 +108,9 @@ static void take_scalar(tp_flat_row *row, tp_slice key, const tp_json_token *t)
         m->said = row->text.len;
         add_text(&row->text, t);
         m->n_said = row->text.len - m->said;
-        m->is_number = !row->is_plain && is_spelled_number(tp_flat_row_text(row, m), &m->value);
+        m->is_number = !row->is_plain &&
+                       (row->is_anyones ? tp_flat_row_spelled
+                                        : is_spelled_number)(tp_flat_row_text(row, m), &m->value);
         m->is_text = true;
         break;
     default: /* for settings; no figure */

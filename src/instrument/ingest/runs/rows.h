@@ -23,9 +23,10 @@ typedef struct {
     tp_buf text, prefix;
     tp_flat_row_member *members;
     size_t n, cap;
-    bool unwraps;  /* a list of one number counts as the number */
-    bool is_flat;  /* objects inside are left out, not flattened */
-    bool is_plain; /* a text is never a number */
+    bool unwraps;    /* a list of one number counts as the number */
+    bool is_flat;    /* objects inside are left out, not flattened */
+    bool is_plain;   /* a text is never a number */
+    bool is_anyones; /* "nan", "inf" and their kin are numbers in any case: Python's str() */
 } tp_flat_row;
 
 void tp_flat_row_release(tp_flat_row *row);
@@ -50,6 +51,8 @@ void tp_flat_row_record(tp_metrics *m, const tp_flat_row *row, int64_t row_numbe
 /* A number of seconds since 1970 from one in seconds, milliseconds, ... or an ISO date; NaN. */
 /* "2025-01-31T12:00:00.123456+02:00" exactly as Python's datetime.timestamp(); NaN: not one. */
 double tp_iso_seconds(const char *text, size_t n);
+/* Whether the text is "nan", "inf" or "infinity" in any case, with a sign or without. */
+bool tp_flat_row_spelled(tp_slice text, double *ret);
 int64_t tp_flat_row_step(double value); /* TP_STEP_NONE when it is no whole number */
 
 /* Every member as a setting of the run. */

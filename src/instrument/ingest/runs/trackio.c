@@ -206,10 +206,12 @@ static tp_status list_runs(const state *s, sqlite3 *db, found_runs *ret, tp_erro
     return result == SQLITE_ROW || result == SQLITE_DONE ? TP_OK : damaged(s, db, err);
 }
 
-static void name_runs(const found_runs *f, bool ids, tp_buf *out)
+/* The names of all, or the ids of those that share `name`. */
+static void name_runs(const found_runs *f, const char *name, tp_buf *out)
 {
-    for (size_t i = 0; i < f->n && i < 20; i++)
-        tp_buf_addf(out, "%s%s", i ? ", " : "", ids ? f->runs[i].key : f->runs[i].name);
+    for (size_t i = 0, n = 0; i < f->n && n < 20; i++)
+        if (!name || strcmp(f->runs[i].name, name) == 0)
+            tp_buf_addf(out, "%s%s", n++ ? ", " : "", name ? f->runs[i].key : f->runs[i].name);
 }
 
 static tp_status choose_run(tp_metrics *m, state *s, const found_runs *f, tp_error *err)
@@ -228,7 +230,7 @@ static tp_status choose_run(tp_metrics *m, state *s, const found_runs *f, tp_err
         free(m->run);
         m->run = strdup(f->runs[at].name);
     } else {
-        name_runs(f, m->run && n > 1, &names);
+        name_runs(f, n > 1 ? m->run : NULL, &names);
         const char *list = tp_buf_str(&names);
         if (f->n == 0)
             status = tp_fail(err, TP_ERR_FORMAT,

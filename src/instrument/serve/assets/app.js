@@ -37,13 +37,17 @@ filter?.addEventListener("input", () => {
 
 const summary = one("#summary");
 
-// The new picture replaces the old one when it is there, so that nothing flickers.
+// The new picture replaces the old one when it is there, so that nothing flickers.  The first picture
+// of a page is part of it.
 function renewPicture(picture, version) {
-  const url = new URL(picture.src);
+  const old = picture.dataset.src ?? picture.src;
+  const url = new URL(old, location);
   url.searchParams.set("v", version);
-  if (url.href === picture.src) return;
-  const next = new Image();
-  next.onload = () => { picture.src = url.href; };
+  if (url.href === new URL(old, location).href) return;
+  const next = new Image(480, 320);
+  next.alt = picture.alt ?? picture.getAttribute("aria-label");
+  next.dataset.live = "";
+  next.onload = () => picture.replaceWith(next);
   next.src = url.href;
 }
 
@@ -53,7 +57,7 @@ const isSeen = (x) => {
 };
 
 async function renewRun(version) {
-  for (const picture of by("img[data-live]")) if (isSeen(picture)) renewPicture(picture, version);
+  for (const picture of by("[data-live]")) if (isSeen(picture)) renewPicture(picture, version);
   if (!summary) return;
   const reply = await fetch("/run/" + summary.dataset.run + "/summary");
   if (reply.ok) summary.innerHTML = await reply.text();
@@ -81,6 +85,18 @@ events.onmessage = (message) => {
   else if (event.list && summary) renewRun(Date.now());
 };
 addEventListener("pagehide", () => events.close());
+
+// ---- the run that is pointed at is opened before it is asked for ----
+
+let pointed = 0;
+const opened = new Set();
+function openAhead(event) {
+  clearTimeout(pointed);
+  const link = event.target.closest?.("#rows a");
+  if (!link || opened.has(link.href)) return;
+  pointed = setTimeout(() => { opened.add(link.href); fetch(link.href); }, 30);
+}
+addEventListener("pointerover", openAhead);
 
 // ---- keys ----
 
