@@ -82,8 +82,8 @@ expect 0
 ranks 4 train --quiet dpo.yaml run.dir=dpo-shared $key=2 data.cache_dir=cache
 expect 0
 nearly dpo dpo-shared 1e-5 1e-4
-cp -r dpo-shared dpo-on
-rm -r dpo-on/checkpoints/step-30
+ranks 4 train --quiet dpo.yaml run.dir=dpo-on dpo.max_num_steps=15 $key=2
+expect 0
 ranks 2 train --quiet --resume dpo.yaml run.dir=dpo-on $key=2
 expect 0
 nearly dpo dpo-on 1e-5 1e-4
