@@ -82,8 +82,8 @@ expect 0
 ranks 4 train --quiet dpo.yaml run.dir=dpo-shared $key=2 data.cache_dir=cache
 expect 0
 nearly dpo dpo-shared 1e-5 1e-4
-cp -r dpo-shared dpo-on
-rm -r dpo-on/checkpoints/step-30
+ranks 4 train --quiet dpo.yaml run.dir=dpo-on dpo.max_num_steps=15 $key=2
+expect 0
 ranks 2 train --quiet --resume dpo.yaml run.dir=dpo-on $key=2
 expect 0
 nearly dpo dpo-on 1e-5 1e-4
@@ -110,7 +110,7 @@ refused "$key=2 distributed.strategy=full_shard" "$key=2 is not supported togeth
 refused "$key=2 distributed.compress=int8" "$key=2 is not supported together with distributed.compress"
 refused "$key=2 policy.peft.enabled=true" "$key=2 is not supported together with policy.peft"
 refused "$key=2 policy.activation_compression=int8" "$key=2 is not supported together with policy.activation_compression=int8"
-refused "$key=2 policy.optimizer={_override_:true,name:muon,kwargs:{lr:0.01}}" "$key=2 is not supported together with an optimizer that looks at"
+refused "$key=2 policy.optimizer.name=adamw_8bit" "$key=2 is not supported together with an optimizer that looks at"
 refused "$key=2 engine.disable_passes=[tensor-parallel]" "engine.disable_passes: without tensor-parallel processes do not share the layers"
 sed 's/"num_key_value_heads": 4/"num_key_value_heads": 1/' llama.json >grouped.json
 refused "$key=2 policy.model_config=grouped.json" "$key=2: the model's 8 heads of attention and 1 of keys and values must be multiples of it"

@@ -105,6 +105,8 @@ static tp_status hash_settings(XXH3_state_t *state, const tp_train_options *o, t
                 o->engine.backend, o->policy.precision, o->policy.compile_mode, (int)tp_cpu_isa(),
                 (long long)tp_trainer_alignment(o), (long long)tp_trainer_token_budget(o),
                 tp_trainer_is_packed(o), (long long)o->engine.loss_chunk);
+    if (o->ranks.tensor.count > 1)
+        tp_buf_addf(&text, " shared by %d", o->ranks.tensor.count);
     for (size_t i = 0; i < o->engine.disable_passes.n; i++)
         tp_buf_addf(&text, " -%s", o->engine.disable_passes.v[i]);
     XXH3_128bits_update(state, text.data, text.len + 1);

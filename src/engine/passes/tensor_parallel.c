@@ -411,6 +411,8 @@ static void take_product_out(pass *p, uint32_t node)
     g->phase = ce.phase;
     g->block = ce.block;
     tp_ref logits = tp_graph_op(g, TP_OP_linear, NULL, 2, ce.in, ce.label);
+    if (p->of[ce.in[1]].is == DIVIDED) /* as all others before they are divided */
+        g->values[logits].dim[1] = p->of[ce.in[1]].length;
     tp_node *n = &g->nodes[node];
     n->op = TP_OP_cross_entropy;
     n->attrs = (tp_attrs){.temperature = ce.attrs.temperature};

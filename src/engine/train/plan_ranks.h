@@ -18,7 +18,7 @@ typedef struct {
 const char *tp_strategy_name(int strategy);
 /* Whether a run with these options can be divided; ranks.c. */
 TP_CHECKED tp_status tp_ranks_check(const tp_train_options *o, tp_error *err);
-/* o->ranks counts processes; behind this those that share the layers count as one. */
+/* o->ranks counts processes; behind this those that share the layers count as one.  sharing.c. */
 TP_CHECKED tp_status tp_ranks_divide(tp_train_options *o, tp_error *err);
 /* Whether a model can be shared so. */
 TP_CHECKED tp_status tp_ranks_check_model(const tp_train_options *o, const tp_model *model,
