@@ -65,8 +65,9 @@ def make_model(temper, o):
         temper.run("train", "--quiet", "recipes/demo.yaml", f"run.dir={base}", "data.arithmetic.digits=3",
                    f"sft.max_num_steps={o.steps}", "sft.val_period=0")
     if not (adapted / "checkpoints").exists():
-        temper.run("train", "--quiet", "recipes/demo.yaml", f"run.dir={adapted}", f"policy.model_name={base}",
-                   "policy.init=pretrained", "policy.model_config=null", "policy.tokenizer.train_vocab_size=null",
+        model = next(base.glob("checkpoints/step-*/model"), base)
+        temper.run("train", "--quiet", "recipes/demo.yaml", f"run.dir={adapted}", f"policy.model_name={model}",
+                   f"policy.tokenizer.name={model}", "policy.init=pretrained", "policy.model_config=null", "policy.tokenizer.train_vocab_size=null",
                    "data.arithmetic.digits=3", "data.arithmetic.mistakes=0", "sft.val_period=0",
                    f"sft.max_num_steps={o.adapter_steps}", "policy.optimizer.kwargs.lr=2.0e-3",
                    "policy.peft.enabled=true", "policy.peft.dim=16", "policy.peft.alpha=16")
