@@ -57,8 +57,8 @@ static void part_range(const void *context, int64_t begin, int64_t end, int thre
         float *s = row_at(stats, t), largest = row_largest(row, bf16, n);
         bool known = weights[t] != 0 && targets[t] >= 0 && targets[t] < n;
         memset(s, 0, (size_t)stats->dim[1] * sizeof *s);
-        s[2 * own] = largest;
         s[2 * own + 1] = (float)row_exp_sum(row, bf16, NULL, n, largest);
+        s[2 * own] = isnan(s[2 * own + 1]) ? NAN : largest; /* which one depends on the order */
         s[2 * ranks] = known ? vf_get_one(row, bf16, targets[t]) : 0;
         s[2 * ranks + 1] = known;
     }

@@ -93,7 +93,7 @@ static void loss(const source *from, const tp_operand *targets, const tp_operand
         ref_store(ret_loss, 0, 0, sum);
 }
 
-/* Relative to the largest, which is 0 where there is none. */
+/* Relative to the largest, which is 0 where there is none, and NaN where a logit is. */
 static double exp_sum(const source *from, int64_t t, double *ret_largest)
 {
     double largest = -INFINITY, sum = 0;
@@ -102,7 +102,7 @@ static double exp_sum(const source *from, int64_t t, double *ret_largest)
     largest = largest == -INFINITY ? 0 : largest;
     for (int64_t v = 0; v < from->n_vocabulary; v++)
         sum += exp(logit(from, t, v) - largest);
-    *ret_largest = largest;
+    *ret_largest = isnan(sum) ? NAN : largest;
     return sum;
 }
 

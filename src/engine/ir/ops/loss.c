@@ -13,9 +13,9 @@ const tp_op_def tp_op_cross_entropy = {
 };
 
 /* Where n0 ranks have a part of the vocabulary each, this one part n1: what it knows of every row.
- * stats: of rank i the largest logit (0 where that is -infinity) and the sum of exp(logit -
- * largest) in columns 2i and 2i+1, of the others zeros; then the target's logit and 1, where the
- * part has it. Summed over ranks it is of all. */
+ * stats: of rank i the largest logit (0 where that is -infinity, NaN where a logit is) and the sum
+ * of exp(logit - largest) in columns 2i and 2i+1, of the others zeros; then the target's logit and
+ * 1, where the part has it. Summed over ranks it is of all. */
 const tp_op_def tp_op_cross_entropy_part = {
     .name = "cross_entropy_part",
     .signature = "logits:f[T,V] targets:targets[T] weights:weights[T] -> stats:s[T,n0*2+2]",
