@@ -39,26 +39,7 @@ for strategy in full_shard hybrid; do
     rm -rf resumed
 done
 
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    printf '{"prompt": "%s+%s=", "chosen": "%s", "rejected": "%s"}\n' $i 3 $((i + 3)) $((i * 3 + 1))
-done >pairs.jsonl
-cat >dpo.yaml <<'RECIPE'
-dpo: {max_num_epochs: 1000, max_num_steps: 30, val_period: 15, val_batches: 0, val_global_batch_size: 8}
-policy:
-  model_name: base
-  tokenizer: {name: sft/tokenizer, chat_template: null}
-  train_global_batch_size: 12
-  train_micro_batch_size: 1
-  max_total_sequence_length: 16
-  precision: float32
-  optimizer: {kwargs: {lr: 1.0e-3}}
-data:
-  train: {data_path: pairs.jsonl, split_validation_size: 0.2}
-checkpointing: {save_period: 15}
-RECIPE
-cp -r sft/checkpoints/step-30/model base
-run train --quiet dpo.yaml run.dir=dpo engine.threads=1
-expect 0
+dpo_alone sft 12
 against dpo dpo.yaml
 
 # A policy that knows some of it, so that rewards are spread.

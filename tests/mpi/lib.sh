@@ -1,6 +1,7 @@
 # lib.sh - sourced by tests of several processes, behind tests/cli/lib.sh.
 #
-# `ranks N WORDS...` runs temper as N processes of one thread each; nearly compares two runs; process_of finds a rank.
+# `ranks N WORDS...` runs temper as N processes of one thread each; nearly compares two runs; dpo_alone trains on pairs;
+# process_of finds a rank.
 [ -n "${PLUG_IN:-}" ] || { echo "skipped: built without MPI (libopenmpi-dev)"; exit 77; }
 command -v mpirun >/dev/null || { echo "skipped: there is no mpirun (openmpi-bin)"; exit 77; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -17,6 +18,31 @@ ranks() {
 # nearly RUN OTHER RELATIVE ABSOLUTE
 nearly() {
     "$NEARLY" "$@" 2>why || fail "$2 differs from $1: $(cat why)"
+}
+
+# dpo_alone RUN BATCH: dpo.yaml goes on from RUN's last model with pairs and BATCH of them in a step; `dpo` is what one
+# process makes of it.
+dpo_alone() {
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        printf '{"prompt": "%s+%s=", "chosen": "%s", "rejected": "%s"}\n' $i 3 $((i + 3)) $((i * 3 + 1))
+    done >pairs.jsonl
+    cat >dpo.yaml <<RECIPE
+dpo: {max_num_epochs: 1000, max_num_steps: 30, val_period: 15, val_batches: 0, val_global_batch_size: 8}
+policy:
+  model_name: base
+  tokenizer: {name: $1/tokenizer, chat_template: null}
+  train_global_batch_size: $2
+  train_micro_batch_size: 1
+  max_total_sequence_length: 16
+  precision: float32
+  optimizer: {kwargs: {lr: 1.0e-3}}
+data:
+  train: {data_path: pairs.jsonl, split_validation_size: 0.2}
+checkpointing: {save_period: 15}
+RECIPE
+    cp -r "$1/checkpoints/step-30/model" base
+    run train --quiet dpo.yaml run.dir=dpo engine.threads=1
+    expect 0
 }
 
 # process_of MPIRUN RANK: its process, by what mpirun gave it: the order of the numbers says nothing.
