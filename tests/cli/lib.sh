@@ -129,6 +129,13 @@ data: {train: {data_path: rows.jsonl}}
 END
 }
 
+# Eight preferences in pairs.jsonl: make_pairs
+make_pairs() {
+    for i in 0 1 2 3 4 5 6 7; do
+        echo "{\"prompt\": \"hello $i and\", \"chosen\": \"$i are four\", \"rejected\": \"the lazy dog\"}"
+    done >pairs.jsonl
+}
+
 # A Hugging Face folder "model" with tokenizer and ChatML template, random weights: make_model
 make_model() {
     cat >corpus.txt <<'END'

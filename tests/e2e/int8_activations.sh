@@ -40,11 +40,7 @@ cmp whole/checkpoints/step-6/model/model.safetensors parts/checkpoints/step-6/mo
 
 # Losses in plain C as well.
 make_model
-i=0
-while [ $i -lt 8 ]; do
-    echo "{\"prompt\": \"hello $i and\", \"chosen\": \"$i are four\", \"rejected\": \"the lazy dog\"}"
-    i=$((i + 1))
-done >pairs.jsonl
+make_pairs
 cat >dpo.yaml <<'E'
 dpo: {max_num_epochs: 9, max_num_steps: 3, val_period: 0, val_at_end: false}
 policy:

@@ -80,11 +80,7 @@ is "changes where the run has next to nothing of it" "$("$TOOL" get others/run.j
 
 # Preferences and rollouts: the same weights as without where what is changed changes no bit.
 make_model
-i=0
-while [ $i -lt 8 ]; do
-    echo "{\"prompt\": \"hello $i and\", \"chosen\": \"$i are four\", \"rejected\": \"the lazy dog\"}"
-    i=$((i + 1))
-done >pairs.jsonl
+make_pairs
 cat >dpo.yaml <<'E'
 dpo: {max_num_epochs: 9, max_num_steps: 4, val_period: 0, val_at_end: false}
 policy:
