@@ -84,6 +84,17 @@ for more in "" "policy.peft.enabled=true policy.peft.dim=4 policy.peft.target_mo
     done
     rm -rf one
 done
+# In bf16, where products read copies of their slices and the generator others.
+ranks 2 train --quiet grpo.yaml run.dir=shared $key=2 policy.precision=bfloat16
+expect 0
+as_planned shared
+for more in "" "policy.peft.enabled=true policy.peft.dim=4 policy.peft.target_modules=all-linear"; do
+    # shellcheck disable=SC2086
+    ranks 2 train --quiet tiny.yaml policy.model_config=llama.json run.dir=bf16 policy.precision=bfloat16 $key=2 $more
+    expect 0
+    as_planned bf16
+    rm -rf bf16
+done
 ranks 2 train --quiet grpo.yaml run.dir=refused $key=2 'engine.disable_passes=[pack-weights]'
 expect 2 "engine.disable_passes: without pack-weights"
 finish

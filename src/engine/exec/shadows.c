@@ -93,12 +93,13 @@ static tp_status refresh(const tp_states *states, const tp_tensor *copy, tp_devi
     return from.dim[0] ? convert(copy, from, held_operand(copy), device, err) : TP_OK;
 }
 
+/* Of a slice, rows are a copy of the slice; what a generator reads is of all. */
 static bool is_gathered(const tp_states *states, const tp_tensor *copy)
 {
     if (copy->role != TP_ROLE_COPY || copy->keeps_part)
         return false;
     const tp_tensor *weight = tp_states_find(states, copy->of);
-    return weight->keeps_part || (tp_is_sliced(weight) && !tp_is_sliced(copy));
+    return weight->keeps_part || (tp_is_sliced(weight) && copy->layout != TP_LAYOUT_ROWS);
 }
 
 size_t tp_gathered_room(const tp_states *states)

@@ -270,11 +270,13 @@ static tp_status join(tp_graph *g, tp_graph *const *set, size_t n, const tp_pass
     placement p = {.g = g, .options = options, .first_new = g->n_nodes};
     p.anchor = tp_arena_array(&g->arena, uint32_t, g->n_nodes);
     p.is_behind = tp_arena_array(&g->arena, bool, g->n_nodes);
+    tp_graph_count_uses(g);
     for (uint32_t i = 1; i < p.first_new; i++) {
-        if (g->nodes[i].op != TP_OP_state ||
-            !is_sliced_elsewhere(set, n, g->values[g->nodes[i].out[0]].tensor))
+        tp_ref out = g->nodes[i].out[0];
+        if (g->nodes[i].op != TP_OP_state || !is_sliced_elsewhere(set, n, g->values[out].tensor))
             continue;
-        read_whole_copy(&p, i);
+        if (g->values[out].n_uses)
+            read_whole_copy(&p, i);
         g->nodes[i].is_dead = true;
         *changed = true;
     }

@@ -409,6 +409,16 @@ static tp_status infer_again(pass *p, uint32_t node)
     return TP_OK;
 }
 
+/* Terms are float32, where a frozen table is in bf16 as well. */
+static void make_exact(pass *p, const tp_node *n, int out)
+{
+    tp_value *v = &p->g->values[n->out[out]];
+    if (tp_op_out_fixed(n->op, out))
+        return;
+    v->is_exact = true;
+    v->dtype = TP_DTYPE_F32;
+}
+
 static tp_status divide(pass *p, uint32_t node, const way *w)
 {
     int64_t lengths[TP_MAX_OUT];
@@ -421,7 +431,8 @@ static tp_status divide(pass *p, uint32_t node, const way *w)
         int axis = divided_axis(w, &sig->out[k], &n->attrs);
         lengths[k] = axis < 0 ? 0 : v->dim[axis];
         p->of[n->out[k]] = (standing){axis < 0 ? SUM : DIVIDED, axis, lengths[k]};
-        v->is_exact |= axis < 0 && !tp_op_out_fixed(n->op, k);
+        if (axis < 0)
+            make_exact(p, n, k);
     }
     TP_TRY(divide_attributes(p, n, w));
     TP_TRY(infer_again(p, node));
@@ -521,8 +532,8 @@ static tp_status keep_whole(pass *p, uint32_t node)
     n = &p->g->nodes[node];
     if (stays_sum || is_squares)
         p->of[n->out[0]].is = SUM;
-    if (stays_sum && !tp_op_out_fixed(n->op, 0))
-        p->g->values[n->out[0]].is_exact = true;
+    if (stays_sum)
+        make_exact(p, n, 0);
     put(p, node);
     return TP_OK;
 }
