@@ -148,7 +148,8 @@ static void add_act(const tp_program *program, const char *graph, const tp_machi
     ret->seconds = tp_arena_array(arena, double, tp_exec_launch_count(e) + 1);
     for (size_t i = 0; i < tp_exec_launch_count(e); i++) {
         const tp_launch_info *l = tp_exec_launch(e, i);
-        ret->seconds[i] = tp_launch_seconds(m, dtype, l);
+        if (!(tp_ops[l->op]->traits & TP_OP_COMMUNICATES)) /* those take what the network does */
+            ret->seconds[i] = tp_launch_seconds(m, dtype, l);
         ret->all_s += ret->seconds[i];
     }
 }
@@ -177,6 +178,14 @@ static tp_status make_score(const tp_run_graphs *g, const tp_run_plan *plan, con
     if (s->nothing == MAP_FAILED || !s->results)
         return tp_fail(err, TP_ERR_NOMEM, "no addresses for %zu bytes", s->nothing_bytes);
     return TP_OK;
+}
+
+/* The step if messages took no time. */
+static double quiet_s(const score *s)
+{
+    double update_s = s->update.exec ? s->update.all_s : s->update_s;
+    return s->before_s +
+           s->updates * (s->micro_batches * s->train.all_s + update_s + s->gather.all_s);
 }
 
 static void release_score(score *s, int ranks)
@@ -297,7 +306,7 @@ static tp_status try_buckets(const tp_train_options *o, const tp_model *model, c
         *ret_messages = strategy.rounds - others * strategy.rounds_each;
         p->strategy = strategy.strategy;
         p->formula_s = strategy.step_s;
-        p->compute_efficiency = plan.step_s;
+        p->compute_efficiency = quiet_s(&s);
         p->bucket_mib = o->distributed.bucket_mib;
         if (status == TP_OK && *ret_messages <= most)
             status = begin(all, how, &s, p, err);
