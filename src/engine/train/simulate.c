@@ -183,7 +183,8 @@ static tp_status make_score(const tp_run_graphs *g, const tp_run_plan *plan, con
 /* The step if messages took no time. */
 static double quiet_s(const score *s)
 {
-    double update_s = s->update.exec ? s->update.all_s : s->update_s;
+    bool talks = s->update.exec && tp_exec_traffic(s->update.exec);
+    double update_s = talks ? s->update.all_s : s->update_s;
     return s->before_s +
            s->updates * (s->micro_batches * s->train.all_s + update_s + s->gather.all_s);
 }
