@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/affinity.h"
 #include "base/cpu.h"
 #include "base/huge_pages.h"
 #include "base/locked_memory.h"
@@ -107,6 +108,29 @@ static void look_threads(const tp_train_options *o, tp_lever_report *r)
             processors == 1 ? "" : "s", asked);
     else if (o->engine.threads == TP_OPT_UNSET_INT)
         say(r, r->state, processors > 1 ? "%d processors" : "%d processor", processors);
+}
+
+static void look_affinity(const tp_train_options *o, tp_lever_report *r)
+{
+    char why[128];
+    tp_affinity asked = (tp_affinity)o->engine.affinity;
+    if (asked == TP_AFFINITY_NONE)
+        return;
+    if (tp_trainer_affinity(o) != asked)
+        say(r, TP_LEVER_FELL_BACK,
+            "processes share processors; mpirun --bind-to core divides them");
+    else if (tp_affinity_refused(asked, tp_trainer_threads(o), why, sizeof why))
+        say(r, TP_LEVER_FELL_BACK, "%s", why);
+    else
+        r->state = TP_LEVER_ON;
+}
+
+static void look_numa(const tp_train_options *o, tp_lever_report *r)
+{
+    char why[128];
+    r->state = o->engine.numa ? TP_LEVER_ON : TP_LEVER_OFF;
+    if (o->engine.numa && tp_numa_interleave_refused(why, sizeof why))
+        say(r, TP_LEVER_FELL_BACK, "%s", why);
 }
 
 static void look_huge_pages(const tp_train_options *o, tp_lever_report *r)
