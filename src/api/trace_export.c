@@ -5,6 +5,7 @@
 #include "base/gzip.h"
 #include "base/output.h"
 #include "base/sized.h"
+#include "base/strings.h"
 #include "instrument/analyze/export.h"
 #include "instrument/ingest/ingest.h"
 #include "instrument/ingest/trace_paths.h"
@@ -95,8 +96,8 @@ static char *describe(const char *path, const tp_trace_file *file, uint64_t byte
     tp_buf out = {0};
     tp_json_w w;
     if (!json) {
-        tp_buf_addf(&out, "%s: %s, %zu events\n", path, tp_human_bytes((double)bytes, size),
-                    file->events->n);
+        tp_buf_addf(&out, "%s: %s, %zu event%s\n", path, tp_human_bytes((double)bytes, size),
+                    file->events->n, tp_plural((uint64_t)file->events->n));
         return out.data;
     }
     tp_json_w_init(&w, &out, 0);

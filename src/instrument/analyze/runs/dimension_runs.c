@@ -29,8 +29,8 @@ static void variation_of(const double *x, size_t n, double level, tp_dimension_f
     f->hi =
         (u2 / size - 1) * k2 + u2 / df > 0 ? cv / sqrt((u2 / size - 1) * k2 + u2 / df) : INFINITY;
     f->n = n;
-    snprintf(f->method, sizeof f->method, "coefficient of variation of %zu runs, McKay's interval",
-             n);
+    snprintf(f->method, sizeof f->method, "coefficient of variation of %zu run%s, McKay's interval",
+             n, tp_plural((uint64_t)n));
     tp_dimension_input_number(f, "mean", mean);
     tp_dimension_input_number(f, "sd", sd);
 }
