@@ -1,6 +1,7 @@
 /* cmd_export.c - `temper export`: a model as a GGUF file. */
 #include <string.h>
 
+#include "base/strings.h"
 #include "cli/cli.h"
 #include "cli/waiting.h"
 #include "temper/model.h"
@@ -31,8 +32,8 @@ static void print_result(const char *out, const tp_export_result *r)
     char size[32];
     if (strcmp(out, "-") == 0 || strcmp(out, "/dev/stdout") == 0)
         return;
-    printf("wrote %s: %s, %zu tensors (%s)\n", out, tp_human_bytes((double)r->bytes, size),
-           r->n_tensors, r->types);
+    printf("wrote %s: %s, %zu tensor%s (%s)\n", out, tp_human_bytes((double)r->bytes, size),
+           r->n_tensors, tp_plural((uint64_t)r->n_tensors), r->types);
 }
 
 int tp_cmd_export(int argc, char **argv)

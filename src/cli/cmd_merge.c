@@ -1,4 +1,5 @@
 /* cmd_merge.c - `temper merge`: an adapter and its base as one model. */
+#include "base/strings.h"
 #include "cli/cli.h"
 #include "cli/waiting.h"
 #include "temper/model.h"
@@ -41,7 +42,7 @@ int tp_cmd_merge(int argc, char **argv)
     if (tp_model_merge(words[0], words[1], &options, &result, &err) != TP_OK)
         return tp_cli_fail(&err);
     tp_waiting_end();
-    printf("wrote %s: %s with the adapters of %zu modules, in %s\n", words[1], result.base,
-           result.n_modules, result.dtype);
+    printf("wrote %s: %s with the adapters of %zu module%s, in %s\n", words[1], result.base,
+           result.n_modules, tp_plural((uint64_t)result.n_modules), result.dtype);
     return 0;
 }

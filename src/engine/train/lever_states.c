@@ -9,6 +9,7 @@
 #include "base/huge_pages.h"
 #include "base/locked_memory.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "engine/passes/plugin.h"
 #include "engine/train/lever_rows.h"
 #include "engine/train/recipe.h"
@@ -308,8 +309,8 @@ static void look_plugins(const tp_config *config, tp_lever_reports *ret)
         tp_lever_report *r = &ret->v[ret->n++];
         *r = (tp_lever_report){
             .lever = &rows[i].shown, .saved_bytes = NAN, .saved_s = NAN, .saved_launches = NAN};
-        say(r, TP_LEVER_ON, "%s, %lld changes", tp_config_origin(config, "engine.plugins"),
-            (long long)tp_plugin_changes(i));
+        say(r, TP_LEVER_ON, "%s, %lld change%s", tp_config_origin(config, "engine.plugins"),
+            (long long)tp_plugin_changes(i), tp_plural((uint64_t)(tp_plugin_changes(i))));
     }
 }
 
