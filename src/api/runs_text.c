@@ -213,15 +213,15 @@ static void add_dimension(tp_grid *g, const tp_analysis *a, size_t i)
     tp_grid_text(g, d->name);
     add_number(g, d->value, !isnan(d->value));
     add_interval(g, d->ci_lo, d->ci_hi);
-    if (d->why)
+    if (d->error)
         tp_grid_unknown(g);
     else
         tp_grid_int(g, (int64_t)d->n);
     add_number(g, d->threshold, !isnan(d->threshold));
     tp_grid_text(g, d->verdict);
     add_inputs(&inputs, a, i);
-    if (d->why)
-        tp_grid_note(g, "%s: %s", d->name, d->why);
+    if (d->error)
+        tp_grid_note(g, "%s: %s", d->name, d->error);
     else
         tp_grid_note(g, "%s: %s; %s; %s", d->name, d->about, tp_buf_str(&inputs), d->method);
     tp_buf_release(&inputs);
@@ -260,10 +260,10 @@ char *tp_analysis_text(const tp_analysis *a, int width)
     tp_grid_print(&g, 0, width, &out);
     tp_grid_release(&g);
     size_t n = tp_analysis_count(a);
-    tp_buf_addf(
-        &out,
-        "\n%zu dimension%s: %zu succeeded, %zu failed, %zu unknown; %zu below the threshold\n", n,
-        tp_plural(n), s.succeeded, s.failed, s.unknown, s.below_threshold);
+    tp_buf_addf(&out,
+                "\n%zu dimension%s: %zu succeeded, %zu failed (%zu for want of data); %zu below "
+                "the threshold\n",
+                n, tp_plural(n), s.succeeded, s.failed, s.unknown, s.below_threshold);
     if (worst)
         tp_buf_addf(&out, "worst: %s; %s\n", worst->name, worst->advice ? worst->advice : "");
     return out.data;

@@ -109,8 +109,8 @@ static void say_dimension(dashboard *d, int at, const char *name)
         d->panels[at].why_empty = "not asked for";
         return;
     }
-    if (f->why) {
-        tp_buf_adds(note, f->why);
+    if (f->error) {
+        tp_buf_adds(note, f->error);
         return;
     }
     tp_buf_addf(note, "%s: %.4g", f->about, f->value);
@@ -215,8 +215,8 @@ static void put_row(tp_buf *out, const tp_analysis_dimension *f)
     put_cell(out, f->threshold);
     tp_buf_addf(out, "<td class=\"%s\">%s<td>", strcmp(f->verdict, "fail") == 0 ? "bad" : "",
                 f->verdict);
-    tp_markup_escape(out, f->why ? f->why : f->about);
-    if (!f->why && f->advice && strcmp(f->verdict, "fail") == 0) {
+    tp_markup_escape(out, f->error ? f->error : f->about);
+    if (!f->error && f->advice && strcmp(f->verdict, "fail") == 0) {
         tp_buf_adds(out, "<br><b>To do:</b> ");
         tp_markup_escape(out, f->advice);
     }
