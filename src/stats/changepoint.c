@@ -66,7 +66,7 @@ tp_status tp_edivisive(const double *y, size_t n, size_t min_segment, bool searc
                        tp_level_split *ret, tp_error *err)
 {
     size_t least = min_segment ? min_segment : 1;
-    double *work;
+    TP_FREED double *work = NULL;
     TP_TRY(tp_check_finite("the series", y, n, err));
     if (n / 2 < least) {
         *ret = (tp_level_split){.q = NAN, .why = "too few values for two segments"};
@@ -74,7 +74,6 @@ tp_status tp_edivisive(const double *y, size_t n, size_t min_segment, bool searc
     }
     TP_TRY(tp_scratch(SUMS * (n + 1), &work, err));
     *ret = best_split(y, n, least, search_kappa, work);
-    free(work);
     return TP_OK;
 }
 
@@ -89,7 +88,7 @@ typedef struct {
 static tp_status permute_once(void *context, size_t index, int worker, tp_error *err)
 {
     const permutations *p = context;
-    double *v;
+    TP_FREED double *v = NULL;
     (void)worker;
     TP_TRY(tp_scratch(p->n + SUMS * (p->n + 1), &v, err));
     memcpy(v, p->y, p->n * sizeof *v);
@@ -102,7 +101,6 @@ static tp_status permute_once(void *context, size_t index, int worker, tp_error 
     }
     tp_level_split s = best_split(v, p->n, p->least, true, v + p->n);
     p->hits[index] = s.q >= p->q * (1 - 1e-12);
-    free(v);
     return TP_OK;
 }
 

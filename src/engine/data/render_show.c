@@ -42,7 +42,7 @@ static void show_run(const char *text, size_t n, bool learned, bool ansi, tp_buf
 void tp_render_show(const tp_tokenizer *tok, const int32_t *ids, const uint8_t *mask, size_t n,
                     size_t max_tokens, bool ansi, tp_buf *out)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     size_t shown = max_tokens ? TP_MIN(n, max_tokens) : n;
     for (size_t begin = 0; begin < shown;) {
         size_t end = begin + 1;
@@ -55,5 +55,4 @@ void tp_render_show(const tp_tokenizer *tok, const int32_t *ids, const uint8_t *
     }
     if (shown < n)
         tp_buf_addf(out, "  ... and %zu more tokens\n", n - shown);
-    tp_buf_release(&text);
 }

@@ -348,7 +348,7 @@ static tp_status plan_with(const tp_config *config, const tp_ranks *ranks,
                            const tp_lever_choice *choice, const tp_model *model, bool resumes,
                            const tp_machine *machine, tp_run_plan *ret, tp_error *err)
 {
-    tp_recipe other = {0};
+    TP_CLEANUP(tp_recipe_close) tp_recipe other = {0};
     char **overrides = NULL;
     size_t n = 0;
     TP_TRY(tp_config_copy(config, &other.config, err));
@@ -361,7 +361,6 @@ static tp_status plan_with(const tp_config *config, const tp_ranks *ranks,
     if (status == TP_OK)
         status = tp_run_plan_compute(&other.options, model, resumes, machine, ret, err);
     free(overrides);
-    tp_recipe_close(&other);
     return status;
 }
 

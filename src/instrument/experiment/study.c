@@ -35,7 +35,7 @@ static tp_experiment_options complete(const tp_experiment_options *given)
 static void note(const tp_study *s, const char *fmt, ...) TP_PRINTF(2, 3);
 static void note(const tp_study *s, const char *fmt, ...)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     va_list ap;
     if (!s->o.note)
         return;
@@ -43,7 +43,6 @@ static void note(const tp_study *s, const char *fmt, ...)
     tp_buf_vaddf(&text, fmt, ap);
     va_end(ap);
     s->o.note(s->o.user, tp_buf_str(&text));
-    tp_buf_release(&text);
 }
 
 /* ---- the folder ---- */
@@ -276,7 +275,7 @@ static double share_of_others(const tp_study *s)
 
 void tp_study_progress(const tp_study *s, const char *fmt, ...)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     va_list ap;
     if (!s->o.progress)
         return;
@@ -284,7 +283,6 @@ void tp_study_progress(const tp_study *s, const char *fmt, ...)
     tp_buf_vaddf(&text, fmt, ap);
     va_end(ap);
     s->o.progress(s->o.user, tp_buf_str(&text));
-    tp_buf_release(&text);
 }
 
 tp_status tp_study_save(const tp_study *s, const char *name, const tp_buf *text, tp_error *err)

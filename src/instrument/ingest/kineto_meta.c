@@ -207,13 +207,13 @@ static const tp_json *parse_value(tp_arena *arena, const tp_buf *text)
 
 void tp_kineto_members_read(tp_kineto *k)
 {
-    tp_buf all = {0};
+    TP_OWN(tp_buf) all = {0};
     tp_json_w w;
     tp_json_w_init(&w, &all, 0);
     tp_json_w_begin(&w, '{');
     for (size_t i = 0; i < k->n_members; i++) {
         const tp_kineto_member *member = &k->members[i];
-        tp_arena arena;
+        TP_OWN(tp_arena) arena = {0};
         if (tp_arena_init(&arena, (member->value.len + 64) * 160, NULL) != TP_OK) {
             k->n_lost_members++;
             continue;
@@ -227,11 +227,9 @@ void tp_kineto_members_read(tp_kineto *k)
         } else {
             k->n_lost_members++;
         }
-        tp_arena_release(&arena);
     }
     tp_json_w_end(&w, '}');
     k->events->info.metadata = tp_string_add(&k->events->strings, all.data, all.len);
-    tp_buf_release(&all);
 }
 
 void tp_kineto_members_release(tp_kineto *k)

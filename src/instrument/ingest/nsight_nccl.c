@@ -407,7 +407,7 @@ void tp_nsight_calls_match(tp_nsight *n, tp_nsight_calls *c)
 {
     size_t n_kernels, list[GROUP_CALLS];
     uint64_t n_lost = 0;
-    kernel *v = find_kernels(n->events, &n_kernels);
+    TP_FREED kernel *v = find_kernels(n->events, &n_kernels);
     if (c->n)
         qsort(c->v, c->n, sizeof *c->v, by_thread);
     if (c->n_members)
@@ -426,5 +426,4 @@ void tp_nsight_calls_match(tp_nsight *n, tp_nsight_calls *c)
             v[from].owner == SIZE_MAX ? to - from : match_group(n, c, &v[from], to - from, list);
     }
     tell(n, c, n_lost, n_kernels);
-    free(v);
 }
