@@ -12,7 +12,6 @@
 
 #include <isa-l/igzip_lib.h>
 
-#include "base/platform.h"
 #include "trace/internal.h"
 
 enum { CHUNK = 1 << 20, STREAM_CHUNK = 1 << 16, ZIP_OUT = 1 << 18 };
