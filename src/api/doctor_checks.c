@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "engine/evaluate/eval_job.h"
 #include "engine/train/fit.h"
 #include "engine/train/recipe.h"
@@ -94,9 +95,9 @@ static void look_at_model(tp_eval_job *j, tp_doctor_checks *c)
     }
     if (j->n_too_long) {
         snprintf(text, sizeof text,
-                 "%llu questions leave no room for an answer and are left out "
+                 "%llu question%s left out, without room for an answer "
                  "(generation.vllm_cfg.max_model_len)",
-                 (unsigned long long)j->n_too_long);
+                 (unsigned long long)j->n_too_long, tp_plural((uint64_t)j->n_too_long));
         add_note(c, text);
     }
 }

@@ -5,6 +5,7 @@
 
 #include "base/no_memory.h"
 #include "base/output.h"
+#include "base/strings.h"
 #include "config/import/import.h"
 #include "engine/train/algorithm.h"
 #include "engine/train/options.h"
@@ -135,8 +136,8 @@ static void put_text(const tp_import *im, tp_buf *out)
     for (size_t i = 0; i < im->n_keys; i++)
         given += im->keys[i].line > 0;
     snprintf(title, sizeof title, "%s's defaults, written out", im->source->title);
-    tp_buf_addf(out, "%s: %s for %s, %zu keys\n", im->path, im->source->title, im->algorithm,
-                given);
+    tp_buf_addf(out, "%s: %s for %s, %zu key%s\n", im->path, im->source->title, im->algorithm,
+                given, tp_plural((uint64_t)given));
     put_state(im, TP_IMPORT_UNKNOWN, true, "unknown", out);
     put_state(im, TP_IMPORT_REFUSED, true, "refused, since they would change the result", out);
     put_state(im, TP_IMPORT_OPEN, true, "to be set", out);

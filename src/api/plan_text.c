@@ -6,6 +6,7 @@
 #include "api/tables.h"
 #include "base/platform.h"
 #include "base/sized.h"
+#include "base/strings.h"
 #include "engine/train/algorithm.h"
 #include "engine/train/fit.h"
 #include "engine/train/plan_ranks.h"
@@ -31,11 +32,11 @@ static void add_model(const report *r, tp_buf *out)
     const tp_model_info *info = tp_model_get_info(r->model);
     const tp_session_plan *s = &r->plan.session;
     tp_buf_addf(out,
-                "model            %s: %lld layers, width %lld, %lld heads (%lld kv) of %lld,\n"
+                "model            %s: %lld layer%s, width %lld, %lld heads (%lld kv) of %lld,\n"
                 "                 vocabulary %lld%s\n",
-                info->family, (long long)info->layers, (long long)info->hidden,
-                (long long)info->heads, (long long)info->kv_heads, (long long)info->head_dim,
-                (long long)info->vocab, info->tied ? ", tied head" : "");
+                info->family, (long long)info->layers, tp_plural((uint64_t)info->layers),
+                (long long)info->hidden, (long long)info->heads, (long long)info->kv_heads,
+                (long long)info->head_dim, (long long)info->vocab, info->tied ? ", tied head" : "");
     tp_buf_addf(out, "parameters       %lld (%s)\n", (long long)r->plan.parameters,
                 tp_human_count((double)r->plan.parameters, a));
     tp_buf_addf(out,

@@ -6,6 +6,7 @@
 
 #include "api/tables.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "instrument/report/grid.h"
 
 enum { OPERATORS = 20, RANGES = 12, OWNERS = 10 };
@@ -185,8 +186,9 @@ void tp_table_profile(const tp_train_event *e, const tp_machine *machine, const 
 {
     const tp_profile *p = e->profile;
     double wall_ns = p->wall_s * 1e9;
-    tp_buf_addf(out, "profile of steps %lld to %lld: %.3f s, %llu events", (long long)p->first,
-                (long long)(p->first + p->steps - 1), p->wall_s, (unsigned long long)s->n_events);
+    tp_buf_addf(out, "profile of steps %lld to %lld: %.3f s, %llu event%s", (long long)p->first,
+                (long long)(p->first + p->steps - 1), p->wall_s, (unsigned long long)s->n_events,
+                tp_plural((uint64_t)s->n_events));
     if (s->n_dropped)
         tp_buf_addf(out, " (%llu more were dropped)", (unsigned long long)s->n_dropped);
     tp_buf_addf(out, "\n\n");

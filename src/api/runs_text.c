@@ -255,8 +255,11 @@ char *tp_analysis_text(const tp_analysis *a, int width)
         add_dimension(&g, a, i);
     tp_grid_print(&g, 0, width, &out);
     tp_grid_release(&g);
-    tp_buf_addf(&out, "\n%zu dimensions: %zu succeeded, %zu failed; %zu below their threshold\n",
-                s.ran, s.succeeded, s.failed, s.below_threshold);
+    size_t n = tp_analysis_count(a);
+    tp_buf_addf(&out,
+                "\n%zu dimension%s: %zu succeeded, %zu failed (%zu for want of data); %zu below "
+                "the threshold\n",
+                n, tp_plural(n), s.succeeded, s.failed, s.unknown, s.below_threshold);
     if (worst)
         tp_buf_addf(&out, "worst: %s; %s\n", worst->name, worst->advice ? worst->advice : "");
     return out.data;

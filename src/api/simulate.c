@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "base/sized.h"
+#include "base/strings.h"
 #include "engine/train/recipe.h"
 #include "engine/train/simulate.h"
 #include "instrument/report/picture.h"
@@ -176,7 +177,8 @@ static void add_text(const report *r, tp_buf *out)
 {
     char a[32], b[32], c[32];
     const tp_world_result *n = &r->s.network;
-    tp_buf_addf(out, "network          %s, %d hosts", r->name, n->hosts);
+    tp_buf_addf(out, "network          %s, %d host%s", r->name, n->hosts,
+                tp_plural((uint64_t)n->hosts));
     if (n->name[0])
         tp_buf_addf(out, ", %s and %s between distant ones (%s)", bits(n->bytes_per_s, a),
                     tp_human_seconds(n->latency_s, b), n->name);

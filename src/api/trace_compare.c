@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/trace_options.h"
+#include "base/strings.h"
 #include "instrument/analyze/compare.h"
 #include "instrument/ingest/ingest.h"
 #include "instrument/ingest/trace_paths.h"
@@ -68,8 +69,9 @@ static void fill(const context *x, const tp_compare_table *t, tp_grid *g, const 
 static void put_head(const context *x, tp_buf *out)
 {
     const tp_comparison *c = x->c;
-    tp_buf_addf(out, "before  %s (%zu steps)\nafter   %s (%zu steps)\n", x->files[0]->path,
-                c->before_steps, x->files[1]->path, c->after_steps);
+    tp_buf_addf(out, "before  %s (%zu step%s)\nafter   %s (%zu steps)\n", x->files[0]->path,
+                c->before_steps, tp_plural((uint64_t)c->before_steps), x->files[1]->path,
+                c->after_steps);
     if (c->before_steps < TP_COMPARE_MIN_STEPS || c->after_steps < TP_COMPARE_MIN_STEPS)
         tp_buf_addf(out,
                     "%s: differences are shown, verdicts need at least %d steps on both sides\n",

@@ -7,6 +7,7 @@
 #include "api/tables.h"
 #include "base/clock.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "base/terminal.h"
 #include "base/wrap.h"
 #include "text/json/json.h"
@@ -145,7 +146,8 @@ static void memory_line(const tp_train_event *e, tp_buf *out)
     if (e->last_checkpoint_step >= 0)
         tp_buf_addf(out, "   last checkpoint step %lld", (long long)e->last_checkpoint_step);
     if (e->skipped)
-        tp_buf_addf(out, "   %lld steps skipped", (long long)e->skipped);
+        tp_buf_addf(out, "   %lld step%s skipped", (long long)e->skipped,
+                    tp_plural((uint64_t)e->skipped));
 }
 
 static void erase(tp_progress *p, tp_buf *out)

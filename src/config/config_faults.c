@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/strings.h"
 #include "base/terminal.h"
 #include "config/config_internal.h"
 
@@ -50,7 +51,7 @@ static void add_faults(const tp_config *config, tp_buf *out)
 {
     size_t n = config->faults.n + (config->missing.n > 0);
     if (n > 1)
-        tp_buf_addf(out, "the configuration has %zu faults:", n);
+        tp_buf_addf(out, "the configuration has %zu fault%s:", n, tp_plural((uint64_t)n));
     const char *between = n > 1 ? TP_ERROR_ITEM : "";
     for (const tp_config_remark *r = config->faults.first; r; r = r->next)
         add_item(out, between, r->text);

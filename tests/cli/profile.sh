@@ -17,7 +17,7 @@ expect_out "profile of steps 3 to 4" "self ms" "total ms" "GFLOP/s" "of limit" "
     "memory by operator" "memory by kind" "trace: runs/some/trace/steps-3-4.json"
 is "steps of the trace" "$(steps runs/some/trace/steps-3-4.json)" "ProfilerStep#3 ProfilerStep#4 "
 for what in '"cat":"cpu_op","name":"temper::linear"' '"Input Dims":\[\[' '"\[memory\]"' \
-    '"Total Allocated":' '"ph":"C"' '"name":"train/loss"' '"Module Hierarchy":"layers.0.q_proj"' \
+    '"Total Allocated":' '"ph":"C".*"name":"train/loss".*"args":{"value":' '"Module Hierarchy":"layers.0.q_proj"' \
     '"ph":"s"' '"ph":"f"' '"name":"data worker"' '"name":"fill micro-batch"' \
     '"phase":"backward"' '"flops":' '"kernel":"'; do
     grep -q "$what" runs/some/trace/steps-3-4.json || fail "the trace lacks $what"

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/rng.h"
+#include "base/strings.h"
 #include "engine/algorithms/dpo_internal.h"
 
 #define STREAM_SPLIT UINT64_C(0x73706c6974000000) /* as data sets split */
@@ -68,9 +69,9 @@ static tp_status split(trainer *t, tp_error *err)
 
 static void describe(const tp_preferences *p, const char *path, tp_buf *out)
 {
-    tp_buf_addf(out, "%s: %llu pairs (%s), %llu tokens, longest pair %llu", path,
-                (unsigned long long)p->n, p->kind, (unsigned long long)p->n_tokens,
-                (unsigned long long)p->longest_pair);
+    tp_buf_addf(out, "%s: %llu pair%s (%s), %llu tokens, longest pair %llu", path,
+                (unsigned long long)p->n, tp_plural((uint64_t)p->n), p->kind,
+                (unsigned long long)p->n_tokens, (unsigned long long)p->longest_pair);
     const struct {
         uint64_t n;
         const char *what;

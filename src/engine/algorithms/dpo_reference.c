@@ -16,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/files.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "engine/algorithms/dpo_internal.h"
 #include "engine/data/cache_store.h"
 #include "engine/model/adapter.h"
@@ -275,8 +276,8 @@ static tp_status obtain(trainer *t, tp_session *session, tp_error *err)
     }
     d->reference_s = tp_clock_s() - start;
     if (status == TP_OK)
-        tp_trainer_notice(t, "reference log-probabilities of %llu pairs: %s, %.2f s (%s)",
-                          (unsigned long long)n_pairs(d),
+        tp_trainer_notice(t, "reference log-probabilities of %llu pair%s: %s, %.2f s (%s)",
+                          (unsigned long long)n_pairs(d), tp_plural((uint64_t)(n_pairs(d))),
                           d->reference_was_cached ? "from the cache" : "computed", d->reference_s,
                           tp_buf_str(&path));
     return status;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "engine/algorithms/algorithms.h"
 #include "engine/algorithms/grpo_internal.h"
 #include "engine/data/render.h"
@@ -132,8 +133,8 @@ static void send_example(trainer *t, const tp_prompt *prompt, const tp_ids *ids)
     tp_prompts_describe(g->prompts, &text);
     tp_buf_adds(&text, "\njudged by: ");
     tp_environment_describe(g->env, &text);
-    tp_buf_addf(&text, "\n%s, %zu tokens, expected: %s\n", prompt->id, ids->len,
-                prompt->truth ? prompt->truth : "(not said)");
+    tp_buf_addf(&text, "\n%s, %zu token%s, expected: %s\n", prompt->id, ids->len,
+                tp_plural((uint64_t)ids->len), prompt->truth ? prompt->truth : "(not said)");
     uint8_t *nothing = calloc(ids->len + 1, 1);
     TP_HAVE(nothing);
     tp_render_show(t->tokenizer, ids->data, nothing, ids->len, 256, &text);
@@ -278,9 +279,9 @@ static tp_status open_steps(trainer *t, tp_error *err)
     fingerprint(t);
     if (g->too_long)
         tp_trainer_notice(t,
-                          "%llu prompts leave no room for an answer and are left out "
+                          "%llu prompt%s left out, without room for an answer "
                           "(policy.max_total_sequence_length)",
-                          (unsigned long long)g->too_long);
+                          (unsigned long long)g->too_long, tp_plural((uint64_t)g->too_long));
     return show_example(t, err);
 }
 

@@ -149,8 +149,9 @@ static void describe_validation_data(const trainer *t, tp_buf *out)
         tp_buf_addf(out, "%s: ", t->o->data.validation.data_path);
         tp_dataset_report_line(tp_dataset_get_report(s->val_data), out);
     } else if (s->data && tp_dataset_get_report(s->data)->n_validation)
-        tp_buf_addf(out, "%llu examples apart from those of training",
-                    (unsigned long long)tp_dataset_get_report(s->data)->n_validation);
+        tp_buf_addf(out, "%llu example%s apart from those of training",
+                    (unsigned long long)tp_dataset_get_report(s->data)->n_validation,
+                    tp_plural((uint64_t)(tp_dataset_get_report(s->data)->n_validation)));
     else
         tp_buf_adds(out, "none (data.validation.data_path, data.train.split_validation_size)");
 }

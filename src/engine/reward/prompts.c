@@ -6,6 +6,7 @@
 #include "base/grow.h"
 #include "base/platform.h"
 #include "base/rng.h"
+#include "base/strings.h"
 #include "engine/data/lines.h"
 #include "engine/reward/environment_kind.h"
 #include "engine/reward/prompts_file.h"
@@ -280,7 +281,7 @@ void tp_prompts_describe(const tp_prompts *p, tp_buf *out)
         if (o->system_prompt)
             tp_buf_adds(out, ", with a system prompt");
     }
-    tp_buf_addf(out, ", %llu prompts", (unsigned long long)p->n);
+    tp_buf_addf(out, ", %llu prompt%s", (unsigned long long)p->n, tp_plural((uint64_t)p->n));
     if (p->kind || p->is_split)
         tp_buf_addf(out, " of %s", tp_split_name(p->split));
 }

@@ -189,6 +189,9 @@ typedef struct {
         double memory_watch;       /* NaN: none */
         int64_t loss_chunk;        /* 0: chosen by the kernel */
         bool in_place, huge_pages;
+        int affinity; /* tp_affinity */
+        int numa;     /* 1: memory of all nodes in turn */
+        int64_t niceness;
         tp_str_list plugins;
     } engine;
 

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "engine/train/trainer_internal.h"
 
 enum { EVENTS = 1 << 20, FLUSH_MS = 1000 };
@@ -253,8 +254,8 @@ static void say_trace(const trainer *t, const tp_trace_cost *cost)
                       (long long)p->steps, p->steps == 1 ? "" : "s", (long long)p->first, p->path,
                       cost->zone_ns, (unsigned long long)tp_trace_dropped());
     if (ranks > 1 && p->is_whole)
-        tp_trainer_notice(t, "traces of all %d ranks: temper trace %s", ranks,
-                          tp_run_path(t->run, "trace", dir));
+        tp_trainer_notice(t, "traces of all %d rank%s: temper trace %s", ranks,
+                          tp_plural((uint64_t)ranks), tp_run_path(t->run, "trace", dir));
 }
 
 /* `together`: all ranks do, so that rank 0 gets the traces of all. */

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "engine/model/adapter.h"
 #include "engine/train/fit.h"
 #include "engine/train/trainer_internal.h"
@@ -275,10 +276,11 @@ static void tell_adapter(trainer *t)
     for (size_t i = 0; i < n; i++)
         count += params[i].dim[0] * params[i].dim[1];
     tp_trainer_notice(t,
-                      "adapter: %s%s of rank %lld, alpha %g, on %zu modules; %lld parameters are "
+                      "adapter: %s%s of rank %lld, alpha %g, on %zu module%s; %lld parameters are "
                       "trained%s%s, the base is frozen",
                       s->uses_rslora ? "rs" : "", s->uses_dora ? "DoRA" : "LoRA", (long long)s->r,
-                      s->alpha, tp_model_adapter_count(t->model), (long long)count,
+                      s->alpha, tp_model_adapter_count(t->model),
+                      tp_plural((uint64_t)(tp_model_adapter_count(t->model))), (long long)count,
                       folder ? ", from " : "", folder ? folder : "");
 }
 

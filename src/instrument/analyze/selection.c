@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "instrument/analyze/collectives.h"
 #include "instrument/analyze/number_index.h"
+#include "instrument/analyze/periods.h"
 #include "instrument/analyze/sort.h"
 
 static const char *const scope_names[] = {"all", "linked", "steps"};
@@ -204,12 +205,9 @@ int64_t tp_event_end(const tp_events *events, size_t i)
     return tp_add_saturating(events->start[i], dur);
 }
 
-/* Differences of the times that are kept fit in 64 bits; damaged buffers gave durations of
- * 236 years, which still do. */
 static bool is_beyond(const tp_events *events, size_t i)
 {
-    const int64_t before = (int64_t)1 << 60, after = INT64_MAX - before;
-    return events->start[i] < -before || tp_event_end(events, i) > after;
+    return events->start[i] < TP_PERIODS_FIRST || tp_event_end(events, i) > TP_PERIODS_LAST;
 }
 
 static bool in_scope(const tp_selection *s, const tp_events *events, size_t i, uint32_t launch)

@@ -1,5 +1,6 @@
 /* format_ci.c - what continuous integration shows to people: JUnit, workflow commands of
  * GitHub, and a Markdown table.  Worst first: readers see the first few. */
+#include "base/strings.h"
 #include "instrument/bench/formats.h"
 
 #include <math.h>
@@ -301,8 +302,8 @@ void tp_write_markdown(const tp_bench_report *r, tp_buf *out)
         tp_buf_adds(out, ".\n");
     }
     if (r->is_host_known)
-        tp_buf_addf(out, "\nHost: %s, %d processors, %lld GiB, %s (%.8s).\n", r->host.cpu,
-                    r->host.processors, (long long)r->host.memory_gib, r->host.kernel,
-                    r->host.fingerprint);
+        tp_buf_addf(out, "\nHost: %s, %d processor%s, %lld GiB, %s (%.8s).\n", r->host.cpu,
+                    r->host.processors, tp_plural((uint64_t)r->host.processors),
+                    (long long)r->host.memory_gib, r->host.kernel, r->host.fingerprint);
     free(order);
 }

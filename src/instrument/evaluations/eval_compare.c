@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/output.h"
+#include "base/strings.h"
 #include "instrument/evaluations/eval_read.h"
 #include "instrument/evaluations/validation_read.h"
 
@@ -79,7 +80,7 @@ static void add_estimate(tp_buf *out, const char *name, const tp_eval_estimate *
     else if (e->why || e->why_ci)
         tp_buf_addf(out, "  (%s)", e->why ? e->why : e->why_ci);
     if (!e->why && e->n_prompts < n_prompts)
-        tp_buf_addf(out, "  of %zu prompts only", e->n_prompts);
+        tp_buf_addf(out, "  of %zu prompt%s only", e->n_prompts, tp_plural((uint64_t)e->n_prompts));
     tp_buf_addf(out, "\n");
 }
 
@@ -87,9 +88,10 @@ static void add_file(const char *title, const tp_eval_file *f, const tp_eval_sum
                      tp_buf *out)
 {
     char name[32];
-    tp_buf_addf(out, "%s%s: %s%s%s, %zu prompts, %lld answers", title, f->path, f->format,
+    tp_buf_addf(out, "%s%s: %s%s%s, %zu prompt%s, %lld answer%s", title, f->path, f->format,
                 f->model ? ", " : "", f->model ? f->model : "", s->n_prompts,
-                (long long)s->n_samples);
+                tp_plural((uint64_t)s->n_prompts), (long long)s->n_samples,
+                tp_plural((uint64_t)s->n_samples));
     if (s->n_questions && s->n_questions < s->n_prompts)
         tp_buf_addf(out, " to %zu different questions", s->n_questions);
     if (s->n_excluded)
@@ -126,8 +128,8 @@ static void add_paired(const tp_eval_paired *r, tp_buf *out)
                     r->reward_hi);
     tp_buf_addf(out, "  p = %s: %s\n", tp_eval_p(r->reward_p, p),
                 tp_change_name(r->reward_verdict));
-    tp_buf_addf(out, "   B is better on %zu prompts, A on %zu, equal on %zu\n", r->only_b,
-                r->only_a, r->ties);
+    tp_buf_addf(out, "   B is better on %zu prompt%s, A on %zu, equal on %zu\n", r->only_b,
+                tp_plural((uint64_t)r->only_b), r->only_a, r->ties);
     if (r->why)
         tp_buf_addf(out, "   %s\n", r->why);
     else if (r->p >= 1 - r->level)

@@ -208,12 +208,12 @@ void tp_tune_text(const tp_tuning *t, tp_form form, tp_buf *out)
     if (form == TP_FORM_MARKDOWN)
         tp_buf_adds(out, "# Tuning\n\n");
     say_gain(t, &prose);
-    tp_buf_addf(
-        &prose,
-        "%zu settings were planned: %zu refused, %zu too large, %zu that cannot win; races: "
-        "%zu, %zu runs of %zu steps after %zu of warm-up (seed %lld).\n",
-        s->n - 1, s->n_refused, s->n_too_large, s->n_too_slow, s->n_races, s->x->n_runs,
-        study->trainings.n_steps, study->trainings.n_warm_up, (long long)study->o.seed);
+    tp_buf_addf(&prose,
+                "%zu setting%s planned: %zu refused, %zu too large, %zu that cannot win; races: "
+                "%zu, %zu runs of %zu steps after %zu of warm-up (seed %lld).\n",
+                s->n - 1, tp_plural((uint64_t)(s->n - 1)), s->n_refused, s->n_too_large,
+                s->n_too_slow, s->n_races, s->x->n_runs, study->trainings.n_steps,
+                study->trainings.n_warm_up, (long long)study->o.seed);
     if (isnan(s->candidates[0].plan.step_s))
         tp_buf_adds(&prose, "The plan knows no times here: run 'temper doctor' once, and more is "
                             "discarded before it runs.\n");

@@ -1,5 +1,6 @@
 /* alarm.c - figures go to the conditions that listen to them; all of a rule true make an event. */
 #include "instrument/monitor/alarm.h"
+#include "base/strings.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -189,8 +190,8 @@ const char *tp_alarm_unjudged(const tp_alarm_set *set, size_t alarm, char *out, 
         else if (!e->tag)
             snprintf(out, size, "the run has no metric '%s'", c->subject);
         else if (!e->series.n_judged)
-            snprintf(out, size, "%zu values of %s are too few for its window", e->series.n_seen,
-                     tp_string_get(&set->tags, e->tag));
+            snprintf(out, size, "%zu value%s of %s: too few for its window", e->series.n_seen,
+                     tp_plural((uint64_t)e->series.n_seen), tp_string_get(&set->tags, e->tag));
         else
             continue;
         return out;

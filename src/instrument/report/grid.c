@@ -307,11 +307,11 @@ static const char *style_of(const tp_grid_col *column, const char *s, size_t n)
     static const struct {
         const char *word;
         tp_terminal_code code;
-    } words[] = {{"better", TP_STYLE_GREEN},      {"pass", TP_STYLE_GREEN},
-                 {"worse", TP_STYLE_BOLD_RED},    {"fail", TP_STYLE_BOLD_RED},
-                 {"error", TP_STYLE_BOLD_RED},    {"changed", TP_STYLE_BOLD_RED},
-                 {"not shown", TP_STYLE_YELLOW},  {"not judged", TP_STYLE_YELLOW},
-                 {"cannot tell", TP_STYLE_YELLOW}};
+    } words[] = {{"better", TP_STYLE_GREEN},     {"pass", TP_STYLE_GREEN},
+                 {"worse", TP_STYLE_BOLD_RED},   {"fail", TP_STYLE_BOLD_RED},
+                 {"error", TP_STYLE_BOLD_RED},   {"changed", TP_STYLE_BOLD_RED},
+                 {"not shown", TP_STYLE_YELLOW}, {"not judged", TP_STYLE_YELLOW},
+                 {"unknown", TP_STYLE_YELLOW},   {"cannot tell", TP_STYLE_YELLOW}};
     if (!tp_terminal_has_colour() || !tp_str_ends(column->key, "verdict"))
         return NULL;
     for (size_t i = 0; i < TP_COUNTOF(words); i++)

@@ -1,5 +1,6 @@
 /* stats_text.c - answers about one and two samples in words and tables. */
 #include "instrument/report/stats_text.h"
+#include "base/strings.h"
 #include "base/terminal.h"
 #include "instrument/report/grid.h"
 
@@ -81,8 +82,8 @@ tp_status tp_stats_put_table(const tp_stats_style *s, const tp_stats_column *c, 
     tp_grid_release(&g);
     for (size_t i = 0; i < k; i++)
         if (c[i].n_missing)
-            tp_buf_addf(out, "%s: %zu cells without a number were left out.\n", c[i].name,
-                        c[i].n_missing);
+            tp_buf_addf(out, "%s: %zu cell%s without a number left out.\n", c[i].name,
+                        c[i].n_missing, tp_plural((uint64_t)(c[i].n_missing)));
     return status;
 }
 
@@ -398,7 +399,7 @@ static tp_status paired(const tp_stats_style *s, const tp_stats_column *a, const
         put_ratio(s, b->name, a->name, r.sign_ci.why ? r.geomean_ratio : r.ratio, ci, out);
     else
         put_difference(s, b->name, a->name, t.diff, t.ci, out);
-    tp_buf_addf(out, ", n = %zu pairs.", n);
+    tp_buf_addf(out, ", n = %zu pair%s.", n, tp_plural((uint64_t)n));
     tp_stats_headline(s, out, false);
     bool is_clear = as_ratio ? excludes(ci, 1) : excludes(t.ci, 0);
     if (is_clear) {

@@ -2,6 +2,7 @@
  * tables. */
 #include <math.h>
 
+#include "base/strings.h"
 #include "instrument/report/grid.h"
 #include "instrument/report/stats_text.h"
 
@@ -160,8 +161,9 @@ static void put_decay(const tp_loss_curve *c, tp_buf *out)
     else
         tp_buf_adds(out, "not yet\n");
     put_row(out, "noise around the curve");
-    tp_buf_addf(out, "sd %.3g in the last half, %zu spikes, largest rise %.4g\n",
-                c->residual_sd_last_half, c->n_spikes, c->max_drawup);
+    tp_buf_addf(out, "sd %.3g in the last half, %zu spike%s, largest rise %.4g\n",
+                c->residual_sd_last_half, c->n_spikes, tp_plural((uint64_t)c->n_spikes),
+                c->max_drawup);
 }
 
 tp_status tp_stats_text_series(const tp_stats_style *s, const tp_stats_column *x,

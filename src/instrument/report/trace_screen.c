@@ -1,6 +1,7 @@
 /* One screen: what the file is, where the time went, what to do about it. */
 #include <string.h>
 
+#include "base/strings.h"
 #include "base/terminal.h"
 #include "base/wrap.h"
 #include "instrument/report/trace_report.h"
@@ -56,7 +57,8 @@ static void put_sizes(const tp_trace_report *r, tp_buf *out)
     if (f->is_gzip)
         tp_buf_addf(out, " (%s of JSON)", tp_human_bytes((double)f->json_bytes, b));
     if (f->events)
-        tp_buf_addf(out, ", %llu events", (unsigned long long)f->events->counts.events);
+        tp_buf_addf(out, ", %llu event%s", (unsigned long long)f->events->counts.events,
+                    tp_plural((uint64_t)f->events->counts.events));
     tp_buf_addf(out, ", read in %s\n", tp_human_ns((int64_t)(f->seconds * 1e9), a));
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strings.h"
 #include "instrument/analyze/memory_growth.h"
 #include "instrument/report/trace_report.h"
 
@@ -14,10 +15,12 @@ static void say_verdict(const tp_memory_device *d, tp_buf *out)
     const tp_leak *l = &d->leak;
     tp_buf_addf(out, "%s: ", d->label);
     if (l->verdict == TP_LEAK_CANNOT_TELL) {
-        tp_buf_addf(out,
-                    "whether it leaks cannot be told from %zu steps; record at least %d (the first "
-                    "%d count as warm-up)",
-                    l->n_steps, TP_LEAK_MIN_WARM_UP + TP_LEAK_MIN_STEPS, TP_LEAK_MIN_WARM_UP);
+        tp_buf_addf(
+            out,
+            "whether it leaks cannot be told from %zu step%s; record at least %d (the first "
+            "%d count as warm-up)",
+            l->n_steps, tp_plural((uint64_t)l->n_steps), TP_LEAK_MIN_WARM_UP + TP_LEAK_MIN_STEPS,
+            TP_LEAK_MIN_WARM_UP);
         return;
     }
     bool is_negative = l->slope < 0;

@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/analyze/runs/curve.h"
 #include "instrument/ingest/runs/place.h"
@@ -87,7 +88,7 @@ static void put_figure(tp_page *p, const tp_run_entry *e, tp_metrics *m, size_t 
     tp_plot_release(&plot);
     tp_buf_addf(&address, "/run/%s/plot.svg?x=%s&amp;v=%zu", e->id,
                 axis_of(p) == TP_PLOT_TIME ? "time" : "step", n);
-    tp_buf_addf(&alt, "%s: %zu points, the last one %.6g", tag, n,
+    tp_buf_addf(&alt, "%s: %zu point%s, the last one %.6g", tag, n, tp_plural((uint64_t)n),
                 n ? points[n - 1].value : (double)NAN);
     tp_page_figure(&p->reply->body, tp_buf_str(&address), tag, tp_buf_str(&alt),
                    svg.len ? &svg : NULL);

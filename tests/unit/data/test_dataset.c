@@ -233,7 +233,14 @@ static void what_is_no_json_lines_is_named(void **state)
     options = options_of("\x1f\x8b\x08");
     expect_failure(&options, " is compressed; unpack it with gunzip");
     options = options_of("PAR1xyz");
-    expect_failure(&options, " is Parquet; convert it to JSON lines");
+    expect_failure(&options, " is Parquet; convert it to JSON lines, such as with pandas: "
+                             "read_parquet(FILE).to_json(OUT, orient=\"records\", lines=True)");
+    options = options_of("prompt,completion\na,b\n");
+    expect_failure(&options, " begins like a table in CSV; one JSON object per line is needed, as "
+                             "`mlr --icsv --ojsonl cat` (Miller) makes of it");
+    options = options_of("\"prompt\"\tcompletion\na\tb\n");
+    expect_failure(&options, " begins like a table in CSV; one JSON object per line is needed, as "
+                             "`mlr --icsv --ojsonl cat` (Miller) makes of it");
     options = options_of("{\"question\":\"\xc3\x28\",\"answer\":\"a\"}");
     tp_dataset *ds;
     assert_int_equal(tp_dataset_open(&options, tok, pool, &ds, &err), TP_ERR_FORMAT);

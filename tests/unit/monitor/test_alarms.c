@@ -256,7 +256,7 @@ static void too_few_values_are_said_to_be(void **state)
                         "the run has no metric 'train/loss'");
     tp_alarm_set_see(&set, "train/loss", 1, NAN, 1);
     assert_string_equal(tp_alarm_unjudged(&set, 0, why, sizeof why),
-                        "1 values of train/loss are too few for its window");
+                        "1 value of train/loss: too few for its window");
     tp_alarm_set_release(&set);
 }
 
@@ -295,7 +295,8 @@ static void plans_are_read(void **state)
     assert_int_equal(plan.set.n, 9);
     tp_alarm_plan_release(&plan);
 
-    load("- loss flat\n- when: train/loss flta\n", &plan, TP_ERR_CONFIG, ":2: 'train/loss flta', column 1");
+    load("- loss flat\n- when: train/loss flta\n", &plan, TP_ERR_CONFIG,
+         ":2: 'train/loss flta', column 1");
     tp_alarm_plan_release(&plan);
     load("- {when: loss flat, do: panic}\n", &plan, TP_ERR_CONFIG, "'panic' is nothing");
     tp_alarm_plan_release(&plan);

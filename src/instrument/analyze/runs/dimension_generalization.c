@@ -38,7 +38,7 @@ static void gap_of(const tp_curve *train, const tp_curve *val, double level,
     }
     size_t fifth = n / 5 > AT_THE_END ? n / 5 : AT_THE_END, from = n > fifth ? n - fifth : 0;
     if (n < LEAST) {
-        snprintf(f->error, sizeof f->error, "needs %d evaluations or more, got %zu", LEAST, n);
+        snprintf(f->why, sizeof f->why, "needs %d evaluations or more, got %zu", LEAST, n);
     } else {
         tp_batch_mean m = tp_batch_mean_of(gap + from, n - from, level);
         f->value = m.mean;
@@ -63,7 +63,7 @@ void tp_dimension_generalization(const tp_dimension_question *q, tp_dimension_fi
     char names[400];
     if (!train.n || !val.n) {
         tp_run_role lacks = train.n ? TP_ROLE_EVAL_LOSS : TP_ROLE_LOSS;
-        snprintf(f->error, sizeof f->error, "no %s loss; looked for %s",
+        snprintf(f->why, sizeof f->why, "no %s loss; looked for %s",
                  train.n ? "validation" : "training", tp_role_names(lacks, names, sizeof names));
     } else {
         tp_dimension_input_text(f, "training", train.tag);

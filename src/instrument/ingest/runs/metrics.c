@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/sized.h"
+#include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/ingest/runs/reader.h"
 #include "instrument/ingest/runs/views.h"
@@ -173,9 +174,9 @@ static void supersede(tp_metrics *m)
     free(at);
     if (hidden)
         tp_notes_add(&m->notes, TP_NOTE_INFO,
-                     "%zu records of earlier attempts were written again by a later one and are "
-                     "left out; --points all shows them",
-                     hidden);
+                     "%zu record%s of earlier attempts left out, written again by a later one; "
+                     "--points all shows them",
+                     hidden, tp_plural((uint64_t)hidden));
 }
 
 static tp_status read_on(tp_metrics *m, tp_error *err)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/ingest/runs/event_record.h"
 #include "instrument/ingest/runs/reader.h"
@@ -369,8 +370,8 @@ static void say_ends(tp_metrics *m, const state *s)
         int64_t size = tp_file_size(f->tail.path);
         if (f->n_bad > 3)
             tp_notes_add(&m->notes, TP_NOTE_WARNING,
-                         "'%s': %llu records with a wrong checksum in all", f->tail.path,
-                         (unsigned long long)f->n_bad);
+                         "'%s': %llu record%s with a wrong checksum in all", f->tail.path,
+                         (unsigned long long)f->n_bad, tp_plural((uint64_t)f->n_bad));
         if (f->in_gap)
             tp_notes_add(&m->notes, TP_NOTE_WARNING,
                          "'%s': no record is readable from byte %llu to the end: a length's "

@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/ingest/runs/reader.h"
 #include "instrument/ingest/runs/rows.h"
@@ -484,9 +485,8 @@ static void say(tp_metrics *m)
     const state *s = m->state;
     TP_FREED char *wal = beside(s->path, "-wal");
     if (s->n_bad)
-        tp_notes_add(&m->notes, TP_NOTE_WARNING,
-                     "'%s': %llu rows hold no JSON object and were passed over", s->path,
-                     (unsigned long long)s->n_bad);
+        tp_notes_add(&m->notes, TP_NOTE_WARNING, "'%s': %llu row%s passed over for no JSON object",
+                     s->path, (unsigned long long)s->n_bad, tp_plural((uint64_t)s->n_bad));
     if (!m->n_records && header_says_wal(s->path) && !tp_file_exists(wal))
         tp_notes_add(&m->notes, TP_NOTE_WARNING,
                      "'%s' has no rows of the run; if it was copied while it was written, its "
