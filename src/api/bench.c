@@ -1,8 +1,6 @@
 /* bench.c - sessions of measurements, with the engine as what can be measured. */
 #include "temper/bench.h"
 
-#include <string.h>
-
 #include "api/bench_subjects.h"
 #include "base/sized.h"
 #include "instrument/bench/process.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/text_generator.h"
-#include "base/platform.h"
 #include "base/sized.h"
 #include "text/template/chat_context.h"
 #include "text/tokenizer/tokenizer.h"

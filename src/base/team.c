@@ -22,7 +22,6 @@
  * "Synchronization with eventcounts and sequencers", 1979). */
 #include "base/team.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>

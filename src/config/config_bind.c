@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/platform.h"
 #include "config/config_internal.h"
 #include "text/yaml/yaml.h"
 

@@ -1,6 +1,5 @@
 /* config_faults.c - what is wrong with a configuration, said all at once; and what in it has
  * no effect. */
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 

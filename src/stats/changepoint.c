@@ -7,7 +7,6 @@
 #include "stats/bootstrap.h"
 #include "stats/descriptive.h"
 #include "stats/order.h"
-#include "stats/two_sample.h"
 
 /* For a growing right end kappa, `within[tau]` is the sum of |differences| inside
  * [tau, kappa).  One more value adds its distances to the values from tau on, so all
@@ -189,7 +188,6 @@ static tp_status describe_changes(search *s, tp_error *err)
         c->mean_after = tp_mean(after, n_after);
         TP_TRY(tp_median(before, n_before, &c->median_before, err));
         TP_TRY(tp_median(after, n_after, &c->median_after, err));
-        c->welch_p = tp_welch(before, n_before, after, n_after, 0.95).p.two;
         if (!is_large(c, s->o->min_change)) {
             memmove(c, c + 1, (s->n_found - i - 1) * sizeof *c);
             s->n_found--;

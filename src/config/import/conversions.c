@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/platform.h"
 #include "config/import/import_rows.h"
 
 static const char count_rows[] = "How many steps the run has is known with --rows N, the rows of "

@@ -99,7 +99,7 @@ static void show_answer(const trainer *t, const char *name, const tp_preference_
 {
     tp_buf_addf(out, "%s, %d tokens, %d of them the answer (marked \">\"):\n", name, a->n,
                 a->n_targets);
-    tp_render_show(t->tokenizer, a->ids, a->mask, (size_t)a->n, 256, false, out);
+    tp_render_show(t->tokenizer, a->ids, a->mask, (size_t)a->n, 256, out);
 }
 
 static void send_example(trainer *t)

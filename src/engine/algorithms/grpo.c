@@ -137,7 +137,7 @@ static void send_example(trainer *t, const tp_prompt *prompt, const tp_ids *ids)
                 tp_plural((uint64_t)ids->len), prompt->truth ? prompt->truth : "(not said)");
     uint8_t *nothing = calloc(ids->len + 1, 1);
     TP_HAVE(nothing);
-    tp_render_show(t->tokenizer, ids->data, nothing, ids->len, 256, false, &text);
+    tp_render_show(t->tokenizer, ids->data, nothing, ids->len, 256, &text);
     free(nothing);
     tp_train_event event = {.kind = TP_EVENT_EXAMPLE, .text = tp_buf_str(&text)};
     tp_trainer_send(t, &event);

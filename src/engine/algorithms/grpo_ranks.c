@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include "base/platform.h"
-
 bool tp_grpo_answers(const trainer *t, uint32_t i)
 {
     return i % (uint32_t)tp_trainer_ranks(t) == (uint32_t)tp_comm_rank(t->comm);

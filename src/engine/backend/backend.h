@@ -79,7 +79,6 @@ size_t tp_kernels_usable(const tp_device *device, const tp_launch *launch, const
 /* Bytes of workspace of `launch` by that kernel.  Addresses do not count, whether operands are
  * bound or not: what is planned before is what the kernel finds when it runs. */
 size_t tp_kernel_workspace(const tp_kernel *kernel, const tp_launch *launch);
-bool tp_kernel_is_fallback(const tp_device *device, const tp_kernel *kernel);
 
 const tp_backend *tp_backend_find(const char *name); /* "ref", "cpu", "guard"; NULL: unknown */
 

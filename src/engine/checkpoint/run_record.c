@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/platform.h"
 #include "text/json/json.h"
 
 enum { MAX_RUN_JSON = 16 << 20, RECORD_ARENA = 256 << 20 };

@@ -1,7 +1,6 @@
 /* agree.c - small things that all ranks know together: sums, facts, failures. */
 #include <string.h>
 
-#include "base/platform.h"
 #include "engine/comm/comm_internal.h"
 
 static tp_status gather_parts(tp_comm *c, void *all, const size_t *starts, tp_error *err)

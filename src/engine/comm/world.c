@@ -11,8 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/platform.h"
-#include "base/strings.h"
 #include "engine/comm/comm_internal.h"
 
 /* What the child leaves behind. */

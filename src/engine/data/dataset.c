@@ -347,7 +347,7 @@ tp_status tp_dataset_loader(const tp_dataset *ds, tp_split split, tp_loader_opti
     return tp_loader_open(&ds->sets[split], &options, ret, err);
 }
 
-tp_status tp_dataset_show(const tp_dataset *ds, tp_split split, uint64_t i, bool ansi, tp_buf *out,
+tp_status tp_dataset_show(const tp_dataset *ds, tp_split split, uint64_t i, tp_buf *out,
                           tp_error *err)
 {
     enum { SHOWN = 512 };
@@ -362,9 +362,9 @@ tp_status tp_dataset_show(const tp_dataset *ds, tp_split split, uint64_t i, bool
     tp_sample_tokens(set->cache, &s, ids, s.n_tokens);
     for (size_t k = 0; k < s.n_tokens; k++)
         mask[k] = tp_sample_mask(&s, k);
-    tp_buf_addf(out, "%s:%llu (%s): %u tokens, %u to be learned (marked %s)\n",
+    tp_buf_addf(out, "%s:%llu (%s): %u tokens, %u to be learned (marked \">\")\n",
                 ds->source_name.data, (unsigned long long)s.line, tp_split_name(split), s.n_tokens,
-                s.n_targets, ansi ? "bold" : "\">\"");
-    tp_render_show(ds->tok, ids, mask, s.n_tokens, SHOWN, ansi, out);
+                s.n_targets);
+    tp_render_show(ds->tok, ids, mask, s.n_tokens, SHOWN, out);
     return TP_OK;
 }

@@ -122,16 +122,14 @@ static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
         l->workspace_bytes > e->workspace_bytes ? l->workspace_bytes : e->workspace_bytes;
     TP_TRY(note_accumulators(e, n, err));
     tp_cost cost = tp_node_cost(e->graph, n, e->options.avg_context);
-    e->info[e->n] =
-        (tp_launch_info){.label = n->label ? n->label : tp_ops[n->op]->name,
-                         .kernel = l->kernel->name,
-                         .op = n->op,
-                         .phase = n->phase,
-                         .is_clone = n->is_clone,
-                         .is_fallback = tp_kernel_is_fallback(e->options.device, l->kernel),
-                         .block = n->block,
-                         .flops = cost.flops,
-                         .bytes = cost.bytes};
+    e->info[e->n] = (tp_launch_info){.label = n->label ? n->label : tp_ops[n->op]->name,
+                                     .kernel = l->kernel->name,
+                                     .op = n->op,
+                                     .phase = n->phase,
+                                     .is_clone = n->is_clone,
+                                     .block = n->block,
+                                     .flops = cost.flops,
+                                     .bytes = cost.bytes};
     e->node_of[e->n++] = node;
     return TP_OK;
 }

@@ -18,7 +18,7 @@ typedef struct {
     const char *kernel;
     tp_op op;
     uint8_t phase;
-    bool is_clone, is_fallback; /* recomputed; run by `ref` because the backend has no kernel */
+    bool is_clone; /* recomputed */
     int16_t block;
     double flops, bytes;           /* per run of all rows, by shapes */
     uint64_t count, ns;            /* so far */

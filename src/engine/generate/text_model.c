@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/platform.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/model/adapter.h"
 #include "text/gguf/gguf.h"

@@ -1,7 +1,6 @@
 /* text_prompts.c - prompts gathered from texts and files. */
 #include "engine/generate/text_prompts.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

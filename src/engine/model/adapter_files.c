@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/platform.h"
 #include "engine/model/adapter_internal.h"
 #include "engine/model/convert.h"
 #include "engine/model/frozen.h"

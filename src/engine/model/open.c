@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "base/files.h"
-#include "base/platform.h"
 #include "engine/model/adapter_internal.h"
 #include "engine/model/gguf_config.h"
 

@@ -1,7 +1,6 @@
 /* prompt_encode.c - prompts as token ids. */
 #include <string.h>
 
-#include "base/platform.h"
 #include "engine/reward/prompts.h"
 #include "text/template/chat.h"
 #include "text/template/chat_context.h"

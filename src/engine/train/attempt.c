@@ -1,7 +1,6 @@
 /* attempt.c - a run that begins or goes on: whose checkpoints these are, where they end, and
  * what has changed since the attempt before. */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

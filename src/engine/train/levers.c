@@ -1,7 +1,6 @@
 /* levers.c - the rows of levers.def, what a level sets, and the overrides of a choice of levers. */
 #include "engine/train/levers.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/platform.h"

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/log.h"
-#include "base/platform.h"
 #include "engine/model/adapter.h"
 #include "engine/train/trainer_internal.h"
 

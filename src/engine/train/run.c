@@ -9,7 +9,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/output.h"

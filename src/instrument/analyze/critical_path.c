@@ -343,7 +343,6 @@ static uint32_t walk_work(walker *w, uint32_t work)
 {
     const tp_activity *a = &w->sel->v[work];
     uint32_t launch = w->sel->launch[work], before = w->before[work], other = awaited(w, work);
-    w->path->n_works++;
     charge(w, (tp_path_part)a->work, a->name, a->start < w->now ? a->start : w->now);
     if (other != TP_NO_ROW && w->sel->v[other].start < w->now &&
         (before == TP_NO_ROW || w->sel->v[other].end > w->sel->v[before].end))

@@ -108,7 +108,6 @@ static void follow(walk *w)
         pair_up(w, i);
     }
     d->last_bytes = running;
-    d->last_reserved = at(w, w->n - 1)->reserved;
     d->lifetime_p50_ns = d->lifetime_p90_ns = TP_UNKNOWN;
     if (w->n_lifetimes) {
         tp_sort_i64(w->lifetimes, w->n_lifetimes);

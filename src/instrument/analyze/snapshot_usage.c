@@ -115,7 +115,6 @@ static void read_ring(const tp_snapshot *s, uint32_t device, tp_snapshot_device 
             on_alloc(&r, i);
         if (e->action == TP_MEM_FREE_COMPLETED)
             on_free(&r, i);
-        d->oom_events += e->action == TP_MEM_OOM;
         if (d->net_bytes > d->peak_net_bytes)
             d->peak_net_bytes = d->net_bytes;
         if (d->net_bytes > largest) {

@@ -9,9 +9,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/platform.h"
 #include "instrument/bench/process.h"
-#include "temper/version.h"
 
 enum { MOST_FOLDERS = 1000, LEAST_STEPS = 5, MOST_STEPS = 40, PILOT_STEPS = 3 };
 

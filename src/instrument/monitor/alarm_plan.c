@@ -1,7 +1,6 @@
 /* alarm_plan.c - alarms and their deeds out of a list. */
 #include "instrument/monitor/alarm_plan.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/platform.h"
 #include "instrument/profile/profile.h"
 #include "stats/descriptive.h"
 

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/output.h"
-#include "base/platform.h"
 #include "instrument/report/picture.h"
 
 /* librsvg 2.46 and cairo 1.10 or newer, as their documentation declares them. */

@@ -5,7 +5,6 @@
  * changed, as in jinja2. */
 #include <string.h>
 
-#include "base/platform.h"
 #include "text/template/jinja_run.h"
 
 struct tp_jinja_loop {

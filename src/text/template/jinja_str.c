@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/platform.h"
 #include "text/template/jinja_format.h"
 
 enum { BYTES_PER_TURN = 1024 };

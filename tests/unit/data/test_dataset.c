@@ -87,7 +87,7 @@ static void expect_failure(const tp_dataset_options *options, const char *messag
 static void expect_shown(const tp_dataset *ds, tp_split split, uint64_t i, const char *picture)
 {
     tp_buf out = {0};
-    assert_int_equal(tp_dataset_show(ds, split, i, false, &out, NULL), TP_OK);
+    assert_int_equal(tp_dataset_show(ds, split, i, &out, NULL), TP_OK);
     const char *body = strchr(tp_buf_str(&out), '\n') + 1; /* behind the title */
     assert_string_equal(body, picture);
     tp_buf_release(&out);

@@ -6,7 +6,6 @@
 #include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"
 #include "stats/curves.h"
-#include "stats/descriptive.h"
 
 enum { LEAST = 3, AT_THE_END = 5, WINDOW = 10 };
 

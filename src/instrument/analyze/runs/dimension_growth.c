@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"
 #include "stats/descriptive.h"
 #include "stats/trend.h"

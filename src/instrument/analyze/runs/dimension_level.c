@@ -8,7 +8,6 @@
 #include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"
 #include "stats/descriptive.h"
-#include "stats/ratio.h"
 #include "stats/special.h"
 
 static void missing(tp_dimension_figures *f, const char *what, tp_run_role a, tp_run_role b)
