@@ -37,8 +37,11 @@ typedef struct tp_kernel tp_kernel;
 struct tp_launch {
     tp_op op;
     uint8_t n_in, n_out;
-    bool accumulate;  /* the accumulator input holds something to add to; when false it is
-                         overwritten (first micro-batch of a step) */
+    bool accumulate; /* the accumulator input holds something to add to; when false it is
+                        overwritten (first micro-batch of a step) */
+    /* 0, or the rows of the first operand that memory and the order of additions are planned for:
+     * this run has the first of them only */
+    int64_t planned_rows;
     uint16_t threads; /* the work is divided by */
     tp_team *team;    /* for kernels, set by the device: who does it; NULL: the caller */
     tp_attrs attrs;
@@ -48,6 +51,11 @@ struct tp_launch {
     size_t workspace_bytes;
     const tp_kernel *kernel;
 };
+
+static inline int64_t tp_launch_planned_rows(const struct tp_launch *l)
+{
+    return l->planned_rows ? l->planned_rows : l->in[0].dim[0];
+}
 
 /* One way to compute one op.  Several may exist; the planner takes the first
  * whose isa the machine has and whose accepts() says yes. */

@@ -162,6 +162,7 @@ void tp_launch_trace_vary(tp_launch_trace *t, size_t i, tp_arena *arena, const t
     TP_OWN(tp_buf) text = {0};
     t->sites[i].args = describe(arena, &text, launch, info);
     t->sites[i].flops = t->sites[i].bytes = 0;
+    t->depends[i] = tp_launch_is_counted(info);
 }
 
 /* ---- running ---- */

@@ -172,6 +172,7 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
                                   .clips_value = isfinite(o->policy.clip_grad_value),
                                   .clips_adaptively = isfinite(o->policy.adaptive_clip_factor),
                                   .optimizer = &o->policy.optimizer,
+                                  .keeps_padding = !o->engine.padding_free,
                                   .weighed = o->algorithm->is_weighted,
                                   .forward_only = is_reference,
                                   .parts = parts_of(o),

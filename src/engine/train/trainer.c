@@ -47,7 +47,7 @@ void tp_trainer_end_graph(trainer *t, tp_trainer_stopwatch w)
 void tp_trainer_count(trainer *t, const tp_microbatch *mb, step_result *r)
 {
     r->used += mb->n_tokens;
-    r->padded += mb->capacity - mb->n_tokens;
+    r->padded += tp_session_rows(t->session, TP_MAX(mb->n_used, 1)) - mb->n_tokens;
     r->trained += mb->n_trained;
     r->sequences += mb->n_sequences;
     r->flops += tp_trainer_step_flops(t->model, mb->n_tokens, (double)mb->sum_of_squares);
