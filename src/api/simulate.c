@@ -352,6 +352,7 @@ static tp_status simulate(const tp_train_options *o, const tp_simulate_options *
     tp_machine machine;
     tp_model *model;
     tp_simulation_options how = {.platform = r->platform,
+                                 .from = asked->from,
                                  .ranks = asked->ranks,
                                  .few_messages = few_messages,
                                  .many_messages = many_messages,
@@ -376,6 +377,9 @@ static tp_status check(const tp_simulate_options *o, report *r, tp_error *err)
     enum { MOST_RANKS = 65536 };
     if (o->ranks < 1 || o->ranks > MOST_RANKS)
         return tp_fail(err, TP_ERR_ARG, "a simulation is of 1 to %d ranks, not %d", MOST_RANKS,
+                       o->ranks);
+    if (o->from > o->ranks)
+        return tp_fail(err, TP_ERR_ARG, "a simulation from %d to %d ranks has none", o->from,
                        o->ranks);
     r->name = o->platform ? o->platform : "fat-tree";
     if (!find_platform(r->name, r->platform, sizeof r->platform))

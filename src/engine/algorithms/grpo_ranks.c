@@ -203,6 +203,15 @@ tp_status tp_grpo_share(trainer *t, const grpo_draw *draw, const grpo_rollout *m
 
 /* ---- learning ---- */
 
+/* The share of the data that a process computes with, and whether it is the one that tells: of
+ * those that share the layers the first. */
+static uint32_t share_of(const trainer *t, uint32_t process, bool *ret_tells)
+{
+    uint32_t sharers = (uint32_t)tp_trainer_ranks(t) / tp_trainer_shares(t);
+    *ret_tells = process % sharers == 0;
+    return process / sharers;
+}
+
 /* Each answer of a rank's micro-batches, to or from its place in the buffer; counts when NULL. */
 static size_t walk(const grpo *g, uint32_t rank, uint32_t ranks,
                    float *(*scores_of)(const grpo_sample *), float *buffer, bool in)
@@ -225,23 +234,32 @@ tp_status tp_grpo_share_scores(trainer *t, float *(*scores_of)(const grpo_sample
 {
     grpo *g = t->own;
     uint32_t n = (uint32_t)tp_trainer_ranks(t), rank = (uint32_t)tp_comm_rank(t->comm);
+    uint32_t shares = tp_trainer_shares(t);
+    bool tells;
     if (n == 1)
         return TP_OK;
     size_t *starts = calloc(n + 1, sizeof *starts);
     TP_HAVE(starts);
-    for (uint32_t r = 0; r < n; r++)
-        starts[r + 1] = starts[r] + walk(g, r, n, scores_of, NULL, false);
+    for (uint32_t r = 0; r < n; r++) {
+        uint32_t share = share_of(t, r, &tells);
+        starts[r + 1] = starts[r] + (tells ? walk(g, share, shares, scores_of, NULL, false) : 0);
+    }
     float *all = calloc(starts[n] + 1, sizeof *all);
     TP_HAVE(all);
-    walk(g, rank, n, scores_of, all + starts[rank], true);
+    uint32_t own = share_of(t, rank, &tells);
+    if (tells)
+        walk(g, own, shares, scores_of, all + starts[rank], true);
     tp_exchange *exchange;
     const tp_exchange_spec spec = {
         .kind = TP_ALL_GATHER, .element = sizeof *all, .data = all, .starts = starts};
     tp_status status = tp_comm_start(t->comm, &spec, &exchange, err);
     if (status == TP_OK)
         status = tp_comm_wait(t->comm, exchange, err);
-    for (uint32_t r = 0; r < n && status == TP_OK; r++)
-        walk(g, r, n, scores_of, all + starts[r], false);
+    for (uint32_t r = 0; r < n && status == TP_OK; r++) {
+        uint32_t share = share_of(t, r, &tells);
+        if (tells)
+            walk(g, share, shares, scores_of, all + starts[r], false);
+    }
     free(all);
     free(starts);
     return status;
@@ -256,7 +274,11 @@ tp_status tp_grpo_join(trainer *t, tp_policy_sums *sums, step_result *part, tp_e
     TP_HAVE(all);
     tp_status status = tp_comm_gather(t->comm, sums, sizeof *sums, all, err);
     tp_policy_sums_init(sums);
-    for (int i = 0; i < n && status == TP_OK; i++)
-        tp_policy_sums_merge(sums, &all[i]);
+    for (int i = 0; i < n && status == TP_OK; i++) {
+        bool tells;
+        (void)share_of(t, (uint32_t)i, &tells);
+        if (tells)
+            tp_policy_sums_merge(sums, &all[i]);
+    }
     return status == TP_OK ? tp_trainer_join(t, part, err) : status;
 }

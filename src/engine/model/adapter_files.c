@@ -327,6 +327,7 @@ static tp_status write_tensors(const tp_model *model, const tp_states *states, c
                                  .rank = p->rank,
                                  .dim = {p->dim[0], p->dim[1]},
                                  .source = state,
+                                 .slice = tp_is_sliced(state) ? state : NULL,
                                  .read = tp_tensor_read_held,
                                  .src_dtype = TP_DTYPE_F32};
         tp_tensor_share(state, tp_tensor_count(state), among, &out[i].begin, &out[i].end);
