@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/training.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "engine/evaluate/eval_job.h"
 #include "engine/train/fit.h"
+#include "engine/train/plan_ranks.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
 #include "temper/config.h"
@@ -60,6 +62,9 @@ static tp_status look_at_training(tp_recipe *recipe, const tp_doctor_options *o,
         .observe = on_event, .user = &l, .resume = o->resume, .should_stop = is_stopped};
     TP_TRY(tp_recipe_bind(recipe, false, err));
     TP_TRY(tp_recipe_fit(recipe, false, err));
+    tp_train_options alone = recipe->options; /* the doctor is one process */
+    TP_TRY(tp_ranks_divide(&alone, err));
+    TP_TRY(tp_training_check_rules(recipe->config, &recipe->options, err));
     add(ret, "configuration", TP_FINDING_OK, o->config ? o->config : "defaults");
     tp_train_check(recipe->config, &recipe->options, &hooks, on_finding, ret);
     return TP_OK;

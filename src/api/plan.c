@@ -1,6 +1,7 @@
 /* plan.c - the planner's numbers as the plain struct of temper/plan.h. */
 #include "temper/plan.h"
 
+#include "api/training.h"
 #include "base/sized.h"
 #include "engine/train/plan.h"
 #include "engine/train/recipe.h"
@@ -68,6 +69,7 @@ tp_status tp_training_plan_compute(const char *config, const char *const *overri
         return tp_fail(err, TP_ERR_ARG, "tp_training_plan_compute: ret is NULL");
     TP_TRY(tp_sized_check(ret, "tp_training_plan", err));
     TP_TRY(tp_recipe_open_sizes(config, overrides, n_overrides, &recipe, err));
+    TP_TRY(tp_training_check_rules(recipe.config, &recipe.options, err));
     TP_TRY(compute(&recipe.options, &plan, err));
     tp_training_plan own = summarise(&plan);
     tp_sized_write(ret, &own, sizeof own);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/tables.h"
+#include "api/training.h"
 #include "base/platform.h"
 #include "base/sized.h"
 #include "base/strings.h"
@@ -326,7 +327,9 @@ tp_status tp_training_plan_text(const char *config, const char *const *overrides
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_plan_options", err));
     TP_TRY(tp_recipe_open_sizes(config, overrides, n_overrides, &recipe, err));
     recipe.options.ranks.ranks = o.ranks;
-    tp_status status = check_ranks(&recipe.options, &o, err);
+    tp_status status = tp_training_check_rules(recipe.config, &recipe.options, err);
+    if (status == TP_OK)
+        status = check_ranks(&recipe.options, &o, err);
     if (status == TP_OK)
         status = tp_ranks_divide(&recipe.options, err);
     if (status == TP_OK)

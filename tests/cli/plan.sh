@@ -144,4 +144,32 @@ for i in 0 1 2; do
     with=$("$TOOL" get out remedies.$i.planned_peak_bytes) saved=$("$TOOL" get out remedies.$i.saved_bytes)
     is "what change $i saves" $((with + saved)) "$("$TOOL" get out memory.planned_peak_bytes)"
 done
+
+# What train refuses before it begins, plan, doctor and config refuse in the same words.
+refused() {
+    words=$1
+    shift
+    for command in train plan "doctor --cached" config; do
+        # shellcheck disable=SC2086
+        run $command tiny.yaml run.name=never "$@"
+        expect 2 "$words"
+    done
+    [ ! -e runs/never/run.json ] || fail "a run began: $words"
+}
+refused "policy.tokenizer.train_vocab_size: works with the generated corpus" policy.tokenizer.name=null \
+    policy.tokenizer.train_vocab_size=300 data.train.dataset_name=null data.train.data_path=rows.jsonl
+refused "monitor.alarms.0: 'x', column 2" 'monitor.alarms=[x]'
+refused "there is no dimension 'speed'" performance_analysis.enabled=true 'performance_analysis.tasks=[speed]'
+for command in train plan; do # doctor looks at everything and lists it; config opens no files
+    run $command tiny.yaml data.train.dataset_name=null data.train.data_path=nowhere.jsonl \
+        policy.tokenizer.name=. policy.tokenizer.train_vocab_size=null
+    expect 2 "data.train.data_path: there is no 'nowhere.jsonl'"
+    run $command tiny.yaml policy.tokenizer.chat_template=nowhere.jinja
+    expect 2 "policy.tokenizer.chat_template: there is no 'nowhere.jinja'"
+done
+for command in train plan "doctor --cached"; do
+    # shellcheck disable=SC2086
+    run $command tiny.yaml distributed.tensor_parallel_size=2
+    expect 2 "1 process cannot share the layers by 2"
+done
 finish

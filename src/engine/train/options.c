@@ -391,6 +391,12 @@ static tp_status check_model(const tp_config *config, const tp_train_options *o,
         return tp_config_fail(config, "policy.tokenizer.train_vocab_size", err,
                               "there is a tokenizer already, %.200s; set one of the two to null",
                               o->policy.tokenizer_name);
+    const tp_data_source_options *train = &o->data.train;
+    bool is_generated = train->dataset_name && !strcmp(train->dataset_name, "arithmetic");
+    if (trains_tokenizer && !is_generated && (train->data_path || train->dataset_name))
+        return tp_config_fail(config, "policy.tokenizer.train_vocab_size", err,
+                              "works with the generated corpus; for text files run 'temper "
+                              "tokenizer DIR FILE...' and set policy.tokenizer.name=DIR");
     return TP_OK;
 }
 

@@ -118,6 +118,9 @@ static void publish_step(trainer *t, const step_result *r)
     tp_metric_put(bus, "performance/samples_per_sec", (double)r->sequences / r->seconds);
     tp_metric_put(bus, "performance/tokens_per_sec", (double)r->used / r->seconds);
     tp_metric_put(bus, "performance/trained_tokens_per_sec", (double)r->trained / r->seconds);
+    if (t->custom.own_share > 0) /* NaN: unknown */
+        tp_metric_put(bus, "performance/undisturbed_tokens_per_sec",
+                      (double)r->used / (r->seconds * t->custom.own_share));
     tp_metric_put(bus, "performance/padded_tokens_per_sec",
                   (double)(r->used + r->padded) / r->seconds);
     tp_metric_put(bus, "performance/model_flops", r->flops);

@@ -45,11 +45,6 @@ static tp_status train_tokenizer(trainer *t, tp_error *err)
     if (tp_file_exists(path))
         return TP_OK;
     snprintf(t->tokenizer_dir, sizeof t->tokenizer_dir, "%s/tokenizer", tp_run_dir(t->run));
-    if (!tp_trainer_is_arithmetic(t->o))
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "policy.tokenizer.train_vocab_size works with the generated corpus; for "
-                       "text files run 'temper tokenizer DIR FILE...' and set "
-                       "policy.tokenizer.name=DIR");
     tp_arithmetic_options options = tp_trainer_arithmetic(t->o);
     TP_OWN(tp_buf) text = {0};
     TP_TRY(tp_arithmetic_check(&options, err));

@@ -20,7 +20,7 @@ static const struct {
      "length rises by 50 % over 100 steps and reward rises by 3 sigma over 100 steps"},
     {"leak", "memory rises by 20 % over 200 steps"},
     {"memory", "memory above 90 %"},
-    {"slowing down", "throughput falls by 20 %"},
+    {"slowing down", "own throughput falls by 20 %"},
     {"data repeats", "data repeats"},
 };
 

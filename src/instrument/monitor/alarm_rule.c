@@ -22,6 +22,7 @@ static const struct {
                   {"length", TP_ROLE_LENGTH},
                   {"loss", TP_ROLE_LOSS},
                   {"memory", TP_ROLE_MEMORY},
+                  {"own throughput", TP_ROLE_OWN_RATE},
                   {"reward", TP_ROLE_REWARD},
                   {"step time", TP_ROLE_STEP_TIME},
                   {"throughput", TP_ROLE_TRAIN_RATE},
