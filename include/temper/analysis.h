@@ -189,8 +189,10 @@ typedef struct {
     double threshold;    /* NaN: none */
     int direction;       /* 1: a value above the threshold is good, -1: below */
     const char *verdict; /* "pass", "fail", "not shown" (the interval holds the threshold), "not
-                            judged" (no threshold), "error" */
-    const char *method, *error, *advice; /* NULL: none */
+                            judged" (no threshold), "unknown" (too little to go by), "error" (it
+                            broke down); these two have no value */
+    const char *method, *advice; /* NULL: none */
+    const char *error;           /* why there is no value; NULL: there is one */
 } tp_analysis_dimension;
 
 typedef struct {
@@ -205,7 +207,8 @@ typedef struct {
 } tp_analysis_options;
 
 typedef struct {
-    size_t ran, succeeded, failed, below_threshold;
+    size_t ran, succeeded, failed, below_threshold; /* ran = succeeded + failed */
+    size_t unknown;                                 /* of those that failed: too little to go by */
 } tp_analysis_summary;
 
 typedef struct tp_analysis tp_analysis;
@@ -213,7 +216,7 @@ typedef struct tp_analysis tp_analysis;
 /* The dimensions there are; NULL behind the last. */
 TP_API const char *tp_analysis_dimension_name(size_t index);
 /* The first run is judged; robustness and scalability ask all.  An unknown dimension is an error;
- * one that cannot answer says why, in its `error`. */
+ * one that cannot answer says why, and stops no other. */
 TP_API TP_CHECKED tp_status tp_runs_analyze(tp_metrics *const *runs, size_t n,
                                             const tp_analysis_options *options, tp_analysis **ret,
                                             tp_error *err);

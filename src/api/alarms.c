@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strings.h"
 #include "base/vec.h"
 #include "base/wrap.h"
 #include "instrument/monitor/alarm_feed.h"
@@ -150,7 +151,8 @@ static void add_said(tp_alarms *a, int width, tp_buf *out)
 
 char *tp_alarms_text(tp_alarms *a, int width)
 {
-    tp_buf out = {0}, line = {0};
+    TP_OWN(tp_buf) line = {0};
+    tp_buf out = {0};
     char why[500];
     size_t silent = 0, unjudged = 0;
     if (tp_alarms_count(a))
@@ -165,8 +167,8 @@ char *tp_alarms_text(tp_alarms *a, int width)
             tp_buf_addf(&line, "not judged: %s: %s\n", alarm->name, reason);
         tp_add_wrapped(&out, tp_buf_str(&line), line.len, (size_t)width);
     }
-    tp_buf_addf(&out, "%zu alarms; of %zu rules %zu stayed silent, %zu could not be judged\n",
-                tp_alarms_count(a), a ? a->plan.set.n : 0, silent, unjudged);
-    tp_buf_release(&line);
+    tp_buf_addf(&out, "%zu alarm%s; of %zu rules %zu stayed silent, %zu could not be judged\n",
+                tp_alarms_count(a), tp_plural((uint64_t)(tp_alarms_count(a))),
+                a ? a->plan.set.n : 0, silent, unjudged);
     return out.data;
 }

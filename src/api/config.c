@@ -1,6 +1,7 @@
 /* config.c - a configuration resolved, or the documentation of its keys. */
 #include "temper/config.h"
 
+#include "api/training.h"
 #include "engine/evaluate/eval_options.h"
 #include "engine/train/recipe.h"
 
@@ -17,12 +18,12 @@ static tp_status bind(tp_config *config, bool is_empty, tp_error *err)
     size_t n;
     if (tp_recipe_is_evaluation(config))
         return tp_eval_options_bind(config, &evaluation, err);
-    if (!is_empty)
-        return tp_train_options_bind(config, &options, err);
-    tp_option *table = tp_train_options_of(tp_algorithms[0], tp_optimizer_at(0), &n);
-    tp_status status = tp_config_bind(config, table, n, &options, err);
-    free(table);
-    return status;
+    if (!is_empty) {
+        TP_TRY(tp_train_options_bind(config, &options, err));
+        return tp_training_check_rules(config, &options, err);
+    }
+    TP_FREED tp_option *table = tp_train_options_of(tp_algorithms[0], tp_optimizer_at(0), &n);
+    return tp_config_bind(config, table, n, &options, err);
 }
 
 tp_status tp_configuration_open(const char *path, const char *const *overrides, size_t n_overrides,

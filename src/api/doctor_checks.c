@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/training.h"
 #include "base/files.h"
+#include "base/strings.h"
 #include "engine/evaluate/eval_job.h"
 #include "engine/train/fit.h"
+#include "engine/train/plan_ranks.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
 #include "temper/config.h"
@@ -59,6 +62,9 @@ static tp_status look_at_training(tp_recipe *recipe, const tp_doctor_options *o,
         .observe = on_event, .user = &l, .resume = o->resume, .should_stop = is_stopped};
     TP_TRY(tp_recipe_bind(recipe, false, err));
     TP_TRY(tp_recipe_fit(recipe, false, err));
+    tp_train_options alone = recipe->options; /* the doctor is one process */
+    TP_TRY(tp_ranks_divide(&alone, err));
+    TP_TRY(tp_training_check_rules(recipe->config, &recipe->options, err));
     add(ret, "configuration", TP_FINDING_OK, o->config ? o->config : "defaults");
     tp_train_check(recipe->config, &recipe->options, &hooks, on_finding, ret);
     return TP_OK;
@@ -94,9 +100,9 @@ static void look_at_model(tp_eval_job *j, tp_doctor_checks *c)
     }
     if (j->n_too_long) {
         snprintf(text, sizeof text,
-                 "%llu questions leave no room for an answer and are left out "
+                 "%llu question%s left out, without room for an answer "
                  "(generation.vllm_cfg.max_model_len)",
-                 (unsigned long long)j->n_too_long);
+                 (unsigned long long)j->n_too_long, tp_plural((uint64_t)j->n_too_long));
         add_note(c, text);
     }
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "engine/backend/cpu/paths.h"
 #include "text/json/json.h"
 
@@ -166,7 +167,8 @@ void tp_diagnosis_add_text(const tp_diagnosis *d, tp_buf *out)
     const tp_machine *m = &d->machine;
     tp_cpu_caches caches = tp_cpu_cache_sizes();
     char a[32], b[32], c[32];
-    tp_buf_addf(out, "processor        %s, %d threads, %s\n", m->cpu_model, m->threads, m->isa);
+    tp_buf_addf(out, "processor        %s, %d thread%s, %s\n", m->cpu_model, m->threads,
+                tp_plural((uint64_t)m->threads), m->isa);
     tp_buf_addf(out, "caches           L1d %s, L2 %s, L3 %s\n",
                 caches.l1d ? tp_human_bytes((double)caches.l1d, a) : "unknown",
                 caches.l2 ? tp_human_bytes((double)caches.l2, b) : "unknown",

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "api/tables.h"
+#include "api/training.h"
 #include "base/platform.h"
 #include "base/sized.h"
+#include "base/strings.h"
 #include "engine/train/algorithm.h"
 #include "engine/train/fit.h"
 #include "engine/train/plan_ranks.h"
@@ -31,11 +33,11 @@ static void add_model(const report *r, tp_buf *out)
     const tp_model_info *info = tp_model_get_info(r->model);
     const tp_session_plan *s = &r->plan.session;
     tp_buf_addf(out,
-                "model            %s: %lld layers, width %lld, %lld heads (%lld kv) of %lld,\n"
+                "model            %s: %lld layer%s, width %lld, %lld heads (%lld kv) of %lld,\n"
                 "                 vocabulary %lld%s\n",
-                info->family, (long long)info->layers, (long long)info->hidden,
-                (long long)info->heads, (long long)info->kv_heads, (long long)info->head_dim,
-                (long long)info->vocab, info->tied ? ", tied head" : "");
+                info->family, (long long)info->layers, tp_plural((uint64_t)info->layers),
+                (long long)info->hidden, (long long)info->heads, (long long)info->kv_heads,
+                (long long)info->head_dim, (long long)info->vocab, info->tied ? ", tied head" : "");
     tp_buf_addf(out, "parameters       %lld (%s)\n", (long long)r->plan.parameters,
                 tp_human_count((double)r->plan.parameters, a));
     tp_buf_addf(out,
@@ -288,17 +290,15 @@ static tp_status plan(const tp_recipe *recipe, const tp_plan_options *o, tp_buf 
                       bool *ret_fits, tp_error *err)
 {
     tp_model *model;
-    tp_run_graphs graphs;
+    TP_OWN(tp_run_graphs) graphs = {0};
     tp_run_graphs_options more = {0};
     const char *notice = tp_config_notice(recipe->config);
     if (notice && o->note)
         o->note(o->user, notice);
     TP_TRY(tp_run_model_open(&recipe->options, &model, NULL, err));
     tp_status status = tp_run_graphs_create(&recipe->options, model, &more, &graphs, err);
-    if (status == TP_OK) {
+    if (status == TP_OK)
         status = write_report(recipe, o, model, &graphs, out, ret_fits, err);
-        tp_run_graphs_release(&graphs);
-    }
     tp_model_free(model);
     return status;
 }
@@ -327,7 +327,9 @@ tp_status tp_training_plan_text(const char *config, const char *const *overrides
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_plan_options", err));
     TP_TRY(tp_recipe_open_sizes(config, overrides, n_overrides, &recipe, err));
     recipe.options.ranks.ranks = o.ranks;
-    tp_status status = check_ranks(&recipe.options, &o, err);
+    tp_status status = tp_training_check_rules(recipe.config, &recipe.options, err);
+    if (status == TP_OK)
+        status = check_ranks(&recipe.options, &o, err);
     if (status == TP_OK)
         status = tp_ranks_divide(&recipe.options, err);
     if (status == TP_OK)

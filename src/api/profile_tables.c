@@ -6,6 +6,7 @@
 
 #include "api/tables.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "instrument/report/grid.h"
 
 enum { OPERATORS = 20, RANGES = 12, OWNERS = 10 };
@@ -42,7 +43,7 @@ static void put_operator(const tp_train_event *e, const tp_machine *machine, con
                          double wall_ns, unsigned *seen, tp_grid *g)
 {
     char taken[32];
-    tp_buf limit = {0};
+    TP_OWN(tp_buf) limit = {0};
     double self = (double)r->self_ns;
     tp_share share = share_of_roofline(e, machine, r);
     *seen |= machine ? 1u << share.kind : 0;
@@ -57,7 +58,6 @@ static void put_operator(const tp_train_event *e, const tp_machine *machine, con
     put_rate(g, r->bytes, self);
     tp_grid_text(g, tp_buf_str(&limit) + strspn(tp_buf_str(&limit), " "));
     tp_grid_text(g, r->n_taken ? tp_human_bytes((double)r->taken_bytes, taken) : NULL);
-    tp_buf_release(&limit);
 }
 
 /* A row that is no operator; `n` 0: not counted. */
@@ -186,8 +186,9 @@ void tp_table_profile(const tp_train_event *e, const tp_machine *machine, const 
 {
     const tp_profile *p = e->profile;
     double wall_ns = p->wall_s * 1e9;
-    tp_buf_addf(out, "profile of steps %lld to %lld: %.3f s, %llu events", (long long)p->first,
-                (long long)(p->first + p->steps - 1), p->wall_s, (unsigned long long)s->n_events);
+    tp_buf_addf(out, "profile of steps %lld to %lld: %.3f s, %llu event%s", (long long)p->first,
+                (long long)(p->first + p->steps - 1), p->wall_s, (unsigned long long)s->n_events,
+                tp_plural((uint64_t)s->n_events));
     if (s->n_dropped)
         tp_buf_addf(out, " (%llu more were dropped)", (unsigned long long)s->n_dropped);
     tp_buf_addf(out, "\n\n");

@@ -2,16 +2,35 @@
 #include <string.h>
 
 #include "api/trace_options.h"
+#include "base/gzip.h"
 #include "base/output.h"
 #include "base/sized.h"
+#include "base/strings.h"
 #include "instrument/analyze/export.h"
 #include "instrument/ingest/ingest.h"
 #include "instrument/ingest/trace_paths.h"
 #include "text/json/json.h"
 
+/* A name that ends in .gz is compressed, as the recorder does. */
+typedef struct {
+    tp_output *output;
+    tp_gzip *zip; /* NULL: plain */
+    tp_buf zipped;
+} written;
+
+static tp_status write_zipped(written *w, const void *bytes, size_t n, bool is_last, tp_error *err)
+{
+    tp_gzip_add(w->zip, bytes, n, is_last, &w->zipped);
+    tp_status status = tp_output_write(w->output, w->zipped.data, w->zipped.len, err);
+    tp_buf_clear(&w->zipped);
+    return status;
+}
+
 static tp_status to_output(void *context, const void *bytes, size_t n, tp_error *err)
 {
-    return tp_output_write(context, bytes, n, err);
+    written *w = context;
+    return w->zip ? write_zipped(w, bytes, n, false, err)
+                  : tp_output_write(w->output, bytes, n, err);
 }
 
 static tp_status export_collapsed(const tp_events *events, const tp_trace_export_options *o,
@@ -51,15 +70,23 @@ static const format *find(const char *name)
 static tp_status export_to(const char *path, const format *f, const tp_trace_file *file,
                            const tp_trace_export_options *o, uint64_t *ret_bytes, tp_error *err)
 {
-    tp_output *output;
-    TP_TRY(tp_output_open(&output, path, err));
-    tp_export_sink sink = {.write = to_output, .context = output};
+    written w = {0};
+    TP_TRY(tp_output_open(&w.output, path, err));
+    tp_export_sink sink = {.write = to_output, .context = &w};
+    if (tp_gzip_is_named(path)) {
+        w.zip = tp_gzip_new();
+        TP_HAVE(w.zip);
+    }
     tp_status status = f->write ? f->write(file->events, &sink, err)
                                 : export_collapsed(file->events, o, &sink, err);
+    if (status == TP_OK && w.zip)
+        status = write_zipped(&w, "", 0, true, err);
     tp_buf_release(&sink.pending);
+    tp_buf_release(&w.zipped);
+    tp_gzip_free(w.zip);
     if (status == TP_OK)
-        return tp_output_close(output, ret_bytes, err);
-    tp_output_abandon(output);
+        return tp_output_close(w.output, ret_bytes, err);
+    tp_output_abandon(w.output);
     return status;
 }
 
@@ -69,8 +96,8 @@ static char *describe(const char *path, const tp_trace_file *file, uint64_t byte
     tp_buf out = {0};
     tp_json_w w;
     if (!json) {
-        tp_buf_addf(&out, "%s: %s, %zu events\n", path, tp_human_bytes((double)bytes, size),
-                    file->events->n);
+        tp_buf_addf(&out, "%s: %s, %zu event%s\n", path, tp_human_bytes((double)bytes, size),
+                    file->events->n, tp_plural((uint64_t)file->events->n));
         return out.data;
     }
     tp_json_w_init(&w, &out, 0);
@@ -89,7 +116,7 @@ tp_status tp_trace_report_export(const char *path, const char *output,
     TP_MEMORY_GUARD(err);
     TP_NEED(path && output && ret, err);
     tp_trace_export_options o;
-    tp_trace_paths one = {0};
+    TP_OWN(tp_trace_paths) one = {0};
     tp_trace_file *file;
     uint64_t bytes = 0;
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_trace_export_options", err));
@@ -102,7 +129,6 @@ tp_status tp_trace_report_export(const char *path, const char *output,
     tp_status status = tp_trace_paths_one(path, &one, err);
     if (status == TP_OK)
         status = tp_trace_open(one.v[0], &keep, &file, err);
-    tp_trace_paths_release(&one);
     if (status != TP_OK)
         return status;
     status = file->events

@@ -72,6 +72,16 @@ static bool request(void *user, tp_train_request *ret)
     return tp_watching_request(&l->watching, ret);
 }
 
+tp_status tp_training_check_rules(const tp_config *config, const tp_train_options *options,
+                                  tp_error *err)
+{
+    tp_watching w;
+    TP_TRY(tp_judging_check(config, options, err));
+    TP_TRY(tp_watching_read(&w, config, options, err));
+    tp_watching_release(&w);
+    return TP_OK;
+}
+
 static tp_status begin(listener *l, const tp_config *config, tp_error *err)
 {
     TP_TRY(tp_judging_check(config, l->o, err));

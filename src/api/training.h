@@ -21,6 +21,10 @@ TP_CHECKED tp_status tp_train_with_sinks(const tp_config *config, const tp_train
 /* What a caller is told of it. */
 void tp_training_result_write(tp_training_result *ret, const tp_train_result *result);
 
+/* What alarms and the judgement at the end have to say of a recipe, before anything starts. */
+TP_CHECKED tp_status tp_training_check_rules(const tp_config *config,
+                                             const tp_train_options *options, tp_error *err);
+
 /* For who opens a recipe again and again: standard input ("-") would be empty the second time. */
 TP_CHECKED tp_status tp_recipe_check_again(const char *config, tp_error *err);
 

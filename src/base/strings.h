@@ -41,6 +41,9 @@ tp_slice tp_slice_of(const char *s); /* strlen */
 bool tp_slice_eq(tp_slice a, tp_slice b);
 bool tp_slice_is(tp_slice a, const char *s);
 
+/* "3 step%s": what the word ends in behind the number. */
+static inline const char *tp_plural(uint64_t n) { return n == 1 ? "" : "s"; }
+
 bool tp_str_starts(const char *s, const char *prefix);
 bool tp_str_ends(const char *s, const char *suffix);
 

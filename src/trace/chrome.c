@@ -10,12 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <isa-l/igzip_lib.h>
-
+#include "base/gzip.h"
 #include "base/platform.h"
 #include "trace/internal.h"
 
-enum { CHUNK = 1 << 20, STREAM_CHUNK = 1 << 16, ZIP_OUT = 1 << 18 };
+enum { CHUNK = 1 << 20, STREAM_CHUNK = 1 << 16 };
 
 struct tp_chrome {
     tp_recorder *r;
@@ -26,10 +25,10 @@ struct tp_chrome {
     off_t size; /* of the stream's file */
     uint64_t n; /* events so far: "Ev Idx", "External id" */
     int pid;
-    uint32_t named_tracks;    /* bits */
-    int why;                  /* errno of the first write that failed */
-    struct isal_zstream *zip; /* NULL: plain */
-    uint8_t *zip_level, *zip_out;
+    uint32_t named_tracks; /* bits */
+    int why;               /* errno of the first write that failed */
+    tp_gzip *zip;          /* NULL: plain */
+    tp_buf zipped;
 };
 
 /* ---- small pieces of text ---- */
@@ -151,46 +150,20 @@ static void write_at(tp_chrome *c, const void *data, size_t n, off_t at)
     }
 }
 
-static tp_status start_zip(tp_chrome *c, tp_error *err)
+static void write_buffer(tp_chrome *c, tp_buf *bytes)
 {
-    c->zip = malloc(sizeof *c->zip);
-    c->zip_level = malloc(ISAL_DEF_LVL1_DEFAULT);
-    c->zip_out = malloc(ZIP_OUT);
-    if (!c->zip || !c->zip_level || !c->zip_out)
-        return tp_fail(err, TP_ERR_NOMEM, "%s: no memory to compress with", c->path);
-    isal_deflate_init(c->zip);
-    c->zip->level = 1;
-    c->zip->level_buf = c->zip_level;
-    c->zip->level_buf_size = ISAL_DEF_LVL1_DEFAULT;
-    c->zip->gzip_flag = IGZIP_GZIP;
-    return TP_OK;
-}
-
-static void write_zipped(tp_chrome *c, bool is_last)
-{
-    c->zip->next_in = (uint8_t *)c->out.data;
-    c->zip->avail_in = (uint32_t)c->out.len;
-    c->zip->end_of_stream = is_last;
-    do {
-        c->zip->next_out = c->zip_out;
-        c->zip->avail_out = ZIP_OUT;
-        isal_deflate(c->zip);
-        size_t n = ZIP_OUT - c->zip->avail_out;
-        write_at(c, c->zip_out, n, c->at);
-        c->at += (off_t)n;
-    } while (c->zip->avail_out == 0);
-    tp_buf_clear(&c->out);
+    write_at(c, bytes->data, bytes->len, c->at);
+    c->at += (off_t)bytes->len;
+    tp_buf_clear(bytes);
 }
 
 static void write_out(tp_chrome *c, bool is_last)
 {
     if (c->zip) {
-        write_zipped(c, is_last);
-        return;
+        tp_gzip_add(c->zip, c->out.data, c->out.len, is_last, &c->zipped);
+        tp_buf_clear(&c->out);
     }
-    write_at(c, c->out.data, c->out.len, c->at);
-    c->at += (off_t)c->out.len;
-    tp_buf_clear(&c->out);
+    write_buffer(c, c->zip ? &c->zipped : &c->out);
 }
 
 /* ---- events ---- */
@@ -297,9 +270,7 @@ static void add_value(tp_chrome *c, const tp_trace_event *e)
 {
     begin_event(c, "C", e->site->category ? e->site->category : "counter", e->site->name);
     add_where(c, e);
-    add_text(c, ",\"args\":{");
-    add_quoted(c, e->site->name);
-    add_text(c, ":");
+    add_text(c, ",\"args\":{\"value\":");
     add_number(c, e->value);
     add_text(c, "}}");
 }
@@ -457,9 +428,8 @@ static void free_chrome(tp_chrome *c)
         close(c->fd);
     if (c->tmp)
         unlink(c->tmp);
-    free(c->zip);
-    free(c->zip_level);
-    free(c->zip_out);
+    tp_gzip_free(c->zip);
+    tp_buf_release(&c->zipped);
     tp_buf_release(&c->out);
     free(c->tmp);
     free(c->path);
@@ -472,7 +442,10 @@ static tp_status open_file(tp_chrome *c, tp_error *err)
     c->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (c->fd < 0)
         return tp_fail(err, TP_ERR_OUTPUT, "cannot write the trace %s: %s", path, strerror(errno));
-    return tp_str_ends(c->path, ".gz") ? start_zip(c, err) : TP_OK;
+    c->zip = tp_gzip_is_named(c->path) ? tp_gzip_new() : NULL;
+    return c->zip || !tp_gzip_is_named(c->path)
+               ? TP_OK
+               : tp_fail(err, TP_ERR_NOMEM, "%s: no memory to compress with", c->path);
 }
 
 /* A rename would put a file in the place of a device, a pipe or a link: those are refused, and a

@@ -72,10 +72,10 @@ expect_out "better"
 
 run analyze a.jsonl
 expect 0
-expect_out "training" "convergence" "pass" "needs at least 3 runs" "8 dimensions: 3 succeeded, 5 failed"
+expect_out "training" "convergence" "pass" "needs at least 3 runs" "8 dimensions: 3 succeeded, 5 failed (5 for want of data)"
 run analyze a.jsonl --json
 expect 0
-expect_out '"name": "efficiency"' '"summary": {' '"failed": 5' '"error": null'
+expect_out '"name": "efficiency"' '"summary": {' '"ran": 8' '"succeeded": 3' '"failed": 5' '"unknown": 5' '"verdict": "unknown"' '"error": null' '"error": "needs at least 3 runs'
 run analyze a.jsonl --dimension efficiency --threshold efficiency=0.9
 expect 1
 expect_out "fail" "worst: efficiency"
@@ -100,7 +100,7 @@ while [ $i -lt 60 ]; do
     i=$((i + 1))
 done
 run analyze zero.jsonl --dimension training
-expect_out "error" "the mean of the first fifth is 0 and no share of it can be told; that of the last is 0.5"
+expect_out "unknown" "the mean of the first fifth is 0 and no share of it can be told; that of the last is 0.5"
 run analyze still.jsonl --dimension training
 expect 0
 expect_out "1 .. 1" "which do not differ"

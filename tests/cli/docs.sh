@@ -21,10 +21,24 @@ done <names
 
 # Commands in blocks that are not run (they take minutes, need other programs or files of the reader's) are
 # known at least, with all their options.
+# A line that ends in a backslash goes on in the next one.
+cat >commands.awk <<'END'
+/^```/ { inside = !inside; whole = ""; next }
+!inside && !/^    / { whole = ""; next }
+{
+    sub(/^ +/, "")
+    whole = whole $0
+    if (sub(/\\$/, "", whole))
+        next
+    sub(/^([A-Z_]+=[^ ]+ +)+/, "", whole)
+    if (sub(/^(mpirun -n [0-9]+ |srun [^ ]* )?temper /, "", whole))
+        print whole
+    whole = ""
+}
+END
 for page in "$SOURCE"/README.md "$SOURCE"/CONTRIBUTING.md "$SOURCE"/docs/guide/*.md "$SOURCE"/docs/formats/*.md; do
     [ "$(basename "$page")" = commands.md ] && continue
-    awk '/^```/ { inside = !inside; next } inside && sub(/^(mpirun -n [0-9]+ |srun [^ ]* )?temper /, "")' "$page" |
-        sed "s/  *#.*//; s/ [|>].*//; s/^/$(basename "$page") /"
+    awk -f commands.awk "$page" | sed "s/  *#.*//; s/ [|>].*//; s/   .*//; s/^/$(basename "$page") /"
 done | grep -v '^[^ ]* --version' >commands
 [ "$(wc -l <commands)" -gt 60 ] || fail "there are only $(wc -l <commands) commands"
 "$TEMPER" help --list commands >known
@@ -41,6 +55,11 @@ while read -r page name part rest; do
         --?*)
             word=${word%%=*}
             grep -q -- "$word\([ =,\[]\|\]\|$\)" text || fail "$page: 'temper $name' has no option '$word'"
+            ;;
+        [a-z]*.*[a-z]=*)
+            word=${word#*:} # a lever of an ablation: NAME:KEY=VALUE
+            grep -qF "\`${word%%=*}" "$SOURCE/docs/guide/configuration.md" "$SOURCE/docs/guide/environments.md" ||
+                fail "$page: 'temper $name' is given '${word%%=*}', which is no key"
             ;;
         esac
     done

@@ -16,6 +16,17 @@ is "tokens of a micro-batch" "$("$TOOL" get out tokens_per_micro_batch)" 64
 is "bytes of the weights" "$("$TOOL" get out memory.weights)" $((4 * $("$TOOL" get out parameters)))
 "$TOOL" get out memory.planned_peak_bytes >/dev/null || fail "no planned peak in plan --json"
 
+# 16 full sequences of 16 tokens, one in each micro-batch of 24: a third of the places is not computed, all are planned.
+half="policy.sequence_packing.train_mb_tokens=24"
+run plan --json tiny.yaml $half
+expect 0
+is "micro-batches" "$("$TOOL" get out tokens_per_micro_batch)" 24
+peak=$("$TOOL" get out memory.planned_peak_bytes) used=$("$TOOL" get out flops_per_step)
+run plan --json tiny.yaml $half engine.padding_free=false
+expect 0
+is "peak of all places" "$("$TOOL" get out memory.planned_peak_bytes)" "$peak"
+is "work of a step, of that of all places" "$(awk -v a="$used" -v b="$("$TOOL" get out flops_per_step)" 'BEGIN { printf "%.6f", a / b }')" 0.666667
+
 run plan tiny.yaml --print train
 expect 0
 expect_out "linear" "attention_grad"
@@ -132,5 +143,33 @@ is "fits" "$("$TOOL" get out fits)" false
 for i in 0 1 2; do
     with=$("$TOOL" get out remedies.$i.planned_peak_bytes) saved=$("$TOOL" get out remedies.$i.saved_bytes)
     is "what change $i saves" $((with + saved)) "$("$TOOL" get out memory.planned_peak_bytes)"
+done
+
+# What train refuses before it begins, plan, doctor and config refuse in the same words.
+refused() {
+    words=$1
+    shift
+    for command in train plan "doctor --cached" config; do
+        # shellcheck disable=SC2086
+        run $command tiny.yaml run.name=never "$@"
+        expect 2 "$words"
+    done
+    [ ! -e runs/never/run.json ] || fail "a run began: $words"
+}
+refused "policy.tokenizer.train_vocab_size: works with the generated corpus" policy.tokenizer.name=null \
+    policy.tokenizer.train_vocab_size=300 data.train.dataset_name=null data.train.data_path=rows.jsonl
+refused "monitor.alarms.0: 'x', column 2" 'monitor.alarms=[x]'
+refused "there is no dimension 'speed'" performance_analysis.enabled=true 'performance_analysis.tasks=[speed]'
+for command in train plan; do # doctor looks at everything and lists it; config opens no files
+    run $command tiny.yaml data.train.dataset_name=null data.train.data_path=nowhere.jsonl \
+        policy.tokenizer.name=. policy.tokenizer.train_vocab_size=null
+    expect 2 "data.train.data_path: there is no 'nowhere.jsonl'"
+    run $command tiny.yaml policy.tokenizer.chat_template=nowhere.jinja
+    expect 2 "policy.tokenizer.chat_template: there is no 'nowhere.jinja'"
+done
+for command in train plan "doctor --cached"; do
+    # shellcheck disable=SC2086
+    run $command tiny.yaml distributed.tensor_parallel_size=2
+    expect 2 "1 process cannot share the layers by 2"
 done
 finish

@@ -191,6 +191,10 @@ is "idle after a round trip" "$("$TOOL" get out all_devices.idle_ns)" \
     "$("$TOOL" get expected.json 0.all_devices.idle_ns)"
 run trace export --csv kineto-rank-0.json -o -
 is "lines of CSV" "$(wc -l <out)" "$(($("$TOOL" get expected.json 0.ph.X) + 1))"
+run trace export --chrome kineto-rank-0.json -o exported.json.gz
+expect 0
+gzip -dc exported.json.gz >unpacked.json || fail "a name in .gz is not compressed"
+cmp -s unpacked.json exported.chrome || fail "the compressed export is another one"
 run trace export kineto-rank-0.json -o x
 expect 2 "choose one of"
 run trace export --chrome kineto-rank-0.json

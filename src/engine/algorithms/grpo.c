@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "engine/algorithms/algorithms.h"
 #include "engine/algorithms/grpo_internal.h"
 #include "engine/data/render.h"
@@ -54,7 +55,7 @@ static tp_status open_prompts(trainer *t, const tp_data_source_options *source, 
                               tp_prompts **ret, tp_error *err)
 {
     const tp_data_source_options *f = &t->o->data.fallback;
-    tp_buf generator = {0};
+    TP_OWN(tp_buf) generator = {0};
     if (source->dataset_name)
         tp_buf_addf(&generator, "data.%s", source->dataset_name);
     double share = source->split_validation_size;
@@ -78,9 +79,7 @@ static tp_status open_prompts(trainer *t, const tp_data_source_options *source, 
         .max_samples = most == TP_OPT_UNSET_INT ? 0 : (uint64_t)most,
         .config = config,
         .generator = generator.len ? tp_config_find(config, tp_buf_str(&generator)) : NULL};
-    tp_status status = tp_prompts_open(&options, ret, err);
-    tp_buf_release(&generator);
-    return status;
+    return tp_prompts_open(&options, ret, err);
 }
 
 static bool should_stop(void *user) { return tp_trainer_should_stop(user); }
@@ -129,20 +128,19 @@ static tp_status open_validation(trainer *t, tp_error *err)
 static void send_example(trainer *t, const tp_prompt *prompt, const tp_ids *ids)
 {
     const grpo *g = t->own;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_buf_adds(&text, "prompts: ");
     tp_prompts_describe(g->prompts, &text);
     tp_buf_adds(&text, "\njudged by: ");
     tp_environment_describe(g->env, &text);
-    tp_buf_addf(&text, "\n%s, %zu tokens, expected: %s\n", prompt->id, ids->len,
-                prompt->truth ? prompt->truth : "(not said)");
+    tp_buf_addf(&text, "\n%s, %zu token%s, expected: %s\n", prompt->id, ids->len,
+                tp_plural((uint64_t)ids->len), prompt->truth ? prompt->truth : "(not said)");
     uint8_t *nothing = calloc(ids->len + 1, 1);
     TP_HAVE(nothing);
-    tp_render_show(t->tokenizer, ids->data, nothing, ids->len, 256, false, &text);
+    tp_render_show(t->tokenizer, ids->data, nothing, ids->len, 256, &text);
     free(nothing);
     tp_train_event event = {.kind = TP_EVENT_EXAMPLE, .text = tp_buf_str(&text)};
     tp_trainer_send(t, &event);
-    tp_buf_release(&text);
 }
 
 static tp_status show_example(trainer *t, tp_error *err)
@@ -163,7 +161,7 @@ static tp_status show_example(trainer *t, tp_error *err)
 static void fingerprint(trainer *t)
 {
     const grpo *g = t->own;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_buf_adds(&text, "grpo|");
     tp_prompts_describe(g->prompts, &text);
     tp_buf_addc(&text, '|');
@@ -173,7 +171,6 @@ static void fingerprint(trainer *t)
                 (long long)options(t)->num_generations,
                 (long long)t->o->policy.train_global_batch_size, t->o->generation.temperature);
     tp_trainer_fingerprint(t, tp_buf_str(&text));
-    tp_buf_release(&text);
 }
 
 /* ---- opening ---- */
@@ -282,9 +279,9 @@ static tp_status open_steps(trainer *t, tp_error *err)
     fingerprint(t);
     if (g->too_long)
         tp_trainer_notice(t,
-                          "%llu prompts leave no room for an answer and are left out "
+                          "%llu prompt%s left out, without room for an answer "
                           "(policy.max_total_sequence_length)",
-                          (unsigned long long)g->too_long);
+                          (unsigned long long)g->too_long, tp_plural((uint64_t)g->too_long));
     return show_example(t, err);
 }
 

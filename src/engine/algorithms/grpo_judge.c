@@ -1,5 +1,6 @@
 /* grpo_judge.c - does anybody judge?  One question before a run, for `temper doctor`, and an
  * eye on steps in which no answer got a reward. */
+#include "base/strings.h"
 #include "engine/algorithms/grpo_internal.h"
 
 tp_status tp_grpo_ask_judge(trainer *t, tp_error *err)
@@ -32,8 +33,9 @@ static tp_status end_run(trainer *t, tp_error *err)
     const grpo *g = t->own;
     t->step_is_void = true;
     return tp_fail(err, TP_ERR_CONFIG,
-                   "no answer got a reward in %lld steps in a row (train.max_unrewarded); %s",
-                   (long long)g->unrewarded_steps, g->counts.why);
+                   "no answer got a reward in %lld step%s in a row (train.max_unrewarded); %s",
+                   (long long)g->unrewarded_steps, tp_plural((uint64_t)g->unrewarded_steps),
+                   g->counts.why);
 }
 
 tp_status tp_grpo_watch_judge(trainer *t, tp_error *err)

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include "base/platform.h"
-
 bool tp_grpo_answers(const trainer *t, uint32_t i)
 {
     return i % (uint32_t)tp_trainer_ranks(t) == (uint32_t)tp_comm_rank(t->comm);
@@ -161,7 +159,7 @@ static void rebuild(trainer *t, const grpo_draw *draw, const char *all, const si
                     grpo_rollout *to, grpo_counts *counts, uint64_t *ret_left_out)
 {
     uint32_t n = (uint32_t)tp_trainer_ranks(t);
-    reading *from = calloc(n, sizeof *from);
+    TP_FREED reading *from = calloc(n, sizeof *from);
     TP_HAVE(from);
     for (uint32_t r = 0; r < n; r++) {
         char why[sizeof counts->why];
@@ -183,29 +181,24 @@ static void rebuild(trainer *t, const grpo_draw *draw, const char *all, const si
         its->at += sizeof prompt;
         take_group(t, its, to, counts);
     }
-    free(from);
 }
 
 tp_status tp_grpo_share(trainer *t, const grpo_draw *draw, const grpo_rollout *mine,
                         const uint32_t *prompt_of, const char *why, grpo_rollout *to,
                         grpo_counts *counts, uint64_t *ret_left_out, tp_error *err)
 {
-    tp_buf own = {0}, all = {0};
+    TP_OWN(tp_buf) own = {0}, all = {0};
     char said[sizeof counts->why] = "";
-    size_t *starts = calloc((size_t)tp_trainer_ranks(t) + 1, sizeof *starts);
+    TP_FREED size_t *starts = calloc((size_t)tp_trainer_ranks(t) + 1, sizeof *starts);
     TP_HAVE(starts);
     snprintf(said, sizeof said, "%s", why);
     put(&own, said, sizeof said);
     for (uint32_t k = 0; k < mine->n_groups; k++)
         put_group(&own, mine, &mine->groups[k], prompt_of[k]);
     *ret_left_out = 0;
-    tp_status status = gather(t, &own, starts, &all, err);
-    if (status == TP_OK)
-        rebuild(t, draw, all.data, starts, to, counts, ret_left_out);
-    free(starts);
-    tp_buf_release(&own);
-    tp_buf_release(&all);
-    return status;
+    TP_TRY(gather(t, &own, starts, &all, err));
+    rebuild(t, draw, all.data, starts, to, counts, ret_left_out);
+    return TP_OK;
 }
 
 /* ---- learning ---- */
@@ -277,7 +270,7 @@ tp_status tp_grpo_join(trainer *t, tp_policy_sums *sums, step_result *part, tp_e
     int n = tp_trainer_ranks(t);
     if (n == 1)
         return TP_OK;
-    tp_policy_sums *all = calloc((size_t)n, sizeof *all);
+    TP_FREED tp_policy_sums *all = calloc((size_t)n, sizeof *all);
     TP_HAVE(all);
     tp_status status = tp_comm_gather(t->comm, sums, sizeof *sums, all, err);
     tp_policy_sums_init(sums);
@@ -287,6 +280,5 @@ tp_status tp_grpo_join(trainer *t, tp_policy_sums *sums, step_result *part, tp_e
         if (tells)
             tp_policy_sums_merge(sums, &all[i]);
     }
-    free(all);
     return status == TP_OK ? tp_trainer_join(t, part, err) : status;
 }

@@ -166,8 +166,8 @@ static void group_advantages(grpo *g)
     uint32_t most = 0;
     for (uint32_t k = 0; k < g->rollout.n_groups; k++)
         most = TP_MAX(most, g->rollout.groups[k].n);
-    double *rewards = calloc(2 * (size_t)most + 1, sizeof *rewards);
-    bool *valid = calloc((size_t)most + 1, sizeof *valid);
+    TP_FREED double *rewards = calloc(2 * (size_t)most + 1, sizeof *rewards);
+    TP_FREED bool *valid = calloc((size_t)most + 1, sizeof *valid);
     TP_HAVE(rewards && valid);
     for (uint32_t k = 0; k < g->rollout.n_groups; k++) {
         const grpo_group *group = &g->rollout.groups[k];
@@ -182,8 +182,6 @@ static void group_advantages(grpo *g)
             samples[i].advantage[0] = rewards[most + i];
         }
     }
-    free(rewards);
-    free(valid);
 }
 
 static void find_advantages(trainer *t)

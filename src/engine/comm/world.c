@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/platform.h"
-#include "base/strings.h"
 #include "engine/comm/comm_internal.h"
 
 /* What the child leaves behind. */

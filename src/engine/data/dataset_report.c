@@ -1,4 +1,5 @@
 /* dataset_report.c - what became of the rows of a data set, in words. */
+#include "base/strings.h"
 #include "engine/data/dataset.h"
 #include "engine/data/schema.h"
 
@@ -19,11 +20,12 @@ static void add_losses(tp_buf *out, const tp_cache_counts *c)
 void tp_dataset_report_line(const tp_dataset_report *r, tp_buf *out)
 {
     const tp_cache_counts *c = &r->counts;
-    tp_buf_addf(out, "all %llu rows read (%s, %s%s), %llu examples, longest %llu tokens",
-                (unsigned long long)c->n_rows, tp_schema_name((tp_schema_kind)c->schema),
+    tp_buf_addf(out, "all %llu row%s read (%s, %s%s), %llu example%s, longest %llu tokens",
+                (unsigned long long)c->n_rows, tp_plural((uint64_t)c->n_rows),
+                tp_schema_name((tp_schema_kind)c->schema),
                 c->schema_detected ? "detected" : "configured",
                 r->uses_chat_template ? ", chat template" : "", (unsigned long long)c->n_examples,
-                (unsigned long long)c->longest);
+                tp_plural((uint64_t)c->n_examples), (unsigned long long)c->longest);
     add_losses(out, c);
 }
 

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/output.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "base/terminal.h"
 #include "engine/reward/answer.h"
 
@@ -135,12 +136,13 @@ static void add_work(const tp_eval_report *r, tp_buf *out)
     const tp_evaluation *e = r->evaluation;
     uint64_t n = e->n * (uint64_t)e->n_samples;
     char seconds[32], rate[32];
-    tp_buf_addf(out, "\n  %llu answers of %.1f tokens on average, %llu cut off by the limit\n",
-                (unsigned long long)n, n ? (double)e->n_new_tokens / (double)n : 0,
-                (unsigned long long)e->n_truncated);
+    tp_buf_addf(out, "\n  %llu answer%s of %.1f tokens on average, %llu cut off by the limit\n",
+                (unsigned long long)n, tp_plural((uint64_t)n),
+                n ? (double)e->n_new_tokens / (double)n : 0, (unsigned long long)e->n_truncated);
     if (e->n_threshold)
-        tp_buf_addf(out, "  %llu answers count as right from a reward of %g on\n",
-                    (unsigned long long)e->n_threshold, r->options->eval.success_threshold);
+        tp_buf_addf(out, "  %llu answer%s right from a reward of %g on\n",
+                    (unsigned long long)e->n_threshold, tp_plural((uint64_t)e->n_threshold),
+                    r->options->eval.success_threshold);
     tp_buf_addf(out, "  %s", tp_human_seconds(e->seconds, seconds));
     tp_buf_addf(
         out, ": generating %.1f s, %s tokens/s; judging %.1f s\n", e->generate_s,
@@ -427,16 +429,14 @@ tp_status tp_eval_report_nemo(const tp_eval_report *r, const char *folder, tp_er
         const char *name;
         void (*write)(const tp_eval_report *, tp_buf *);
     } files[] = {{"config.json", nemo_config}, {"evaluation_data.json", nemo_data}};
-    tp_status status = check_folder(folder, err);
-    if (status == TP_OK)
-        status = tp_dir_make(folder, err);
-    for (size_t i = 0; i < TP_COUNTOF(files) && status == TP_OK; i++) {
+    TP_TRY(check_folder(folder, err));
+    TP_TRY(tp_dir_make(folder, err));
+    for (size_t i = 0; i < TP_COUNTOF(files); i++) {
         char path[4200];
-        tp_buf text = {0};
+        TP_OWN(tp_buf) text = {0};
         snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
         files[i].write(r, &text);
-        status = tp_output_put(path, text.data, text.len, err);
-        tp_buf_release(&text);
+        TP_TRY(tp_output_put(path, text.data, text.len, err));
     }
-    return status;
+    return TP_OK;
 }

@@ -60,17 +60,14 @@ static tp_status convert(const tp_tensor *copy, tp_operand from, tp_operand to, 
 static tp_status gather(const tp_tensor *weight, tp_span to, tp_error *err)
 {
     size_t n = tp_tensor_count(weight), size = tp_dtype_size(weight->dtype);
-    char *some = malloc(GATHERED * size);
+    TP_FREED char *some = malloc(GATHERED * size);
     TP_HAVE(some);
-    tp_status status = TP_OK;
-    for (size_t at = 0; at < n && status == TP_OK; at += GATHERED) {
+    for (size_t at = 0; at < n; at += GATHERED) {
         size_t bytes = TP_MIN((size_t)GATHERED, n - at) * size;
-        status = tp_tensor_read(weight, at * size, some, bytes, err);
-        if (status == TP_OK)
-            status = tp_span_write((tp_span){to.buffer, to.offset + at * size}, some, bytes, err);
+        TP_TRY(tp_tensor_read(weight, at * size, some, bytes, err));
+        TP_TRY(tp_span_write((tp_span){to.buffer, to.offset + at * size}, some, bytes, err));
     }
-    free(some);
-    return status;
+    return TP_OK;
 }
 
 static tp_status gather_copy(const tp_tensor *copy, const tp_tensor *weight, tp_buffer *room,

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "engine/model/adapter_internal.h"
 
 enum {
@@ -158,10 +159,9 @@ static tp_status choose_family(const tp_fields *c, const tp_family **ret, tp_err
 
 static tp_status check_keys(tp_model *model, const tp_fields *c, tp_error *err)
 {
-    tp_buf unknown = {0};
+    TP_OWN(tp_buf) unknown = {0};
     tp_status status = tp_config_keys_check(c, model->family->keys, &unknown, err);
     model->unknown_keys = tp_arena_strdup(&model->arena, tp_buf_str(&unknown));
-    tp_buf_release(&unknown);
     return status;
 }
 
@@ -289,8 +289,8 @@ void tp_model_say(const tp_model *model, const tp_load_report *report, tp_model_
         say(user, "the file holds no embedding, but the head that config.json ties to it: it is "
                   "used for both");
     if (report && report->n_unused) {
-        snprintf(text, sizeof text, "%zu tensors of the file are not used: %s", report->n_unused,
-                 report->unused_names);
+        snprintf(text, sizeof text, "%zu tensor%s of the file not used: %s", report->n_unused,
+                 tp_plural((uint64_t)report->n_unused), report->unused_names);
         say(user, text);
     }
     if (report && report->is_quantised) {

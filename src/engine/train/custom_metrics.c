@@ -1,5 +1,6 @@
 #include "engine/train/custom_metrics.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -54,13 +55,53 @@ static double resident_bytes(void)
     return read ? (double)pages * (double)sysconf(_SC_PAGESIZE) : NAN;
 }
 
+/* What the scheduler counts of one thread: "nanoseconds on a processor, nanoseconds ready and
+ * waiting for one, times". */
+static double waited_of(const char *thread)
+{
+    char path[320];
+    double waited = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", thread);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return NAN;
+    bool read = fscanf(f, "%*f %lf", &waited) == 1;
+    fclose(f);
+    return read ? waited * 1e-9 : NAN;
+}
+
+/* Seconds for which threads of the process were ready and waited for a processor. */
+static double waited_seconds(void)
+{
+    DIR *threads = opendir("/proc/self/task");
+    double sum = 0;
+    for (struct dirent *e = threads ? readdir(threads) : NULL; e; e = readdir(threads))
+        if (e->d_name[0] != '.')
+            sum += waited_of(e->d_name);
+    if (!threads)
+        return NAN;
+    closedir(threads);
+    return sum;
+}
+
+/* Threads of a team wait for each other: what one of them lacks a processor for is lost by all, and
+ * no more is lost than they were off their processors. */
+static double own_share(double waited, double wall, double busy)
+{
+    return isnan(waited) || waited < 0 ? NAN : fmin(fmax(1 - waited / wall, busy), 1);
+}
+
 void tp_custom_note_process(tp_custom_metrics *c, int threads)
 {
-    double cpu = cpu_seconds(), wall = tp_clock_s();
-    if (c->wall_s > 0 && wall > c->wall_s)
-        tp_custom_note(c, TP_CUSTOM_PROCESSOR,
-                       (cpu - c->cpu_s) / ((wall - c->wall_s) * (double)threads));
+    double cpu = cpu_seconds(), waited = waited_seconds(), wall = tp_clock_s();
+    c->own_share = NAN;
+    if (c->wall_s > 0 && wall > c->wall_s) {
+        double s = wall - c->wall_s, busy = (cpu - c->cpu_s) / (s * (double)threads);
+        tp_custom_note(c, TP_CUSTOM_PROCESSOR, busy);
+        c->own_share = own_share(waited - c->waited_s, s, busy);
+    }
     c->cpu_s = cpu;
+    c->waited_s = waited;
     c->wall_s = wall;
     tp_custom_note(c, TP_CUSTOM_RESIDENT, resident_bytes());
     tp_accelerator_state accelerator = tp_accelerator_read();

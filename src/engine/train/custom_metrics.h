@@ -28,6 +28,8 @@ typedef struct {
 typedef struct {
     tp_custom_stat stats[TP_CUSTOM_METRICS];
     double cpu_s, wall_s;        /* when the last step was noted; 0: none was */
+    double waited_s;             /* for a processor, all threads of the process; NaN: unknown */
+    double own_share;            /* of the time since the step before: others took the rest; NaN */
     const char *accelerator_why; /* why nothing is known of accelerators; NULL else */
 } tp_custom_metrics;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "base/strings.h"
 #include "engine/train/algorithm.h"
 
 /* ---- the network ---- */
@@ -260,8 +261,9 @@ static const char *seconds(double s, char out[32])
 void tp_ranks_plan_text(const tp_ranks_plan *p, tp_buf *out)
 {
     char a[32], b[32], c[32], d[32], e[32];
-    tp_buf_addf(out, "%d ranks, network %s (estimates; bytes are sent by each rank in a step)\n\n",
-                p->ranks, p->network.text[0] ? p->network.text : "unknown (--network 100Gbit/2us)");
+    tp_buf_addf(out, "%d rank%s, network %s (estimates; bytes are sent by each rank in a step)\n\n",
+                p->ranks, tp_plural((uint64_t)p->ranks),
+                p->network.text[0] ? p->network.text : "unknown (--network 100Gbit/2us)");
     tp_buf_addf(out, "%-16s %11s %11s %10s %10s %10s %10s\n", "strategy", "memory", "sent",
                 "exposed", "hidden", "step", "efficiency");
     for (int i = 0; i < p->n; i++) {

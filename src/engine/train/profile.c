@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "engine/train/trainer_internal.h"
 
 enum { EVENTS = 1 << 20, FLUSH_MS = 1000 };
@@ -108,7 +109,7 @@ static void put_offset(tp_json_w *w, const char *key, const tp_clock_offset *o)
 static tp_status compare_clocks(const trainer *t, tp_clock_offset *ret, tp_error *err)
 {
     const tp_profile *p = &t->profile;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_json_w w;
     if (!t->comm)
         return TP_OK;
@@ -126,7 +127,6 @@ static tp_status compare_clocks(const trainer *t, tp_clock_offset *ret, tp_error
     tp_json_w_end(&w, '}');
     tp_json_w_end(&w, '}');
     tp_trace_metadata("distributedInfo", tp_buf_str(&text));
-    tp_buf_release(&text);
     return TP_OK;
 }
 
@@ -254,8 +254,8 @@ static void say_trace(const trainer *t, const tp_trace_cost *cost)
                       (long long)p->steps, p->steps == 1 ? "" : "s", (long long)p->first, p->path,
                       cost->zone_ns, (unsigned long long)tp_trace_dropped());
     if (ranks > 1 && p->is_whole)
-        tp_trainer_notice(t, "traces of all %d ranks: temper trace %s", ranks,
-                          tp_run_path(t->run, "trace", dir));
+        tp_trainer_notice(t, "traces of all %d rank%s: temper trace %s", ranks,
+                          tp_plural((uint64_t)ranks), tp_run_path(t->run, "trace", dir));
 }
 
 /* `together`: all ranks do, so that rank 0 gets the traces of all. */

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "engine/model/adapter.h"
 #include "engine/train/fit.h"
 #include "engine/train/trainer_internal.h"
@@ -44,13 +45,8 @@ static tp_status train_tokenizer(trainer *t, tp_error *err)
     if (tp_file_exists(path))
         return TP_OK;
     snprintf(t->tokenizer_dir, sizeof t->tokenizer_dir, "%s/tokenizer", tp_run_dir(t->run));
-    if (!tp_trainer_is_arithmetic(t->o))
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "policy.tokenizer.train_vocab_size works with the generated corpus; for "
-                       "text files run 'temper tokenizer DIR FILE...' and set "
-                       "policy.tokenizer.name=DIR");
     tp_arithmetic_options options = tp_trainer_arithmetic(t->o);
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     TP_TRY(tp_arithmetic_check(&options, err));
     tp_arithmetic_text(&options, 20000, &text);
     tp_bpe_train_options bpe = {.pre_tokenizer = "smollm2",
@@ -63,7 +59,6 @@ static tp_status train_tokenizer(trainer *t, tp_error *err)
     const char *texts[] = {text.data};
     if (status == TP_OK)
         status = tp_tokenizer_train(texts, &text.len, 1, &bpe, t->tokenizer_dir, err);
-    tp_buf_release(&text);
     return status;
 }
 
@@ -83,7 +78,7 @@ static void use_the_base(const trainer *t, tp_buf *path)
 
 static tp_status find_tokenizer(trainer *t, const char *name, tp_error *err)
 {
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     const char *model = t->o->policy.model_name;
     tp_status status = TP_OK;
     if (model && t->model_folder[0] && strcmp(name, model) == 0)
@@ -108,7 +103,6 @@ static tp_status find_tokenizer(trainer *t, const char *name, tp_error *err)
         status = tp_fail(err, TP_ERR_CONFIG, "policy.tokenizer.name is too long");
     if (status == TP_OK)
         memcpy(t->tokenizer_dir, path.data, path.len + 1);
-    tp_buf_release(&path);
     return status;
 }
 
@@ -277,10 +271,11 @@ static void tell_adapter(trainer *t)
     for (size_t i = 0; i < n; i++)
         count += params[i].dim[0] * params[i].dim[1];
     tp_trainer_notice(t,
-                      "adapter: %s%s of rank %lld, alpha %g, on %zu modules; %lld parameters are "
+                      "adapter: %s%s of rank %lld, alpha %g, on %zu module%s; %lld parameters are "
                       "trained%s%s, the base is frozen",
                       s->uses_rslora ? "rs" : "", s->uses_dora ? "DoRA" : "LoRA", (long long)s->r,
-                      s->alpha, tp_model_adapter_count(t->model), (long long)count,
+                      s->alpha, tp_model_adapter_count(t->model),
+                      tp_plural((uint64_t)(tp_model_adapter_count(t->model))), (long long)count,
                       folder ? ", from " : "", folder ? folder : "");
 }
 
@@ -316,27 +311,23 @@ static tp_status fill_weights(trainer *t, tp_error *err)
 
 static tp_status open_own_model(trainer *t, tp_error *err)
 {
-    tp_buf path = {0};
-    tp_status status = tp_run_model_open(t->o, &t->model, &path, err);
-    if (status == TP_OK && t->o->policy.init != TP_INIT_RANDOM) {
+    TP_OWN(tp_buf) path = {0};
+    TP_TRY(tp_run_model_open(t->o, &t->model, &path, err));
+    if (t->o->policy.init != TP_INIT_RANDOM) {
         snprintf(t->model_folder, sizeof t->model_folder, "%s", path.data);
         if (strcmp(path.data, t->o->policy.model_name) != 0)
             tp_trainer_notice(t, "policy.model_name: the model of '%s' is '%s'",
                               t->o->policy.model_name, path.data);
     }
-    tp_buf_release(&path);
-    return status;
+    return TP_OK;
 }
 
 /* There is a checkpoint to go on from. */
 static bool resumes(const trainer *t)
 {
-    tp_buf path = {0};
-    bool found = t->hooks->resume &&
-                 tp_checkpoint_find(t->checkpoint_dir, NULL, &path, NULL, NULL) == TP_OK &&
-                 path.len > 0;
-    tp_buf_release(&path);
-    return found;
+    TP_OWN(tp_buf) path = {0};
+    return t->hooks->resume &&
+           tp_checkpoint_find(t->checkpoint_dir, NULL, &path, NULL, NULL) == TP_OK && path.len > 0;
 }
 
 /* max-autotune: kernels are measured before the run is planned, which then has their workspace. */

@@ -120,7 +120,7 @@ static void live(tp_comm *comm, void *user)
     enum { TABLES = 64 << 20 }; /* of addresses */
     const score *s = user;
     rank_result *r = &s->results[tp_comm_rank(comm)];
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     double nobody = 0;
     tp_status status = tp_arena_init(&arena, TABLES, &r->failure);
     if (status == TP_OK)
@@ -132,7 +132,6 @@ static void live(tp_comm *comm, void *user)
     add_times(1, &before, &after, r);
     r->step_s = after.step_s - before.step_s;
     r->failure.status = status;
-    tp_arena_release(&arena);
 }
 
 /* ---- the step ---- */
@@ -293,28 +292,24 @@ static tp_status try_buckets(const tp_train_options *o, const tp_model *model, c
                              tp_error *err)
 {
     tp_strategy_plan strategy;
-    tp_run_graphs graphs;
+    TP_OWN(tp_run_graphs) graphs = {0};
     tp_run_plan plan;
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     score s = {0};
     TP_TRY(tp_strategy_plan_make(o, model, m, network, &strategy, &graphs, err));
-    tp_status status = tp_arena_init(&arena, 1 << 30, err);
-    if (status == TP_OK) {
-        status = tp_run_plan_make(o, model, &graphs, m, &plan, err);
-        if (status == TP_OK)
-            status = make_score(&graphs, &plan, m, p->ranks, &arena, &s, err);
-        double others = fmax(plan.micro_batches / plan.updates - PLAYED, 0) * plan.updates;
-        *ret_messages = strategy.rounds - others * strategy.rounds_each;
-        p->strategy = strategy.strategy;
-        p->formula_s = strategy.step_s;
+    TP_TRY(tp_arena_init(&arena, 1 << 30, err));
+    TP_TRY(tp_run_plan_make(o, model, &graphs, m, &plan, err));
+    tp_status status = make_score(&graphs, &plan, m, p->ranks, &arena, &s, err);
+    double others = fmax(plan.micro_batches / plan.updates - PLAYED, 0) * plan.updates;
+    *ret_messages = strategy.rounds - others * strategy.rounds_each;
+    p->strategy = strategy.strategy;
+    p->formula_s = strategy.step_s;
+    p->bucket_mib = o->distributed.bucket_mib;
+    if (status == TP_OK)
         p->compute_efficiency = quiet_s(&s);
-        p->bucket_mib = o->distributed.bucket_mib;
-        if (status == TP_OK && *ret_messages <= most)
-            status = begin(all, how, &s, p, err);
-        release_score(&s, p->ranks);
-        tp_arena_release(&arena);
-    }
-    tp_run_graphs_release(&graphs);
+    if (status == TP_OK && *ret_messages <= most)
+        status = begin(all, how, &s, p, err);
+    release_score(&s, p->ranks);
     return status;
 }
 

@@ -183,8 +183,10 @@ tp_status tp_export_chrome(const tp_events *e, tp_export_sink *sink, tp_error *e
 {
     tp_buf *out = &sink->pending;
     put_head(out, e);
-    tp_buf_adds(out, "{\"ph\":\"M\",\"name\":\"exported\",\"pid\":0,\"tid\":0,\"ts\":0,"
-                     "\"args\":{\"by\":\"temper " TEMPER_VERSION "\"}}");
+    tp_buf_adds(out, "{\"ph\":\"M\",\"name\":\"exported\",\"ts\":0");
+    if (e->n_tracks) /* a process of its own would be an empty row */
+        put_row(out, e, 0);
+    tp_buf_adds(out, ",\"args\":{\"by\":\"temper " TEMPER_VERSION "\"}}");
     for (size_t t = 0; t < e->n_tracks; t++)
         put_metadata(out, e, (uint32_t)t);
     for (size_t i = 0; i < e->n; i++) {

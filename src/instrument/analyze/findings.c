@@ -1,6 +1,7 @@
 /* findings.c - the rules that turn the other analyses into bottlenecks with cost, evidence and
  * remedy. */
 #include "instrument/analyze/findings.h"
+#include "base/strings.h"
 
 static const double WORTH_A_WORD = TP_FINDING_LEAST_SHARE;
 
@@ -185,8 +186,9 @@ static void look_at_memory(const tp_finding_inputs *in, tp_findings *f)
                                   "lists, losses summed without .item(), growing caches");
             one->severity = TP_SEVERITY_HIGH;
             tp_finding_evidence(
-                one, "%s: %.0f bytes per step (95 %% interval %.0f to %.0f, p %.2g, %zu steps)",
-                d->label, d->leak.slope, d->leak.lo, d->leak.hi, d->leak.p_rising, d->leak.n_used);
+                one, "%s: %.0f bytes per step (95 %% interval %.0f to %.0f, p %.2g, %zu step%s)",
+                d->label, d->leak.slope, d->leak.lo, d->leak.hi, d->leak.p_rising, d->leak.n_used,
+                tp_plural((uint64_t)d->leak.n_used));
         }
         bool is_known = d->peak_reserved > 0 && d->peak_bytes > 0;
         double unused = is_known ? 1 - (double)d->peak_bytes / (double)d->peak_reserved : 0;

@@ -1,5 +1,6 @@
 /* format_ci.c - what continuous integration shows to people: JUnit, workflow commands of
  * GitHub, and a Markdown table.  Worst first: readers see the first few. */
+#include "base/strings.h"
 #include "instrument/bench/formats.h"
 
 #include <math.h>
@@ -98,7 +99,7 @@ static void put_attribute(tp_buf *out, const char *name, const char *value)
 
 static void put_case(const tp_bench_result *result, tp_buf *out)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     const char *slash = strchr(result->name, '/');
     char class[256];
     snprintf(class, sizeof class, "%.*s", (int)(slash ? slash - result->name : 0), result->name);
@@ -122,7 +123,6 @@ static void put_case(const tp_bench_result *result, tp_buf *out)
         put_xml(out, tp_buf_str(&text));
         tp_buf_adds(out, "</system-out>\n    </testcase>\n");
     }
-    tp_buf_release(&text);
 }
 
 void tp_write_junit(const tp_bench_report *r, tp_buf *out)
@@ -302,8 +302,8 @@ void tp_write_markdown(const tp_bench_report *r, tp_buf *out)
         tp_buf_adds(out, ".\n");
     }
     if (r->is_host_known)
-        tp_buf_addf(out, "\nHost: %s, %d processors, %lld GiB, %s (%.8s).\n", r->host.cpu,
-                    r->host.processors, (long long)r->host.memory_gib, r->host.kernel,
-                    r->host.fingerprint);
+        tp_buf_addf(out, "\nHost: %s, %d processor%s, %lld GiB, %s (%.8s).\n", r->host.cpu,
+                    r->host.processors, tp_plural((uint64_t)r->host.processors),
+                    (long long)r->host.memory_gib, r->host.kernel, r->host.fingerprint);
     free(order);
 }

@@ -1,5 +1,6 @@
 /* format_trackers.c - one value per benchmark and metric, for services that keep history:
  * github-action-benchmark (direction belongs to the file) and Bencher. */
+#include "base/strings.h"
 #include "instrument/bench/formats.h"
 
 #include <math.h>
@@ -38,7 +39,8 @@ static void write_tracker(const tp_bench_report *r, tp_direction direction, tp_b
                 tp_json_w_str(&w, text);
             }
             tp_json_w_key(&w, "extra");
-            snprintf(text, sizeof text, "median of %zu rounds", m->n_b);
+            snprintf(text, sizeof text, "median of %zu round%s", m->n_b,
+                     tp_plural((uint64_t)m->n_b));
             tp_json_w_str(&w, text);
             tp_json_w_end(&w, '}');
         }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/output.h"
+#include "base/strings.h"
 #include "instrument/evaluations/eval_read.h"
 #include "instrument/evaluations/validation_read.h"
 
@@ -79,7 +80,7 @@ static void add_estimate(tp_buf *out, const char *name, const tp_eval_estimate *
     else if (e->why || e->why_ci)
         tp_buf_addf(out, "  (%s)", e->why ? e->why : e->why_ci);
     if (!e->why && e->n_prompts < n_prompts)
-        tp_buf_addf(out, "  of %zu prompts only", e->n_prompts);
+        tp_buf_addf(out, "  of %zu prompt%s only", e->n_prompts, tp_plural((uint64_t)e->n_prompts));
     tp_buf_addf(out, "\n");
 }
 
@@ -87,9 +88,10 @@ static void add_file(const char *title, const tp_eval_file *f, const tp_eval_sum
                      tp_buf *out)
 {
     char name[32];
-    tp_buf_addf(out, "%s%s: %s%s%s, %zu prompts, %lld answers", title, f->path, f->format,
+    tp_buf_addf(out, "%s%s: %s%s%s, %zu prompt%s, %lld answer%s", title, f->path, f->format,
                 f->model ? ", " : "", f->model ? f->model : "", s->n_prompts,
-                (long long)s->n_samples);
+                tp_plural((uint64_t)s->n_prompts), (long long)s->n_samples,
+                tp_plural((uint64_t)s->n_samples));
     if (s->n_questions && s->n_questions < s->n_prompts)
         tp_buf_addf(out, " to %zu different questions", s->n_questions);
     if (s->n_excluded)
@@ -115,7 +117,8 @@ static void add_paired(const tp_eval_paired *r, tp_buf *out)
     tp_buf_addf(out, "\n   pass@1       %+.4f", r->difference);
     if (!isnan(r->lo))
         tp_buf_addf(out, "  %g%% interval %+.4f .. %+.4f", 100 * r->level, r->lo, r->hi);
-    tp_buf_addf(out, "  p = %s (%s): %s\n", tp_eval_p(r->p, p), r->test, tp_change_name(r->verdict));
+    tp_buf_addf(out, "  p = %s (%s): %s\n", tp_eval_p(r->p, p), r->test,
+                tp_change_name(r->verdict));
     if (isfinite(r->reward_difference))
         tp_buf_addf(out, "   mean reward  %+.4f", r->reward_difference);
     else
@@ -123,9 +126,10 @@ static void add_paired(const tp_eval_paired *r, tp_buf *out)
     if (isfinite(r->reward_difference) && !isnan(r->reward_lo))
         tp_buf_addf(out, "  %g%% interval %+.4f .. %+.4f", 100 * r->level, r->reward_lo,
                     r->reward_hi);
-    tp_buf_addf(out, "  p = %s: %s\n", tp_eval_p(r->reward_p, p), tp_change_name(r->reward_verdict));
-    tp_buf_addf(out, "   B is better on %zu prompts, A on %zu, equal on %zu\n", r->only_b,
-                r->only_a, r->ties);
+    tp_buf_addf(out, "  p = %s: %s\n", tp_eval_p(r->reward_p, p),
+                tp_change_name(r->reward_verdict));
+    tp_buf_addf(out, "   B is better on %zu prompt%s, A on %zu, equal on %zu\n", r->only_b,
+                tp_plural((uint64_t)r->only_b), r->only_a, r->ties);
     if (r->why)
         tp_buf_addf(out, "   %s\n", r->why);
     else if (r->p >= 1 - r->level)
@@ -162,7 +166,7 @@ static tp_status write_report(const char *path, const tp_eval_file *files,
                               const tp_eval_summary *sums, const tp_eval_paired *r, tp_error *err)
 {
     static const char *const names[2] = {"before", "after"};
-    tp_buf out = {0};
+    TP_OWN(tp_buf) out = {0};
     tp_json_w w;
     tp_json_w_init(&w, &out, 2);
     tp_json_w_begin(&w, '{');
@@ -171,9 +175,7 @@ static tp_status write_report(const char *path, const tp_eval_file *files,
     tp_json_w_end(&w, '}');
     tp_json_w_end(&w, '}');
     tp_buf_addc(&out, '\n');
-    tp_status status = tp_output_put(path, out.data, out.len, err);
-    tp_buf_release(&out);
-    return status;
+    return tp_output_put(path, out.data, out.len, err);
 }
 
 /* r: NULL: one file */
@@ -216,10 +218,9 @@ static void add_summary(const tp_eval_file *f, const tp_eval_summary *s, tp_buf 
 static tp_status summarize_run(const char *path, const tp_eval_file_options *o, tp_buf *out,
                                tp_error *err)
 {
-    tp_validations v;
+    TP_OWN(tp_validations) v = {0};
     TP_TRY(tp_validations_read(path, o->level, &v, err));
     (o->json ? tp_validations_json : tp_validations_text)(path, &v, o->level, out);
-    tp_validations_release(&v);
     return TP_OK;
 }
 

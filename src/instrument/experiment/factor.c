@@ -1,5 +1,6 @@
 /* factor.c - signed ranks of logarithms of ratios, and the word for them. */
 #include "instrument/experiment/factor.h"
+#include "base/strings.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -87,21 +88,20 @@ static void judge(tp_factor *e, bool lower_is_better, double margin)
         e->verdict = (e->hi < 1) == lower_is_better ? TP_CHANGE_BETTER : TP_CHANGE_WORSE;
     else if (is_apart)
         snprintf(e->why, sizeof e->why,
-                 "p %.2g after correction for all levers; %zu rounds, more would tell",
-                 e->p_adjusted, e->n);
+                 "p %.2g after correction for all levers; %zu round%s, more would tell",
+                 e->p_adjusted, e->n, tp_plural((uint64_t)e->n));
 }
 
 tp_status tp_factors_judge(tp_factor *const *effects, size_t n, bool lower_is_better, double margin,
                            tp_error *err)
 {
-    double *p = tp_vec_new(n + 1, sizeof *p);
+    TP_FREED double *p = tp_vec_new(n + 1, sizeof *p);
     for (size_t i = 0; i < n; i++)
         p[i] = effects[i]->p;
-    tp_status status = n ? tp_adjust(TP_ADJUST_HOLM, p, n, p, err) : TP_OK;
-    for (size_t i = 0; i < n && status == TP_OK; i++) {
+    TP_TRY(n ? tp_adjust(TP_ADJUST_HOLM, p, n, p, err) : TP_OK);
+    for (size_t i = 0; i < n; i++) {
         effects[i]->p_adjusted = p[i];
         judge(effects[i], lower_is_better, margin);
     }
-    free(p);
-    return status;
+    return TP_OK;
 }

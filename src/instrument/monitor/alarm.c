@@ -1,5 +1,6 @@
 /* alarm.c - figures go to the conditions that listen to them; all of a rule true make an event. */
 #include "instrument/monitor/alarm.h"
+#include "base/strings.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static const struct {
      "length rises by 50 % over 100 steps and reward rises by 3 sigma over 100 steps"},
     {"leak", "memory rises by 20 % over 200 steps"},
     {"memory", "memory above 90 %"},
-    {"slowing down", "throughput falls by 20 %"},
+    {"slowing down", "own throughput falls by 20 %"},
     {"data repeats", "data repeats"},
 };
 
@@ -189,8 +190,8 @@ const char *tp_alarm_unjudged(const tp_alarm_set *set, size_t alarm, char *out, 
         else if (!e->tag)
             snprintf(out, size, "the run has no metric '%s'", c->subject);
         else if (!e->series.n_judged)
-            snprintf(out, size, "%zu values of %s are too few for its window", e->series.n_seen,
-                     tp_string_get(&set->tags, e->tag));
+            snprintf(out, size, "%zu value%s of %s: too few for its window", e->series.n_seen,
+                     tp_plural((uint64_t)e->series.n_seen), tp_string_get(&set->tags, e->tag));
         else
             continue;
         return out;

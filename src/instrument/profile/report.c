@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "base/share.h"
+#include "base/strings.h"
 #include "instrument/report/grid.h"
 #include "stats/descriptive.h"
 
@@ -48,9 +49,9 @@ static void add_head(const tp_profile_report *r, tp_buf *out)
     tp_buf_addf(out, "\n%-16s %s tokens/s trained, %s with those not trained, %.1f %% padding\n",
                 "throughput", tp_human_count(trained / s, a), tp_human_count(used / s, b),
                 100 * padded / (used + padded));
-    tp_buf_addf(out, "%-16s %s parameters, %d threads, processor %.0f %% busy, ", "work",
+    tp_buf_addf(out, "%-16s %s parameters, %d thread%s, processor %.0f %% busy, ", "work",
                 tp_human_count((double)d->parameters, a), d->threads,
-                100 * d->cpu_s / (d->wall_s * d->threads));
+                tp_plural((uint64_t)d->threads), 100 * d->cpu_s / (d->wall_s * d->threads));
     if (isnan(d->mfu))
         tp_buf_addf(out, "MFU unknown ('temper doctor' measures the machine)\n");
     else
@@ -86,10 +87,9 @@ static void put_known(tp_grid *g, const char *format, double v)
 
 static void put_share(tp_grid *g, const tp_profile_data *d, const tp_profile_op *op, double s)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_share_put(tp_share_of(op->limit_s, op->arithmetic_s, s), 0, &text);
     tp_grid_text(g, d->machine ? tp_buf_str(&text) + strspn(tp_buf_str(&text), " ") : NULL);
-    tp_buf_release(&text);
 }
 
 static void put_operator(const tp_profile_report *r, const ranked *row, double step_s, tp_grid *g)
@@ -251,7 +251,8 @@ static void add_memory(const tp_profile_report *r, tp_buf *out)
     else if (g.leak.verdict == TP_LEAK_PLATEAU)
         tp_buf_addf(out, "growth: memory grew, then stopped\n");
     else
-        tp_buf_addf(out, "growth: none shown over %lld steps\n", (long long)d->n_done);
+        tp_buf_addf(out, "growth: none shown over %lld step%s\n", (long long)d->n_done,
+                    tp_plural((uint64_t)d->n_done));
 }
 
 static void add_bottlenecks(const tp_profile_report *r, tp_buf *out)

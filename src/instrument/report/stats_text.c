@@ -1,5 +1,6 @@
 /* stats_text.c - answers about one and two samples in words and tables. */
 #include "instrument/report/stats_text.h"
+#include "base/strings.h"
 #include "base/terminal.h"
 #include "instrument/report/grid.h"
 
@@ -44,7 +45,7 @@ static void put_interval(tp_buf *out, tp_interval ci, const char *unit)
 static void put_description(const char *name, const tp_description *d, tp_grid *g)
 {
     const double cells[] = {d->mean, d->sd, d->median, d->mad_sigma, d->min, d->max};
-    tp_buf interval = {0};
+    TP_OWN(tp_buf) interval = {0};
     tp_grid_text(g, name);
     tp_grid_int(g, (int64_t)d->n);
     for (size_t j = 0; j < sizeof cells / sizeof *cells; j++)
@@ -54,7 +55,6 @@ static void put_description(const char *name, const tp_description *d, tp_grid *
             tp_grid_textf(g, "%.5g", cells[j]);
     put_interval(&interval, d->t_ci, "");
     tp_grid_text(g, tp_buf_str(&interval));
-    tp_buf_release(&interval);
 }
 
 tp_status tp_stats_put_table(const tp_stats_style *s, const tp_stats_column *c, size_t k,
@@ -82,8 +82,8 @@ tp_status tp_stats_put_table(const tp_stats_style *s, const tp_stats_column *c, 
     tp_grid_release(&g);
     for (size_t i = 0; i < k; i++)
         if (c[i].n_missing)
-            tp_buf_addf(out, "%s: %zu cells without a number were left out.\n", c[i].name,
-                        c[i].n_missing);
+            tp_buf_addf(out, "%s: %zu cell%s without a number left out.\n", c[i].name,
+                        c[i].n_missing, tp_plural((uint64_t)(c[i].n_missing)));
     return status;
 }
 
@@ -399,7 +399,7 @@ static tp_status paired(const tp_stats_style *s, const tp_stats_column *a, const
         put_ratio(s, b->name, a->name, r.sign_ci.why ? r.geomean_ratio : r.ratio, ci, out);
     else
         put_difference(s, b->name, a->name, t.diff, t.ci, out);
-    tp_buf_addf(out, ", n = %zu pairs.", n);
+    tp_buf_addf(out, ", n = %zu pair%s.", n, tp_plural((uint64_t)n));
     tp_stats_headline(s, out, false);
     bool is_clear = as_ratio ? excludes(ci, 1) : excludes(t.ci, 0);
     if (is_clear) {

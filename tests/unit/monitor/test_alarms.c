@@ -97,10 +97,10 @@ static double normal(tp_splitmix *s)
 enum { STEPS = 600, FAULT = 400 };
 
 typedef struct {
-    double loss, reward, entropy, length, memory, throughput, tokens;
+    double loss, reward, entropy, length, memory, throughput, undisturbed, tokens;
 } figures;
 
-typedef enum { HEALTHY, DIVERGES, COLLAPSES, HACKS, LEAKS, SLOWS, REPEATS } ailment;
+typedef enum { HEALTHY, DISTURBED, DIVERGES, COLLAPSES, HACKS, LEAKS, SLOWS, REPEATS } ailment;
 
 /* A run as GRPO's are: what is learned in the first half, noise in which neighbours are alike. */
 static void make_run(figures *run, ailment what, uint64_t seed)
@@ -132,6 +132,9 @@ static void make_run(figures *run, ailment what, uint64_t seed)
             f->memory += 5e6 * ill;
         if (what == SLOWS)
             f->throughput *= 1 - fmin(0.6, 0.01 * ill);
+        f->undisturbed = f->throughput;
+        if (what == DISTURBED && ill > 0) /* somebody else has half of the machine */
+            f->throughput *= 0.5;
         if (what == REPEATS && ill > 0)
             f->tokens = run[i - 37].tokens;
     }
@@ -148,6 +151,8 @@ static void hear(tp_alarm_set *set, const figures *run)
         tp_alarm_set_see(set, "train/mean_gen_tokens_per_sample", i + 1, wall, f->length);
         tp_alarm_set_see(set, "memory/resident_bytes", i + 1, wall, f->memory);
         tp_alarm_set_see(set, "performance/tokens_per_sec", i + 1, wall, f->throughput);
+        tp_alarm_set_see(set, "performance/undisturbed_tokens_per_sec", i + 1, wall,
+                         f->undisturbed);
         tp_alarm_set_see(set, "train/global_valid_toks", i + 1, wall, f->tokens);
     }
 }
@@ -183,20 +188,31 @@ static void ailments_are_named(void **state)
     expect(REPEATS, "data repeats", 12);
 }
 
-static void nothing_is_said_of_healthy_runs(void **state)
+static void expect_silence(ailment what)
 {
-    (void)state;
     static figures run[STEPS];
     for (uint64_t seed = 1; seed <= 100; seed++) {
         tp_alarm_set set = {0};
         tp_alarm_set_add_usual(&set);
-        make_run(run, HEALTHY, 10000 + seed);
+        make_run(run, what, 10000 + seed);
         hear(&set, run);
         if (set.n_events)
             fail_msg("seed %d: %s at step %.0f: %s", (int)seed,
                      set.alarms[set.events[0].alarm].name, set.events[0].step, set.events[0].text);
         tp_alarm_set_release(&set);
     }
+}
+
+static void nothing_is_said_of_healthy_runs(void **state)
+{
+    (void)state;
+    expect_silence(HEALTHY);
+}
+
+static void a_neighbour_is_no_ailment(void **state)
+{
+    (void)state;
+    expect_silence(DISTURBED);
 }
 
 /* ---- single predicates ---- */
@@ -256,7 +272,7 @@ static void too_few_values_are_said_to_be(void **state)
                         "the run has no metric 'train/loss'");
     tp_alarm_set_see(&set, "train/loss", 1, NAN, 1);
     assert_string_equal(tp_alarm_unjudged(&set, 0, why, sizeof why),
-                        "1 values of train/loss are too few for its window");
+                        "1 value of train/loss: too few for its window");
     tp_alarm_set_release(&set);
 }
 
@@ -295,7 +311,8 @@ static void plans_are_read(void **state)
     assert_int_equal(plan.set.n, 9);
     tp_alarm_plan_release(&plan);
 
-    load("- loss flat\n- when: train/loss flta\n", &plan, TP_ERR_CONFIG, ":2: 'train/loss flta', column 1");
+    load("- loss flat\n- when: train/loss flta\n", &plan, TP_ERR_CONFIG,
+         ":2: 'train/loss flta', column 1");
     tp_alarm_plan_release(&plan);
     load("- {when: loss flat, do: panic}\n", &plan, TP_ERR_CONFIG, "'panic' is nothing");
     tp_alarm_plan_release(&plan);
@@ -317,6 +334,7 @@ int main(void)
         cmocka_unit_test(faults_name_the_column),
         cmocka_unit_test(ailments_are_named),
         cmocka_unit_test(nothing_is_said_of_healthy_runs),
+        cmocka_unit_test(a_neighbour_is_no_ailment),
         cmocka_unit_test(levels_wait_as_long_as_they_say),
         cmocka_unit_test(what_is_not_finite_is_named_once),
         cmocka_unit_test(a_fingerprint_that_comes_again_is_the_same_data),

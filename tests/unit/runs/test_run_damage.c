@@ -122,7 +122,7 @@ static void bad_lines_are_counted(void **state)
                                 "[1]\n{\"step\": 3, \"loss\": 1}");
     tp_metrics *m = open_run(run_folder);
     assert_int_equal(count(m, TP_POINTS_NATIVE), 3);
-    assert_true(has_note(m, "2 lines are no JSON objects"));
+    assert_true(has_note(m, "2 lines passed over for no JSON object"));
     assert_true(has_note(m, "line 2"));
     tp_metrics_close(m);
 }

@@ -267,8 +267,8 @@ static void values_and_flows(void **state)
 
     const tp_json *root = written();
 
-    assert_string_equal(arg(event(root, "C", "queue", 0), "queue")->text.data, "3.5");
-    assert_string_equal(tp_json_str(arg(event(root, "C", "queue", 1), "queue")), "NaN");
+    assert_string_equal(arg(event(root, "C", "queue", 0), "value")->text.data, "3.5");
+    assert_string_equal(tp_json_str(arg(event(root, "C", "queue", 1), "value")), "NaN");
     const tp_json *s = event(root, "s", "plain", 0), *f = event(root, "f", "plain", 0);
     assert_string_equal(tp_json_get(s, "id")->text.data, tp_json_get(f, "id")->text.data);
     assert_string_equal(tp_json_str(tp_json_get(f, "bp")), "e");

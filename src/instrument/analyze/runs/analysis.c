@@ -41,8 +41,8 @@ static const char *verdict_of(const tp_dimension *d, const tp_dimension_figures 
                               double threshold)
 {
     double lo = isnan(f->lo) ? f->value : f->lo, hi = isnan(f->hi) ? f->value : f->hi;
-    if (f->error[0])
-        return "error";
+    if (f->why[0])
+        return f->has_failed ? "error" : "unknown";
     if (isnan(threshold))
         return "not judged";
     if (d->direction > 0)
@@ -76,7 +76,7 @@ static void ask(const tp_dimension *d, const tp_dimension_question *q,
                                    .direction = d->direction,
                                    .verdict = verdict_of(d, f, threshold),
                                    .method = f->method[0] ? f->method : NULL,
-                                   .error = f->error[0] ? f->error : NULL,
+                                   .error = f->why[0] ? f->why : NULL,
                                    .advice = f->advice[0] ? f->advice : NULL};
 }
 
@@ -163,6 +163,7 @@ tp_analysis_summary tp_analysis_summarize(const tp_analysis *a)
     tp_analysis_summary s = {.ran = a->n};
     for (size_t i = 0; i < a->n; i++) {
         s.failed += a->results[i].error != NULL;
+        s.unknown += strcmp(a->results[i].verdict, "unknown") == 0;
         s.below_threshold += strcmp(a->results[i].verdict, "fail") == 0;
     }
     s.succeeded = s.ran - s.failed;
@@ -232,6 +233,7 @@ char *tp_analysis_json(const tp_analysis *a)
     tp_json_w_put_i64(&w, "ran", (int64_t)s.ran);
     tp_json_w_put_i64(&w, "succeeded", (int64_t)s.succeeded);
     tp_json_w_put_i64(&w, "failed", (int64_t)s.failed);
+    tp_json_w_put_i64(&w, "unknown", (int64_t)s.unknown);
     tp_json_w_put_i64(&w, "below_threshold", (int64_t)s.below_threshold);
     tp_json_w_end(&w, '}');
     tp_json_w_end(&w, '}');
@@ -270,18 +272,20 @@ static void add_row(tp_buf *out, const tp_analysis_dimension *d)
     else
         tp_buf_addf(out, " %zu |", d->n);
     add_cell(out, d->threshold);
-    tp_buf_addf(out, " %s |\n", d->error ? "error" : d->verdict);
+    tp_buf_addf(out, " %s |\n", d->verdict);
 }
 
 char *tp_analysis_markdown(const tp_analysis *a, const char *title)
 {
     tp_buf out = {0};
     tp_analysis_summary s = tp_analysis_summarize(a);
-    tp_buf_addf(&out,
-                "# %s\n\n%zu dimensions: %zu succeeded, %zu failed; %zu below their threshold.\n\n"
-                "| dimension | value | 95 %% interval | n | threshold | verdict |\n"
-                "| --- | --- | --- | --- | --- | --- |\n",
-                title, s.ran, s.succeeded, s.failed, s.below_threshold);
+    tp_buf_addf(
+        &out,
+        "# %s\n\n%zu dimension%s: %zu succeeded, %zu failed (%zu for want of data); %zu below "
+        "the threshold.\n\n"
+        "| dimension | value | 95 %% interval | n | threshold | verdict |\n"
+        "| --- | --- | --- | --- | --- | --- |\n",
+        title, a->n, tp_plural(a->n), s.succeeded, s.failed, s.unknown, s.below_threshold);
     for (size_t i = 0; i < a->n; i++)
         add_row(&out, &a->results[i]);
     for (size_t i = 0; i < a->n; i++) {

@@ -34,6 +34,10 @@ static const char *const role_names[TP_ROLE_COUNT][NAMES] = {
                             "perf/throughput", "throughput(tps)",
                             "timing/train/valid_tokens_per_sec_per_gpu", "train_samples_per_second",
                             "train/train_samples_per_second"},
+    [TP_ROLE_OWN_RATE] = {"performance/undisturbed_tokens_per_sec", "performance/tokens_per_sec",
+                          "performance/tokens_per_sec_per_gpu", "perf/throughput",
+                          "throughput(tps)", "timing/train/valid_tokens_per_sec_per_gpu",
+                          "train_samples_per_second", "train/train_samples_per_second"},
     [TP_ROLE_INFERENCE_RATE] = {"performance/generated_tokens_per_sec",
                                 "performance/generation_tokens_per_sec*", "eval_samples_per_second",
                                 "eval/samples_per_second", "validation/tokens_per_sec"},
@@ -146,11 +150,10 @@ void tp_curve_order(tp_metrics *m, size_t *ret)
 {
     size_t n = 0, n_first;
     for (int role = 0; role < TP_ROLE_COUNT; role++) {
-        tp_curve c = tp_curve_of(m, (tp_run_role)role);
+        TP_OWN(tp_curve) c = tp_curve_of(m, (tp_run_role)role);
         size_t i = c.tag ? tp_metrics_find(m, c.tag) : SIZE_MAX;
         if (i != SIZE_MAX && !is_among(ret, n, i))
             ret[n++] = i;
-        tp_curve_release(&c);
     }
     n_first = n;
     for (size_t i = 0; i < tp_metrics_count(m); i++)

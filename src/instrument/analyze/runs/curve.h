@@ -16,6 +16,7 @@ typedef enum {
     TP_ROLE_MEMORY,
     TP_ROLE_STEP_TIME,
     TP_ROLE_TRAIN_RATE, /* tokens or samples per second */
+    TP_ROLE_OWN_RATE,   /* the same without what others on the machine took, where it is known */
     TP_ROLE_INFERENCE_RATE,
     TP_ROLE_INFERENCE_TIME,
     TP_ROLE_UTILIZATION,  /* model FLOP/s over the peak's; 0 to 1, or percent where the name says so

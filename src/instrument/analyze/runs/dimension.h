@@ -19,7 +19,8 @@ typedef struct {
     double value, lo, hi; /* NaN: unknown */
     size_t n;
     char method[120];
-    char error[600];  /* not empty: it could not run */
+    char why[600];    /* not empty: there is no value, and why */
+    bool has_failed;  /* it should have one, but the computation broke down */
     char advice[240]; /* what to do when it is bad */
     tp_dimension_input inputs[TP_DIMENSION_INPUTS];
     size_t n_inputs;

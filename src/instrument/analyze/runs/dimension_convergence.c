@@ -46,7 +46,7 @@ static bool spread_of(const tp_decay *fit, const double *y, size_t n, double *re
     for (int r = 0; r < REPLICATES; r++) {
         tp_decay again;
         redraw(fitted, residual, n, block ? block : 1, &stream, drawn);
-        if (tp_fit_decay(drawn, n, false, &again, NULL) == TP_OK && !again.why && again.k > 0) {
+        if (tp_fit_decay(drawn, n, &again, NULL) == TP_OK && !again.why && again.k > 0) {
             log_k[n_fits] = log(again.k);
             c[n_fits++] = again.c;
         }
@@ -82,12 +82,12 @@ static void convergence_of(const double *all, size_t n_all, double level, tp_dim
     size_t n = n_all < MOST_POINTS ? n_all : MOST_POINTS;
     tp_decay fit;
     if (n_all < LEAST) {
-        snprintf(f->error, sizeof f->error, "needs %d steps or more, got %zu", LEAST, n_all);
+        snprintf(f->why, sizeof f->why, "needs %d steps or more, got %zu", LEAST, n_all);
         return;
     }
     tp_batch_means(all, n_all, n, y);
-    if (tp_fit_decay(y, n, false, &fit, NULL) != TP_OK || fit.why || fit.weak || !(fit.a > 0)) {
-        snprintf(f->error, sizeof f->error, "no falling curve could be fitted: %s",
+    if (tp_fit_decay(y, n, &fit, NULL) != TP_OK || fit.why || fit.weak || !(fit.a > 0)) {
+        snprintf(f->why, sizeof f->why, "no falling curve could be fitted: %s",
                  fit.why      ? fit.why
                  : fit.a <= 0 ? "the metric rises"
                               : "the fall is no larger than the noise");
@@ -125,7 +125,7 @@ void tp_dimension_convergence(const tp_dimension_question *q, tp_dimension_figur
     if (!is_reward)
         c = tp_curve_of(q->runs[0], TP_ROLE_LOSS);
     if (!c.n) {
-        snprintf(f->error, sizeof f->error, "no metric of training; looked for %s",
+        snprintf(f->why, sizeof f->why, "no metric of training; looked for %s",
                  tp_role_names(TP_ROLE_LOSS, names, sizeof names));
         return;
     }

@@ -6,7 +6,6 @@
 #include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"
 #include "stats/curves.h"
-#include "stats/descriptive.h"
 
 enum { LEAST = 3, AT_THE_END = 5, WINDOW = 10 };
 
@@ -39,7 +38,7 @@ static void gap_of(const tp_curve *train, const tp_curve *val, double level,
     }
     size_t fifth = n / 5 > AT_THE_END ? n / 5 : AT_THE_END, from = n > fifth ? n - fifth : 0;
     if (n < LEAST) {
-        snprintf(f->error, sizeof f->error, "needs %d evaluations or more, got %zu", LEAST, n);
+        snprintf(f->why, sizeof f->why, "needs %d evaluations or more, got %zu", LEAST, n);
     } else {
         tp_batch_mean m = tp_batch_mean_of(gap + from, n - from, level);
         f->value = m.mean;
@@ -59,12 +58,12 @@ static void gap_of(const tp_curve *train, const tp_curve *val, double level,
 
 void tp_dimension_generalization(const tp_dimension_question *q, tp_dimension_figures *f)
 {
-    tp_curve train = tp_curve_of(q->runs[0], TP_ROLE_LOSS);
-    tp_curve val = tp_curve_of(q->runs[0], TP_ROLE_EVAL_LOSS);
+    TP_OWN(tp_curve) train = tp_curve_of(q->runs[0], TP_ROLE_LOSS);
+    TP_OWN(tp_curve) val = tp_curve_of(q->runs[0], TP_ROLE_EVAL_LOSS);
     char names[400];
     if (!train.n || !val.n) {
         tp_run_role lacks = train.n ? TP_ROLE_EVAL_LOSS : TP_ROLE_LOSS;
-        snprintf(f->error, sizeof f->error, "no %s loss; looked for %s",
+        snprintf(f->why, sizeof f->why, "no %s loss; looked for %s",
                  train.n ? "validation" : "training", tp_role_names(lacks, names, sizeof names));
     } else {
         tp_dimension_input_text(f, "training", train.tag);
@@ -75,6 +74,4 @@ void tp_dimension_generalization(const tp_dimension_question *q, tp_dimension_fi
             "keep the checkpoint before overfitting_from_step; fewer epochs, more data, weight "
             "decay or dropout");
     }
-    tp_curve_release(&train);
-    tp_curve_release(&val);
 }

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"
 #include "stats/descriptive.h"
 #include "stats/trend.h"
@@ -18,13 +17,13 @@ static void growth_of(const double *x, size_t n, double level, tp_dimension_figu
     size_t batches = tp_batch_count(x, n);
     size_t n_blocks = n < 2 * LEAST ? n : batches < LEAST ? LEAST : batches;
     if (n < LEAST) {
-        snprintf(f->error, sizeof f->error, "needs %d values or more, got %zu", LEAST, n);
+        snprintf(f->why, sizeof f->why, "needs %d values or more, got %zu", LEAST, n);
         return;
     }
     if (tp_block_medians(x, n, n_blocks, blocks, NULL) != TP_OK ||
         tp_theil_sen(NULL, blocks, n_blocks, level, &t, NULL) != TP_OK ||
         tp_median(x, n, &median, NULL) != TP_OK || median == 0) {
-        snprintf(f->error, sizeof f->error, "the level is 0");
+        snprintf(f->why, sizeof f->why, "the level is 0");
         return;
     }
     double span = (double)n_blocks / fabs(median);
@@ -41,10 +40,10 @@ static void growth_of(const double *x, size_t n, double level, tp_dimension_figu
 
 void tp_dimension_memory(const tp_dimension_question *q, tp_dimension_figures *f)
 {
-    tp_curve c = tp_curve_of(q->runs[0], TP_ROLE_MEMORY);
+    TP_OWN(tp_curve) c = tp_curve_of(q->runs[0], TP_ROLE_MEMORY);
     char names[400];
     if (!c.n) {
-        snprintf(f->error, sizeof f->error, "no metric of memory; looked for %s",
+        snprintf(f->why, sizeof f->why, "no metric of memory; looked for %s",
                  tp_role_names(TP_ROLE_MEMORY, names, sizeof names));
         return;
     }
@@ -57,5 +56,4 @@ void tp_dimension_memory(const tp_dimension_question *q, tp_dimension_figures *f
     snprintf(f->advice, sizeof f->advice,
              "'temper trace SNAPSHOT memory' names who holds what grew; look for lists that keep "
              "tensors over steps");
-    tp_curve_release(&c);
 }

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"
 #include "stats/descriptive.h"
-#include "stats/ratio.h"
 #include "stats/special.h"
 
 static void missing(tp_dimension_figures *f, const char *what, tp_run_role a, tp_run_role b)
@@ -16,7 +16,7 @@ static void missing(tp_dimension_figures *f, const char *what, tp_run_role a, tp
     tp_role_names(a, first, sizeof first);
     if (b != a)
         tp_role_names(b, second, sizeof second);
-    snprintf(f->error, sizeof f->error, "no metric of %s; looked for %s%s%s", what, first,
+    snprintf(f->why, sizeof f->why, "no metric of %s; looked for %s%s%s", what, first,
              *second ? ", " : "", second);
 }
 
@@ -53,12 +53,12 @@ static void improvement_of(const double *x, size_t n, bool more_is_better, doubl
 {
     size_t fifth = n / 5;
     if (fifth < 5) {
-        snprintf(f->error, sizeof f->error, "needs 25 steps or more, got %zu", n);
+        snprintf(f->why, sizeof f->why, "needs 25 steps or more, got %zu", n);
         return;
     }
     double df_first, df_last, first = tp_mean(x, fifth), last = tp_mean(x + n - fifth, fifth);
     if (first == 0) {
-        snprintf(f->error, sizeof f->error,
+        snprintf(f->why, sizeof f->why,
                  "the mean of the first fifth is 0 and no share of it can be told; that of the "
                  "last is %.6g",
                  last);
@@ -71,8 +71,9 @@ static void improvement_of(const double *x, size_t n, bool more_is_better, doubl
     double share = a / (a + b), rest = b / (a + b);
     double df = 1 / (share * share / df_last + rest * rest / df_first);
     if (!isfinite(r) || !isfinite(a + b)) {
-        snprintf(f->error, sizeof f->error,
+        snprintf(f->why, sizeof f->why,
                  "its values, or their squares, are more than a number holds");
+        f->has_failed = true;
         return;
     }
     f->value = sign * (last - first) / fabs(first);
@@ -139,7 +140,11 @@ static void level_of(const tp_curve *c, double scale, double level, tp_dimension
     f->lo = m.ci.lo * scale;
     f->hi = m.ci.hi * scale;
     f->n = c->n;
-    snprintf(f->method, sizeof f->method, "mean over %zu batches of steps, t", m.batches);
+    if (m.batches)
+        snprintf(f->method, sizeof f->method, "mean over %zu batches of steps, t", m.batches);
+    else
+        snprintf(f->method, sizeof f->method, "mean of %zu value%s; an interval needs three", c->n,
+                 tp_plural(c->n));
     tp_dimension_input_text(f, "metric", c->tag);
     report_odd(f, c);
 }
@@ -173,7 +178,7 @@ void tp_dimension_inference(const tp_dimension_question *q, tp_dimension_figures
 
 void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figures *f)
 {
-    tp_curve c = tp_curve_of(q->runs[0], TP_ROLE_UTILIZATION);
+    TP_OWN(tp_curve) c = tp_curve_of(q->runs[0], TP_ROLE_UTILIZATION);
     if (!c.n) {
         missing(f, "FLOP/s against the peak", TP_ROLE_UTILIZATION, TP_ROLE_UTILIZATION);
         return;
@@ -183,5 +188,4 @@ void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figure
         f->advice, sizeof f->advice,
         "'temper profile' names the operators below the roofline; larger micro-batches, packed "
         "sequences, bf16");
-    tp_curve_release(&c);
 }

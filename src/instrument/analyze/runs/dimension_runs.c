@@ -18,7 +18,7 @@ static void variation_of(const double *x, size_t n, double level, tp_dimension_f
 {
     double mean = tp_mean(x, n), sd = tp_sd(x, n), df = (double)n - 1, tail = (1 - level) / 2;
     if (mean == 0) {
-        snprintf(f->error, sizeof f->error, "the mean of the runs is 0");
+        snprintf(f->why, sizeof f->why, "the mean of the runs is 0");
         return;
     }
     double cv = sd / fabs(mean), u1 = tp_chi2_quantile(1 - tail, df),
@@ -29,8 +29,8 @@ static void variation_of(const double *x, size_t n, double level, tp_dimension_f
     f->hi =
         (u2 / size - 1) * k2 + u2 / df > 0 ? cv / sqrt((u2 / size - 1) * k2 + u2 / df) : INFINITY;
     f->n = n;
-    snprintf(f->method, sizeof f->method, "coefficient of variation of %zu runs, McKay's interval",
-             n);
+    snprintf(f->method, sizeof f->method, "coefficient of variation of %zu run%s, McKay's interval",
+             n, tp_plural((uint64_t)n));
     tp_dimension_input_number(f, "mean", mean);
     tp_dimension_input_number(f, "sd", sd);
 }
@@ -53,7 +53,7 @@ static double result_of(tp_metrics *m, char *tag, size_t size)
 
 void tp_dimension_robustness(const tp_dimension_question *q, tp_dimension_figures *f)
 {
-    double *results = tp_vec_new(q->n_runs, sizeof *results);
+    TP_FREED double *results = tp_vec_new(q->n_runs, sizeof *results);
     char tag[120] = "", first[120] = "";
     size_t n = 0;
     for (size_t i = 0; i < q->n_runs; i++) {
@@ -63,7 +63,7 @@ void tp_dimension_robustness(const tp_dimension_question *q, tp_dimension_figure
         n += isfinite(results[n]) && strcmp(first, tag) == 0;
     }
     if (n < LEAST_SEEDS) {
-        snprintf(f->error, sizeof f->error,
+        snprintf(f->why, sizeof f->why,
                  "needs at least %d runs (seeds of one setting) with the same metric, got %zu",
                  LEAST_SEEDS, n);
     } else {
@@ -73,7 +73,6 @@ void tp_dimension_robustness(const tp_dimension_question *q, tp_dimension_figure
                  "report the mean over seeds with its interval; a lower learning rate, warm-up or "
                  "larger batches make runs alike");
     }
-    free(results);
 }
 
 /* ---- scalability ---- */
@@ -259,11 +258,11 @@ static void scaling_of(const double *sizes, const double *times, size_t n, doubl
     for (size_t i = 0; i < n; i++)
         x[i][0] = 1, x[i][1] = 1 / sizes[i];
     if (different(sizes, n) < LEAST_SIZES) {
-        snprintf(f->error, sizeof f->error,
+        snprintf(f->why, sizeof f->why,
                  "needs at least %d runs of different sizes (threads, ranks, devices), got %zu",
                  LEAST_SIZES, different(sizes, n));
     } else if (!least_squares((const double(*)[3])x, times, n, 2, &r) || r.b[0] + r.b[1] <= 0) {
-        snprintf(f->error, sizeof f->error, "times do not fit Amdahl's law");
+        snprintf(f->why, sizeof f->why, "times do not fit Amdahl's law");
     } else {
         ratio share = ratio_of(&r, serial, all, level);
         f->value = share.value;
@@ -302,7 +301,7 @@ void tp_dimension_scalability(const tp_dimension_question *q, tp_dimension_figur
            *times = tp_vec_new(q->n_runs, sizeof *times);
     size_t n = 0;
     for (size_t i = 0; i < q->n_runs; i++) {
-        tp_curve c = tp_curve_of(q->runs[i], TP_ROLE_STEP_TIME);
+        TP_OWN(tp_curve) c = tp_curve_of(q->runs[i], TP_ROLE_STEP_TIME);
         sizes[n] = q->sizes ? q->sizes[i] : size_of(q->runs[i]);
         double median;
         if (c.n && sizes[n] > 0 && tp_median(c.value, c.n, &median, NULL) == TP_OK) {
@@ -310,10 +309,9 @@ void tp_dimension_scalability(const tp_dimension_question *q, tp_dimension_figur
             tp_dimension_input_text(f, "metric", c.tag);
         }
         f->n_inputs = f->n_inputs ? 1 : 0;
-        tp_curve_release(&c);
     }
     if (n < LEAST_SIZES)
-        snprintf(f->error, sizeof f->error,
+        snprintf(f->why, sizeof f->why,
                  "needs at least %d runs of different sizes (threads, ranks, devices: --size, or a "
                  "setting that says it) with a step time, got %zu",
                  LEAST_SIZES, n);

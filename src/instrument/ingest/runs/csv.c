@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/ingest/runs/reader.h"
 #include "instrument/ingest/runs/rows.h"
@@ -154,8 +155,7 @@ static char *file_of(const tp_run_place *place)
 
 static bool is_here(const tp_run_place *place)
 {
-    char *path = file_of(place);
-    free(path);
+    TP_FREED char *path = file_of(place);
     return path != NULL;
 }
 
@@ -349,10 +349,12 @@ static void say(tp_metrics *m)
                      "point, as 0.5)",
                      s->tail.path);
     if (s->n_bad)
-        tp_notes_add(&m->notes, TP_NOTE_WARNING,
-                     "'%s': %llu records have another number of fields than the line of names, the "
-                     "first is record %llu",
-                     s->tail.path, (unsigned long long)s->n_bad, (unsigned long long)s->first_bad);
+        tp_notes_add(
+            &m->notes, TP_NOTE_WARNING,
+            "'%s': %llu record%s with another number of fields than the line of names, the "
+            "first is record %llu",
+            s->tail.path, (unsigned long long)s->n_bad, tp_plural((uint64_t)s->n_bad),
+            (unsigned long long)s->first_bad);
     if (size > 0 && (uint64_t)size > tp_tail_offset(&s->tail))
         tp_notes_add(
             &m->notes, TP_NOTE_WARNING,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/strings.h"
 
 void tp_flat_row_lines_init(tp_flat_row_lines *l, const char *path)
 {
@@ -79,9 +80,9 @@ void tp_flat_row_lines_say(const tp_flat_row_lines *l, tp_notes *notes)
     uint64_t at = tp_tail_offset(&l->tail);
     if (l->n_bad)
         tp_notes_add(notes, TP_NOTE_WARNING,
-                     "'%s': %llu lines are no JSON objects and were passed over, the first is line "
+                     "'%s': %llu line%s passed over for no JSON object, the first is line "
                      "%llu: %s",
-                     l->tail.path, (unsigned long long)l->n_bad,
+                     l->tail.path, (unsigned long long)l->n_bad, tp_plural((uint64_t)l->n_bad),
                      (unsigned long long)l->first_bad_line, l->first_bad);
     if (size > 0 && (uint64_t)size > at)
         tp_notes_add(notes, TP_NOTE_WARNING,

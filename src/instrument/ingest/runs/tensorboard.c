@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/ingest/runs/event_record.h"
 #include "instrument/ingest/runs/reader.h"
@@ -314,7 +315,7 @@ static void close_run(tp_metrics *m)
  * that everything has to be read again. */
 static tp_status look_for_files(state *s, bool *ret_again, tp_error *err)
 {
-    tp_run_place place;
+    TP_CLEANUP(tp_place_release) tp_run_place place = {0};
     size_t known = 0;
     TP_TRY(tp_place_look(&place, s->folder, err));
     for (size_t i = 0; i < place.n_entries; i++) {
@@ -330,7 +331,6 @@ static tp_status look_for_files(state *s, bool *ret_again, tp_error *err)
         known++;
     }
     *ret_again |= known < s->n_files;
-    tp_place_release(&place);
     return TP_OK;
 }
 
@@ -370,8 +370,8 @@ static void say_ends(tp_metrics *m, const state *s)
         int64_t size = tp_file_size(f->tail.path);
         if (f->n_bad > 3)
             tp_notes_add(&m->notes, TP_NOTE_WARNING,
-                         "'%s': %llu records with a wrong checksum in all", f->tail.path,
-                         (unsigned long long)f->n_bad);
+                         "'%s': %llu record%s with a wrong checksum in all", f->tail.path,
+                         (unsigned long long)f->n_bad, tp_plural((uint64_t)f->n_bad));
         if (f->in_gap)
             tp_notes_add(&m->notes, TP_NOTE_WARNING,
                          "'%s': no record is readable from byte %llu to the end: a length's "
