@@ -69,7 +69,8 @@ tp_isa tp_cpu_level(const tp_cpu_words *w, int (*ask_for_tiles)(void), char *wit
     int error = ask_for_tiles();
     if (error)
         snprintf(withheld, size, "the processor has AMX, but the system lends no tiles (%s)",
-                 strerror(error));
+                 error == ENOSPC ? "a thread's signal stack, sigaltstack(), is too small"
+                                 : strerror(error));
     return error ? TP_ISA_AVX512_BF16 : TP_ISA_AMX;
 }
 

@@ -44,6 +44,8 @@ static int lend(void)
 
 static int refuse(void) { return EINVAL; }
 
+static int refuse_small_signal_stack(void) { return ENOSPC; }
+
 static void expect(const tp_cpu_words *w, int (*ask)(void), tp_isa isa, const char *why)
 {
     char withheld[128] = "?";
@@ -64,6 +66,15 @@ static void a_kernel_that_lends_no_tiles_is_named(void **state)
     tp_cpu_words w = with_amx();
     expect(&w, refuse, TP_ISA_AVX512_BF16,
            "the processor has AMX, but the system lends no tiles (Invalid argument)");
+}
+
+/* Tiles make a signal's frame larger than 8 KiB; Linux then says ENOSPC. */
+static void a_small_signal_stack_is_no_full_disk(void **state)
+{
+    tp_cpu_words w = with_amx();
+    expect(&w, refuse_small_signal_stack, TP_ISA_AVX512_BF16,
+           "the processor has AMX, but the system lends no tiles (a thread's signal stack, "
+           "sigaltstack(), is too small)");
 }
 
 static void state_that_is_not_saved_is_not_used(void **state)
@@ -108,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(amx_is_there_when_linux_lends_tiles),
         cmocka_unit_test(a_kernel_that_lends_no_tiles_is_named),
+        cmocka_unit_test(a_small_signal_stack_is_no_full_disk),
         cmocka_unit_test(state_that_is_not_saved_is_not_used),
         cmocka_unit_test(what_the_processor_lacks_is_not_withheld),
     };
