@@ -1,7 +1,6 @@
 /* cmd_export.c - `temper export`: a model as a GGUF file. */
 #include <string.h>
 
-#include "base/strings.h"
 #include "cli/cli.h"
 #include "cli/waiting.h"
 #include "temper/model.h"
@@ -33,7 +32,7 @@ static void print_result(const char *out, const tp_export_result *r)
     if (strcmp(out, "-") == 0 || strcmp(out, "/dev/stdout") == 0)
         return;
     printf("wrote %s: %s, %zu tensor%s (%s)\n", out, tp_human_bytes((double)r->bytes, size),
-           r->n_tensors, tp_plural((uint64_t)r->n_tensors), r->types);
+           r->n_tensors, r->n_tensors == 1 ? "" : "s", r->types);
 }
 
 int tp_cmd_export(int argc, char **argv)

@@ -1,5 +1,4 @@
 /* cmd_merge.c - `temper merge`: an adapter and its base as one model. */
-#include "base/strings.h"
 #include "cli/cli.h"
 #include "cli/waiting.h"
 #include "temper/model.h"
@@ -44,6 +43,6 @@ int tp_cmd_merge(int argc, char **argv)
         return tp_cli_fail(&err);
     tp_waiting_end();
     printf("wrote %s: %s with the adapters of %zu module%s, in %s\n", words[1], result.base,
-           result.n_modules, tp_plural((uint64_t)result.n_modules), result.dtype);
+           result.n_modules, result.n_modules == 1 ? "" : "s", result.dtype);
     return 0;
 }
