@@ -66,7 +66,7 @@ static tp_batch_view make_batch(const arguments *a, int64_t vocab)
     }
     for (size_t i = 0; i <= T; i++)
         cu[i] = (int32_t)((int64_t)i < a->batch ? (int64_t)i * a->seq : (int64_t)T);
-    return (tp_batch_view){tokens, positions, targets, cu, weights};
+    return (tp_batch_view){tokens, positions, targets, cu, weights, 0};
 }
 
 static double run_step(tp_session *s, const tp_batch_view *batch, bool record, int64_t t)

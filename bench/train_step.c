@@ -99,7 +99,7 @@ static tp_batch_view make_batch(const arguments *a, int64_t vocab, arrays *x)
     }
     for (size_t i = 0; i <= T; i++)
         x->cu[i] = (int32_t)((int64_t)i < a->batch ? (int64_t)i * a->seq : (int64_t)T);
-    return (tp_batch_view){x->tokens, x->positions, x->targets, x->cu, x->weights};
+    return (tp_batch_view){x->tokens, x->positions, x->targets, x->cu, x->weights, 0};
 }
 
 typedef struct {

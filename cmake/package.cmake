@@ -53,8 +53,8 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(ABI ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME temper)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
-# For pictures as PNG and PDF, and the local page of runs: loaded when they are there.
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "fonts-dejavu-core, libmicrohttpd12, librsvg2-2")
+# For pictures as PNG and PDF, the local page of runs, threads that stay on processors: loaded when they are there.
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "fonts-dejavu-core, libhwloc15, libmicrohttpd12, librsvg2-2")
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
 "Temper fine-tunes Hugging Face language models on the processor, says what a
 run needs before it runs and where its time and memory went, and reads traces

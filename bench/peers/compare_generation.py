@@ -1,7 +1,7 @@
 """Speed of generation beside llama.cpp and PyTorch, in rounds; see bench/compare_generation.sh.
 
-Made for llama.cpp of February 2025 (any whose llama-bench and llama-batched-bench write JSON)
-and for the versions that torch_generation.py names.
+Made for llama.cpp of October 2026 (any whose llama-bench and llama-batched-bench write JSON and
+know `-fa on|off` and `--load-mode`) and for the versions that torch_generation.py names.
 """
 
 import argparse
@@ -129,7 +129,7 @@ class Llama:
     """llama-bench and llama-batched-bench, with the better of their flags for each case."""
 
     name = "llama.cpp"
-    choices = ((0, 1), (1, 1), (0, 0), (1, 0))  # flash attention, memory map
+    choices = (("off", "mmap"), ("on", "mmap"), ("off", "none"), ("on", "none"))  # -fa, -lm
 
     def __init__(self, options):
         self.options = options
@@ -141,11 +141,11 @@ class Llama:
         return (
             f"{self.options.llama}: weights bf16, KV f16, -t {self.options.threads}, no sampling; "
             f"build {self.build}; "
-            + ", ".join(f"{case} with -fa {f[0]} mmap {f[1]}" for case, f in self.flags.items())
+            + ", ".join(f"{case} with -fa {f[0]} -lm {f[1]}" for case, f in self.flags.items())
         )
 
     def run(self, case, flags, repeats):
-        flash, mapped = flags
+        modes = ["-fa", flags[0], "-lm", flags[1]]
         if case == "batch":
             words = (
                 [
@@ -169,8 +169,7 @@ class Llama:
                     "--output-format",
                     "jsonl",
                 ]
-                + ["-fa"] * flash
-                + ["--no-mmap"] * (1 - mapped)
+                + modes
             )
             out, err = rounds.run(words, self.env, "llama-batched-bench")
             line = next(text for text in (out + "\n" + err).splitlines() if text.startswith("{"))
@@ -184,15 +183,12 @@ class Llama:
                 self.options.gguf,
                 "-t",
                 str(self.options.threads),
-                "-fa",
-                str(flash),
-                "-mmp",
-                str(mapped),
                 "-r",
                 str(repeats),
                 "-o",
                 "json",
             ]
+            + modes
             + sizes,
             self.env,
             "llama-bench",

@@ -189,10 +189,10 @@ typedef struct {
     double threshold;    /* NaN: none */
     int direction;       /* 1: a value above the threshold is good, -1: below */
     const char *verdict; /* "pass", "fail", "not shown" (the interval holds the threshold), "not
-                            judged" (no threshold), "unknown" (no value, `why` says what it needs),
-                            "error" (it broke down) */
-    const char *method, *error, *advice; /* NULL: none */
-    const char *why;                     /* there is no value: NULL: there is one */
+                            judged" (no threshold), "unknown" (too little to go by), "error" (it
+                            broke down); these two have no value */
+    const char *method, *advice; /* NULL: none */
+    const char *error;           /* why there is no value; NULL: there is one */
 } tp_analysis_dimension;
 
 typedef struct {
@@ -208,7 +208,7 @@ typedef struct {
 
 typedef struct {
     size_t ran, succeeded, failed, below_threshold; /* ran = succeeded + failed */
-    size_t unknown;                                 /* could not run: too little to go by */
+    size_t unknown;                                 /* of those that failed: too little to go by */
 } tp_analysis_summary;
 
 typedef struct tp_analysis tp_analysis;

@@ -26,6 +26,7 @@ typedef struct {
     const char *picture;   /* speed-up and efficiency as .svg, .png or .pdf; NULL: none */
     void (*note)(void *user, const char *text); /* may be NULL */
     void *user;
+    int from; /* fewer ranks than these are left out, but 1; 0: none are */
 } tp_simulate_options;
 
 /* As `temper simulate` prints it.  *ret_text: tp_free().  TP_ERR_UNSUPPORTED where SimGrid is not

@@ -122,7 +122,8 @@ TP_API TP_CHECKED tp_status tp_training_open(const char *config, const char *con
 /* All steps are done, or one failed: tp_training_close() is what is left. */
 TP_API bool tp_training_is_over(const tp_training *training);
 /* `ret` may be NULL.  TP_ERR_NUMERIC and TP_ERR_INTERRUPTED as configured or asked; after a failure
- * every further step fails alike. */
+ * every further step fails alike.  After an error `ret` says how far the run is, too; figures of a
+ * step that was not begun are NaN. */
 TP_API TP_CHECKED tp_status tp_training_step(tp_training *training, tp_training_step_result *ret,
                                              tp_error *err);
 /* The end of the run, and of `training` whatever the status, which is the run's.  One with steps

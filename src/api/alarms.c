@@ -151,7 +151,8 @@ static void add_said(tp_alarms *a, int width, tp_buf *out)
 
 char *tp_alarms_text(tp_alarms *a, int width)
 {
-    tp_buf out = {0}, line = {0};
+    TP_OWN(tp_buf) line = {0};
+    tp_buf out = {0};
     char why[500];
     size_t silent = 0, unjudged = 0;
     if (tp_alarms_count(a))
@@ -169,6 +170,5 @@ char *tp_alarms_text(tp_alarms *a, int width)
     tp_buf_addf(&out, "%zu alarm%s; of %zu rules %zu stayed silent, %zu could not be judged\n",
                 tp_alarms_count(a), tp_plural((uint64_t)(tp_alarms_count(a))),
                 a ? a->plan.set.n : 0, silent, unjudged);
-    tp_buf_release(&line);
     return out.data;
 }

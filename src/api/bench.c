@@ -1,8 +1,6 @@
 /* bench.c - sessions of measurements, with the engine as what can be measured. */
 #include "temper/bench.h"
 
-#include <string.h>
-
 #include "api/bench_subjects.h"
 #include "base/sized.h"
 #include "instrument/bench/process.h"
@@ -18,12 +16,10 @@ static tp_status read_setup(const tp_bench_options *theirs, const char *const *p
         return tp_fail(err, TP_ERR_ARG,
                        "compare with one thing at a time: --against, --aa or --baseline");
     if (o.kind && !tp_bench_kind_find(o.kind)) {
-        tp_buf kinds = {0};
+        TP_OWN(tp_buf) kinds = {0};
         tp_bench_kinds(&kinds);
-        tp_status status = tp_fail(err, TP_ERR_CONFIG, "--kind is one of %s, not '%s'",
-                                   tp_buf_str(&kinds), o.kind);
-        tp_buf_release(&kinds);
-        return status;
+        return tp_fail(err, TP_ERR_CONFIG, "--kind is one of %s, not '%s'", tp_buf_str(&kinds),
+                       o.kind);
     }
     *ret = tp_bench_setup_make(&o, patterns, n);
     return TP_OK;

@@ -3,7 +3,6 @@
  * its time is that of the steps alone. */
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/bench_subjects.h"
 #include "base/files.h"

@@ -63,13 +63,11 @@ static tp_status parse(const kernel_subject *s, tp_graph *ret, tp_error *err)
     tp_dtype dtype;
     TP_TRY(tp_bench_precision(c->precision, &dtype, err));
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-        tp_buf text = {0};
+        TP_OWN(tp_buf) text = {0};
         if (strcmp(kernels[i].name, c->model) != 0)
             continue;
         substitute(kernels[i].graph, c, dtype, &text);
-        tp_status status = tp_graph_parse(c->model, text.data, text.len, ret, err);
-        tp_buf_release(&text);
-        return status;
+        return tp_graph_parse(c->model, text.data, text.len, ret, err);
     }
     return tp_fail(
         err, TP_ERR_CONFIG,

@@ -1,5 +1,4 @@
 /* bench_tokenize.c - text to token ids, with a tokenizer trained on the spot. */
-#include <unistd.h>
 
 #include "api/bench_subjects.h"
 #include "base/files.h"

@@ -62,7 +62,7 @@ static tp_status make_session(train_subject *s, tp_error *err)
 
 static tp_status step(train_subject *s, double *ret_loss, tp_error *err)
 {
-    tp_batch_view batch = {s->tokens, s->positions, s->targets, s->cu, s->weights};
+    tp_batch_view batch = {s->tokens, s->positions, s->targets, s->cu, s->weights, 0};
     double norm;
     TP_TRY(tp_session_train(s->session, &batch, true, ret_loss, err));
     TP_TRY(tp_session_grad_norm(s->session, &norm, err));

@@ -15,7 +15,7 @@ typedef struct {
 
 static TP_PRINTF(2, 3) void tell(const listener *l, const char *fmt, ...)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     va_list ap;
     if (!l->say)
         return;
@@ -23,7 +23,6 @@ static TP_PRINTF(2, 3) void tell(const listener *l, const char *fmt, ...)
     tp_buf_vaddf(&text, fmt, ap);
     va_end(ap);
     l->say(l->user, tp_buf_str(&text));
-    tp_buf_release(&text);
 }
 
 static void tell_busy(const listener *l, const tp_machine *m)

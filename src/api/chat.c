@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/text_generator.h"
-#include "base/platform.h"
 #include "base/sized.h"
 #include "text/template/chat_context.h"
 #include "text/tokenizer/tokenizer.h"
@@ -134,15 +133,13 @@ void tp_chat_free(tp_chat *c)
 
 static tp_status encode(tp_chat *c, tp_ids *out, tp_error *err)
 {
-    tp_buf list = {0};
+    TP_OWN(tp_buf) list = {0};
     tp_buf_addc(&list, '[');
     for (size_t i = 0; i < c->n_messages; i++)
         tp_buf_addf(&list, "%s%s", i ? "," : "", tp_buf_str(&c->messages[i]));
     tp_buf_addc(&list, ']');
     out->len = 0;
-    tp_status status = tp_text_model_encode_chat(&c->gen->m, list.data, list.len, out, NULL, err);
-    tp_buf_release(&list);
-    return status;
+    return tp_text_model_encode_chat(&c->gen->m, list.data, list.len, out, NULL, err);
 }
 
 /* The oldest turns go when there is no room for an answer. */
@@ -168,20 +165,17 @@ static tp_status encode_what_fits(tp_chat *c, tp_ids *out, tp_error *err)
 
 static tp_status answer(tp_chat *c, tp_text_result *ret, tp_buf *text, tp_error *err)
 {
-    tp_ids ids = {0};
-    tp_status status = encode_what_fits(c, &ids, err);
-    if (status == TP_OK)
-        status = tp_text_generator_answer_ids(c->gen, &ids, &c->request, &c->settings, c->turn++,
-                                              ret, text, err);
-    tp_ids_release(&ids);
-    return status;
+    TP_OWN(tp_ids) ids = {0};
+    TP_TRY(encode_what_fits(c, &ids, err));
+    return tp_text_generator_answer_ids(c->gen, &ids, &c->request, &c->settings, c->turn++, ret,
+                                        text, err);
 }
 
 tp_status tp_chat_say(tp_chat *c, const char *text, size_t n, tp_text_result *ret, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
     tp_text_result own;
-    tp_buf said = {0};
+    TP_OWN(tp_buf) said = {0};
     if (!c || (!text && n))
         return tp_fail(err, TP_ERR_ARG, "tp_chat_say: an argument is NULL");
     TP_TRY(tp_sized_check(ret, "tp_text_result", err));
@@ -193,6 +187,5 @@ tp_status tp_chat_say(tp_chat *c, const char *text, size_t n, tp_text_result *re
     } else {
         forget(c, c->n_messages - 1, 1);
     }
-    tp_buf_release(&said);
     return status;
 }

@@ -22,10 +22,8 @@ static tp_status bind(tp_config *config, bool is_empty, tp_error *err)
         TP_TRY(tp_train_options_bind(config, &options, err));
         return tp_training_check_rules(config, &options, err);
     }
-    tp_option *table = tp_train_options_of(tp_algorithms[0], tp_optimizer_at(0), &n);
-    tp_status status = tp_config_bind(config, table, n, &options, err);
-    free(table);
-    return status;
+    TP_FREED tp_option *table = tp_train_options_of(tp_algorithms[0], tp_optimizer_at(0), &n);
+    return tp_config_bind(config, table, n, &options, err);
 }
 
 tp_status tp_configuration_open(const char *path, const char *const *overrides, size_t n_overrides,

@@ -1,8 +1,6 @@
 /* doctor.c - a diagnosis: the self-tests, the checks, the measurement. */
 #include "temper/doctor.h"
 
-#include <string.h>
-
 #include "api/doctor_text.h"
 #include "base/cpu.h"
 #include "base/sized.h"

@@ -96,14 +96,12 @@ static tp_status add_own(chosen *c, const char *text, tp_error *err)
 
 static tp_status fail_unknown(const char *name, tp_error *err)
 {
-    tp_buf names = {0};
+    TP_OWN(tp_buf) names = {0};
     const tp_lever *lever;
     for (size_t i = 0; (lever = tp_lever_at(i)); i++)
         tp_buf_addf(&names, "%s%s", i ? ", " : "", lever->name);
-    tp_status status = tp_fail(err, TP_ERR_ARG, "there is no lever '%.100s'; there are %s", name,
-                               tp_buf_str(&names));
-    tp_buf_release(&names);
-    return status;
+    return tp_fail(err, TP_ERR_ARG, "there is no lever '%.100s'; there are %s", name,
+                   tp_buf_str(&names));
 }
 
 static bool is_named(const tp_ablate_options *o, const char *name)
@@ -118,7 +116,7 @@ static bool is_named(const tp_ablate_options *o, const char *name)
  * named. */
 static void say_idle(const tp_ablate_options *o, const tp_lever_report *reports, size_t n)
 {
-    tp_buf names = {0};
+    TP_OWN(tp_buf) names = {0};
     for (size_t i = 0; i < n; i++)
         if (tp_lever_is_idle(&reports[i]))
             tp_buf_addf(&names, "%s%s", names.len ? ", " : "", reports[i].lever->name);
@@ -126,7 +124,6 @@ static void say_idle(const tp_ablate_options *o, const tp_lever_report *reports,
         tp_buf_adds(&names, ": nothing to do here by the plan, not measured");
         o->common.note(o->common.user, names.data);
     }
-    tp_buf_release(&names);
 }
 
 /* Those that the configuration has, in the order of the table: all, unless some are named or own

@@ -13,12 +13,11 @@
 /* The last part of the path as it was given, or as it is when that is ".". */
 static void name_of(const char *path, tp_buf *out)
 {
-    char *real = realpath(path, NULL);
+    TP_FREED char *real = realpath(path, NULL);
     const char *from = real ? real : path, *slash = strrchr(from, '/');
     tp_buf_adds(out, slash && slash[1] ? slash + 1 : from);
     if (tp_str_ends(out->data, ".gguf"))
         out->data[out->len -= strlen(".gguf")] = '\0';
-    free(real);
 }
 
 static tp_status export_from(const char *folder, const char *out, const tp_gguf_export_options *o,
@@ -42,7 +41,7 @@ tp_status tp_model_export(const char *path, const char *out, const tp_export_opt
     TP_MEMORY_GUARD(err);
     tp_export_options o;
     tp_gguf_export_result result;
-    tp_buf folder = {0}, name = {0};
+    TP_OWN(tp_buf) folder = {0}, name = {0};
     if (!path || !out)
         return tp_fail(err, TP_ERR_ARG, "tp_model_export: an argument is NULL");
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_export_options", err));
@@ -67,7 +66,5 @@ tp_status tp_model_export(const char *path, const char *out, const tp_export_opt
         memcpy(filled.types, result.types, sizeof filled.types);
         tp_sized_write(ret, &filled, sizeof filled);
     }
-    tp_buf_release(&folder);
-    tp_buf_release(&name);
     return status;
 }

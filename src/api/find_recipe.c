@@ -76,7 +76,7 @@ static bool find_in(const char *folder, const char *name, tp_buf *path)
 static tp_status find_recipe(const char *word, tp_buf *path, tp_error *err)
 {
     struct stat st;
-    tp_buf folder = {0}, names = {0};
+    TP_OWN(tp_buf) folder = {0}, names = {0};
     const char *name = tp_str_starts(word, "recipes/") ? word + strlen("recipes/") : word;
     tp_buf_adds(path, word);
     if (strcmp(word, "-") == 0)
@@ -91,7 +91,6 @@ static tp_status find_recipe(const char *word, tp_buf *path, tp_error *err)
                        word);
     }
     if (stat(word, &st) == 0 || !*name || strchr(name, '/') || !tp_recipes_folder(&folder)) {
-        tp_buf_release(&folder);
         return TP_OK; /* opening it says what is wrong, if something is */
     }
     tp_status status = TP_OK;
@@ -102,8 +101,6 @@ static tp_status find_recipe(const char *word, tp_buf *path, tp_error *err)
                          "are %.1000s",
                          word, folder.data, tp_buf_str(&names));
     }
-    tp_buf_release(&names);
-    tp_buf_release(&folder);
     return status;
 }
 

@@ -65,11 +65,10 @@ tp_status tp_text_generator_start(tp_text_generator *gen, int64_t max_length, in
     TP_TRY(
         tp_text_model_start(m, &gen->engine, gen->o.threads, tp_text_generator_notice, gen, err));
     if (m->nonfinite[0]) {
-        tp_buf text = {0};
+        TP_OWN(tp_buf) text = {0};
         tp_buf_addf(&text, "'%s' holds numbers that are not finite in %s", m->folder.data,
                     m->nonfinite);
         tp_text_generator_notice(gen, text.data);
-        tp_buf_release(&text);
     }
     return TP_OK;
 }
@@ -169,19 +168,18 @@ static const tp_generation_config *config_of(const tp_text_generator *gen, const
 /* Nothing where there is nothing to say. */
 static void tell(tp_text_generator *gen, const char *before, const char *what)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     if (!*what)
         return;
     tp_buf_addf(&text, "%s%s", before, what);
     tp_text_generator_notice(gen, text.data);
-    tp_buf_release(&text);
 }
 
 tp_text_settings tp_text_generator_settle(tp_text_generator *gen, const tp_text_request *r,
                                           const tp_text_settings *usual)
 {
     const tp_generation_config *config = config_of(gen, r);
-    tp_buf said = {0};
+    TP_OWN(tp_buf) said = {0};
     tp_text_settings s = {.max_new_tokens = r->max_new_tokens,
                           .temperature = r->temperature,
                           .top_k = r->top_k < 0    ? 0
@@ -194,7 +192,6 @@ tp_text_settings tp_text_generator_settle(tp_text_generator *gen, const tp_text_
     tp_text_settle(config, usual, &s, &said);
     tell(gen, "generation_config.json: not used: ", config ? config->unknown : "");
     tell(gen, "from generation_config.json: ", tp_buf_str(&said));
-    tp_buf_release(&said);
     return s;
 }
 
@@ -308,7 +305,7 @@ tp_status tp_text_generator_answer_ids(tp_text_generator *gen, const tp_ids *pro
                                        uint64_t stream, tp_text_result *ret, tp_buf *text,
                                        tp_error *err)
 {
-    tp_ids stops = {0};
+    TP_OWN(tp_ids) stops = {0};
     int32_t adapter;
     TP_TRY(tp_text_generator_adapter(gen, r->adapter, &adapter, err));
     following f = {.gen = gen, .request = r};
@@ -320,7 +317,6 @@ tp_status tp_text_generator_answer_ids(tp_text_generator *gen, const tp_ids *pro
     if (text)
         tp_buf_add(text, tp_buf_str(&f.answer.text), f.answer.text.len);
     tp_streamed_answer_release(&f.answer);
-    tp_ids_release(&stops);
     return status;
 }
 
@@ -344,14 +340,12 @@ tp_status tp_text_generator_continue_ids(tp_text_generator *gen, const int32_t *
                                          tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    tp_ids prompt = {0};
+    TP_OWN(tp_ids) prompt = {0};
     if (!gen || (!ids && n))
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_continue_ids: an argument is NULL");
     for (size_t i = 0; i < n; i++)
         tp_ids_add(&prompt, ids[i]);
-    tp_status status = continue_ids(gen, &prompt, request, ret, err);
-    tp_ids_release(&prompt);
-    return status;
+    return continue_ids(gen, &prompt, request, ret, err);
 }
 
 static tp_status need_tokenizer(const tp_text_generator *gen, tp_error *err)
@@ -367,7 +361,7 @@ tp_status tp_text_generator_continue(tp_text_generator *gen, const char *text, s
                                      tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    tp_ids ids = {0};
+    TP_OWN(tp_ids) ids = {0};
     if (!gen || (!text && n))
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_continue: an argument is NULL");
     if (n > INT32_MAX)
@@ -375,9 +369,7 @@ tp_status tp_text_generator_continue(tp_text_generator *gen, const char *text, s
                        n);
     TP_TRY(need_tokenizer(gen, err));
     tp_text_model_encode(&gen->m, n ? text : "", n, &ids);
-    tp_status status = continue_ids(gen, &ids, request, ret, err);
-    tp_ids_release(&ids);
-    return status;
+    return continue_ids(gen, &ids, request, ret, err);
 }
 
 tp_status tp_text_generator_answer(tp_text_generator *gen, const char *conversation, size_t n,
@@ -385,13 +377,10 @@ tp_status tp_text_generator_answer(tp_text_generator *gen, const char *conversat
                                    tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    tp_ids ids = {0};
+    TP_OWN(tp_ids) ids = {0};
     if (!gen || !conversation)
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_answer: an argument is NULL");
     TP_TRY(need_tokenizer(gen, err));
-    tp_status status = tp_text_model_encode_chat(&gen->m, conversation, n, &ids, NULL, err);
-    if (status == TP_OK)
-        status = continue_ids(gen, &ids, request, ret, err);
-    tp_ids_release(&ids);
-    return status;
+    TP_TRY(tp_text_model_encode_chat(&gen->m, conversation, n, &ids, NULL, err));
+    return continue_ids(gen, &ids, request, ret, err);
 }

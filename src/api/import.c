@@ -77,14 +77,13 @@ tp_status tp_imported_check(const tp_imported *imported, tp_error *err)
     TP_MEMORY_GUARD(err);
     TP_NEED(imported, err);
     const tp_import *im = imported->import;
-    tp_buf names = {0};
+    TP_OWN(tp_buf) names = {0};
     tp_config *copy;
     tp_train_options options;
     add_names(im, TP_IMPORT_REFUSED, &names);
     add_names(im, TP_IMPORT_UNKNOWN, &names);
     tp_status status =
         names.len == 0 ? TP_OK : tp_fail(err, TP_ERR_CONFIG, "%s: %s", im->path, names.data);
-    tp_buf_release(&names);
     if (status != TP_OK)
         return status;
     TP_TRY(tp_config_copy(im->recipe, &copy, err));
@@ -99,11 +98,9 @@ tp_status tp_imported_write(const tp_imported *imported, const char *path, tp_er
 {
     TP_MEMORY_GUARD(err);
     TP_NEED(imported && path, err);
-    tp_buf out = {0};
+    TP_OWN(tp_buf) out = {0};
     tp_import_write(imported->import, &out);
-    tp_status status = tp_output_put(path, out.data, out.len, err);
-    tp_buf_release(&out);
-    return status;
+    return tp_output_put(path, out.data, out.len, err);
 }
 
 /* ---- the report ---- */
@@ -114,7 +111,7 @@ static void put_state(const tp_import *im, tp_import_state state, bool given, co
     bool is_first = true;
     for (size_t i = 0; i < im->n_keys; i++) {
         const tp_import_key *key = &im->keys[i];
-        tp_buf value = {0};
+        TP_OWN(tp_buf) value = {0};
         if (key->state != state || (state == TP_IMPORT_USED && (key->line > 0) != given) ||
             (!key->line && state == TP_IMPORT_USED && !key->is_set) ||
             (state == TP_IMPORT_IDLE && !key->line))
@@ -129,7 +126,6 @@ static void put_state(const tp_import *im, tp_import_state state, bool given, co
         tp_buf_addc(out, '\n');
         if (key->remark && (given || state != TP_IMPORT_USED))
             tp_buf_addf(out, "      %s\n", key->remark);
-        tp_buf_release(&value);
     }
 }
 
@@ -153,7 +149,7 @@ static void put_text(const tp_import *im, tp_buf *out)
 static void put_json(const tp_import *im, tp_buf *out)
 {
     tp_json_w w;
-    tp_buf yaml = {0};
+    TP_OWN(tp_buf) yaml = {0};
     tp_import_write(im, &yaml);
     tp_json_w_init(&w, out, 2);
     tp_json_w_begin(&w, '{');
@@ -184,7 +180,6 @@ static void put_json(const tp_import *im, tp_buf *out)
     tp_json_w_put_str(&w, "recipe", yaml.data);
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');
-    tp_buf_release(&yaml);
 }
 
 tp_status tp_imported_report(const tp_imported *imported, tp_form form, char **ret_text,
@@ -205,7 +200,7 @@ tp_status tp_imported_report(const tp_imported *imported, tp_form form, char **r
 static void put_options(tp_buf *out)
 {
     size_t n;
-    tp_option *options = tp_train_options_of(NULL, NULL, &n);
+    TP_FREED tp_option *options = tp_train_options_of(NULL, NULL, &n);
     tp_buf_adds(out, "| key | here | |\n| --- | --- | --- |\n");
     for (size_t i = 0; i < n; i++) {
         const tp_option *o = &options[i];
@@ -218,7 +213,6 @@ static void put_options(tp_buf *out)
             tp_buf_addf(out, ", while `%s`", o->when);
         tp_buf_addf(out, " | %s |\n", o->doc);
     }
-    free(options);
 }
 
 tp_status tp_import_keys(const char *from, char **ret_text, tp_error *err)

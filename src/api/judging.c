@@ -21,19 +21,15 @@ typedef struct {
 static tp_status check_dimension(const tp_config *config, const char *path, const char *name,
                                  tp_error *err)
 {
-    tp_buf known = {0};
+    TP_OWN(tp_buf) known = {0};
     const char *dimension;
     for (size_t i = 0; (dimension = tp_analysis_dimension_name(i)); i++) {
-        if (strcmp(dimension, name) == 0) {
-            tp_buf_release(&known);
+        if (strcmp(dimension, name) == 0)
             return TP_OK;
-        }
         tp_buf_addf(&known, "%s%s", i ? ", " : "", dimension);
     }
-    tp_status status = tp_config_fail(
-        config, path, err, "there is no dimension '%.40s'; known are %s", name, tp_buf_str(&known));
-    tp_buf_release(&known);
-    return status;
+    return tp_config_fail(config, path, err, "there is no dimension '%.40s'; known are %s", name,
+                          tp_buf_str(&known));
 }
 
 static tp_status read_thresholds(const tp_config *config, const tp_json *tree, thresholds *ret,

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "api/tables.h"
-#include "base/platform.h"
 
 enum { NAME = 19, STATE = 10, SAVED = 10, WHY = 80 - NAME - STATE - 2 * SAVED - 2, LINE = 78 };
 

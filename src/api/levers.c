@@ -31,15 +31,12 @@ tp_status tp_training_levers(const char *config, const char *const *overrides, s
                              tp_lever_report **ret, size_t *ret_n, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    tp_recipe recipe;
+    TP_CLEANUP(tp_recipe_close) tp_recipe recipe = {0};
     tp_lever_reports reports;
     if (!ret || !ret_n)
         return tp_fail(err, TP_ERR_ARG, "tp_training_levers: ret is NULL");
     TP_TRY(tp_recipe_open_sizes(config, overrides, n_overrides, &recipe, err));
-    tp_status status = report(&recipe, &reports, err);
-    tp_recipe_close(&recipe);
-    if (status != TP_OK)
-        return status;
+    TP_TRY(report(&recipe, &reports, err));
     size_t bytes = (size_t)reports.n * sizeof *reports.v;
     tp_lever_report *list = malloc(bytes);
     if (!list)

@@ -33,11 +33,10 @@ static tp_status read_dtype(const char *name, tp_dtype file, tp_dtype *ret, tp_e
 /* Companions are the adapter's where it has a tokenizer, else the base's. */
 static tp_companions companions_of(const tp_model *model, const char *folder)
 {
-    tp_buf file = {0};
+    TP_OWN(tp_buf) file = {0};
     tp_buf_addf(&file, "%s/tokenizer.json", folder);
     const char *base = tp_model_base_folder(model);
     tp_companions c = {.tokenizer = tp_file_exists(file.data) ? folder : base, .model = base};
-    tp_buf_release(&file);
     return c;
 }
 
@@ -45,7 +44,7 @@ static tp_companions companions_of(const tp_model *model, const char *folder)
 static tp_status save(const tp_model *model, const tp_states *states, const char *folder,
                       const char *out, tp_dtype dtype, tp_error *err)
 {
-    tp_buf beside = {0};
+    TP_OWN(tp_buf) beside = {0};
     tp_error ignored;
     tp_companions companions = companions_of(model, folder);
     tp_buf_addf(&beside, "%s.tmp-%d", out, (int)getpid());
@@ -54,7 +53,6 @@ static tp_status save(const tp_model *model, const tp_states *states, const char
         status = tp_rename_synced(beside.data, out, err);
     if (status != TP_OK && tp_dir_remove(beside.data, &ignored) != TP_OK)
         status = tp_error_prefix(err, status, "'%s' is left over: ", beside.data);
-    tp_buf_release(&beside);
     return status;
 }
 

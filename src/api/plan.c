@@ -44,7 +44,7 @@ static tp_status compute(const tp_train_options *o, tp_run_plan *ret, tp_error *
 {
     tp_model *model;
     tp_machine machine;
-    tp_run_graphs graphs;
+    TP_OWN(tp_run_graphs) graphs = {0};
     tp_run_graphs_options more = {0};
     bool found = false;
     TP_TRY(tp_run_model_open(o, &model, NULL, err));
@@ -54,7 +54,6 @@ static tp_status compute(const tp_train_options *o, tp_run_plan *ret, tp_error *
             TP_OK)
             found = false;
         status = tp_run_plan_make(o, model, &graphs, found ? &machine : NULL, ret, err);
-        tp_run_graphs_release(&graphs);
     }
     tp_model_free(model);
     return status;
@@ -64,19 +63,15 @@ tp_status tp_training_plan_compute(const char *config, const char *const *overri
                                    size_t n_overrides, tp_training_plan *ret, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    tp_recipe recipe;
+    TP_CLEANUP(tp_recipe_close) tp_recipe recipe = {0};
     tp_run_plan plan;
     if (!ret)
         return tp_fail(err, TP_ERR_ARG, "tp_training_plan_compute: ret is NULL");
     TP_TRY(tp_sized_check(ret, "tp_training_plan", err));
     TP_TRY(tp_recipe_open_sizes(config, overrides, n_overrides, &recipe, err));
-    tp_status status = tp_training_check_rules(recipe.config, &recipe.options, err);
-    if (status == TP_OK)
-        status = compute(&recipe.options, &plan, err);
-    if (status == TP_OK) {
-        tp_training_plan own = summarise(&plan);
-        tp_sized_write(ret, &own, sizeof own);
-    }
-    tp_recipe_close(&recipe);
-    return status;
+    TP_TRY(tp_training_check_rules(recipe.config, &recipe.options, err));
+    TP_TRY(compute(&recipe.options, &plan, err));
+    tp_training_plan own = summarise(&plan);
+    tp_sized_write(ret, &own, sizeof own);
+    return TP_OK;
 }

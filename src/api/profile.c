@@ -71,7 +71,7 @@ static tp_status conclude(session *s, const tp_train_event *e, tp_error *err)
 {
     tp_findings bottlenecks;
     tp_profile_comparison comparison;
-    tp_buf recorded = {0};
+    TP_OWN(tp_buf) recorded = {0};
     tp_profile_collect_end(&s->data, e, s->machine);
     if (s->baseline)
         TP_TRY(tp_profile_compare(s->baseline, s->o->against, &s->data, &comparison, err));
@@ -88,9 +88,7 @@ static tp_status conclude(session *s, const tp_train_event *e, tp_error *err)
                                  .recorded = recorded.data,
                                  .bottlenecks = &bottlenecks,
                                  .width = s->o->width ? s->o->width : 110};
-    tp_status status = keep(s, &r, err);
-    tp_buf_release(&recorded);
-    return status;
+    return keep(s, &r, err);
 }
 
 /* ---- the run ---- */
@@ -228,19 +226,16 @@ static tp_status run_recipe(session *s, tp_recipe *recipe, tp_error *err)
 static tp_status run(session *s, const char *config, const char **words, size_t n, tp_error *err)
 {
     char text[OVERRIDES][256];
-    tp_recipe recipe;
-    tp_arena arena;
+    TP_CLEANUP(tp_recipe_close) tp_recipe recipe = {0};
+    TP_OWN(tp_arena) arena = {0};
     tp_status status = TP_OK;
     TP_TRY(tp_arena_init(&arena, ARENA_BYTES, err));
     if (s->o->against)
         status = tp_profile_load(s->o->against, &arena, &s->baseline, err);
     if (status == TP_OK)
         status = open_recipe(s, config, words, n, text, &recipe, err);
-    if (status == TP_OK) {
+    if (status == TP_OK)
         status = run_recipe(s, &recipe, err);
-        tp_recipe_close(&recipe);
-    }
-    tp_arena_release(&arena);
     return status;
 }
 

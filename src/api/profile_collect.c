@@ -48,8 +48,7 @@ static tp_profile_op *op_of(tp_profile_data *d, const char *part, const tp_launc
     return tp_profile_find_op(d, name, part);
 }
 
-/* The clocks of all launches so far are taken off (sign -1) or put on step `at`.  What a launch
- * of varying rows reads is not known, nor what attention does there: its context varies too. */
+/* The clocks of all launches so far are taken off (sign -1) or put on step `at`. */
 static void add_launches(tp_profile_data *d, const tp_train_event *e, int64_t at, double sign)
 {
     for (int p = 0; p < e->n_programs; p++) {
@@ -57,12 +56,11 @@ static void add_launches(tp_profile_data *d, const tp_train_event *e, int64_t at
         for (size_t i = 0; i < tp_exec_launch_count(exec); i++) {
             const tp_launch_info *l = tp_exec_launch(exec, i);
             tp_profile_op *op = op_of(d, e->programs[p].part, l);
-            bool is_attention = strstr(tp_ops[l->op]->name, "attention") != NULL;
+            double known = tp_launch_is_counted(l) ? sign / (double)d->n : NAN;
             op->s[at] += sign * (double)l->ns * 1e-9;
             op->launches += sign * (double)l->count / (double)d->n;
-            op->flops +=
-                l->varies && is_attention ? (double)NAN : sign * l->done_flops / (double)d->n;
-            op->bytes += l->varies ? (double)NAN : sign * l->done_bytes / (double)d->n;
+            op->flops += known * l->done_flops;
+            op->bytes += known * l->done_bytes;
         }
     }
 }

@@ -27,32 +27,27 @@ static void put(const tp_profile_comparison *c, const char *after, const char *m
 
 static tp_status read(const char *path, tp_arena *arena, const tp_json **ret, tp_error *err)
 {
-    tp_buf file = {0};
+    TP_OWN(tp_buf) file = {0};
     tp_buf_addf(&file, "%s%s", path, tp_dir_exists(path) ? "/profile.json" : "");
-    tp_status status = tp_profile_read(file.data, arena, ret, err);
-    tp_buf_release(&file);
-    return status;
+    return tp_profile_read(file.data, arena, ret, err);
 }
 
 static tp_status compare(const char *before, const char *after, tp_arena *arena,
                          const tp_profile_compare_options *o, char **ret, tp_error *err)
 {
     const tp_json *a, *b;
-    tp_profile_data data;
+    TP_CLEANUP(tp_profile_data_release) tp_profile_data data = {0};
     tp_profile_comparison c;
     tp_buf out = {0};
     TP_TRY(read(before, arena, &a, err));
     TP_TRY(read(after, arena, &b, err));
     TP_TRY(tp_profile_data_of(b, after, &data, err));
-    tp_status status = tp_profile_compare(a, before, &data, &c, err);
-    if (status == TP_OK) {
-        put(&c, after, tp_json_str(tp_json_get(b, "made")), o, &out);
-        *ret = out.data;
-        if (o->worse)
-            *o->worse = c.step.verdict == TP_CHANGE_WORSE;
-    }
-    tp_profile_data_release(&data);
-    return status;
+    TP_TRY(tp_profile_compare(a, before, &data, &c, err));
+    put(&c, after, tp_json_str(tp_json_get(b, "made")), o, &out);
+    *ret = out.data;
+    if (o->worse)
+        *o->worse = c.step.verdict == TP_CHANGE_WORSE;
+    return TP_OK;
 }
 
 tp_status tp_profile_files_compare(const char *before, const char *after,
@@ -61,12 +56,10 @@ tp_status tp_profile_files_compare(const char *before, const char *after,
 {
     TP_MEMORY_GUARD(err);
     tp_profile_compare_options o;
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     TP_NEED(before && after && ret, err);
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_profile_compare_options", err));
     o.width = o.width ? o.width : 110;
     TP_TRY(tp_arena_init(&arena, ARENA_BYTES, err));
-    tp_status status = compare(before, after, &arena, &o, ret, err);
-    tp_arena_release(&arena);
-    return status;
+    return compare(before, after, &arena, &o, ret, err);
 }

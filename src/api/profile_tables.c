@@ -43,7 +43,7 @@ static void put_operator(const tp_train_event *e, const tp_machine *machine, con
                          double wall_ns, unsigned *seen, tp_grid *g)
 {
     char taken[32];
-    tp_buf limit = {0};
+    TP_OWN(tp_buf) limit = {0};
     double self = (double)r->self_ns;
     tp_share share = share_of_roofline(e, machine, r);
     *seen |= machine ? 1u << share.kind : 0;
@@ -58,7 +58,6 @@ static void put_operator(const tp_train_event *e, const tp_machine *machine, con
     put_rate(g, r->bytes, self);
     tp_grid_text(g, tp_buf_str(&limit) + strspn(tp_buf_str(&limit), " "));
     tp_grid_text(g, r->n_taken ? tp_human_bytes((double)r->taken_bytes, taken) : NULL);
-    tp_buf_release(&limit);
 }
 
 /* A row that is no operator; `n` 0: not counted. */

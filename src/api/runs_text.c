@@ -83,7 +83,7 @@ tp_status tp_metrics_text(tp_metrics *m, tp_points_view view, const char *const 
     TP_NEED(m && ret && (tags || !n_tags), err);
     static const char *const values[][2] = {{"last", "last"}, {"min", "min"}, {"max", "max"}};
     tp_grid g = {.name = "metrics"};
-    tp_buf head = {0};
+    TP_OWN(tp_buf) head = {0};
     TP_TRY(tp_metrics_check_tags(m, tags, n_tags, err));
     tp_grid_column(&g, "tag", "metric", TP_CELL_TEXT);
     tp_grid_column(&g, "n", "points", TP_CELL_COUNT);
@@ -101,7 +101,6 @@ tp_status tp_metrics_text(tp_metrics *m, tp_points_view view, const char *const 
         tp_grid_note(&g, "nothing was recorded");
     tp_buf_addf(&head, "%s: %s\n", tp_metrics_path(m), tp_metrics_about(m));
     *ret = print_grid(&g, head.data, width);
-    tp_buf_release(&head);
     return TP_OK;
 }
 
@@ -127,7 +126,7 @@ static void note_reasons(tp_grid *g, const tp_run_comparison *c)
     size_t n = tp_run_comparison_count(c);
     for (size_t i = 0; i < n; i++) {
         const tp_compared_metric *x = tp_run_comparison_metric(c, i);
-        tp_buf names = {0};
+        TP_OWN(tp_buf) names = {0};
         bool is_first = x->why[0];
         for (size_t k = 0; k < n && is_first; k++) {
             const tp_compared_metric *y = tp_run_comparison_metric(c, k);
@@ -138,14 +137,13 @@ static void note_reasons(tp_grid *g, const tp_run_comparison *c)
         }
         if (is_first)
             tp_grid_note(g, "%s: %s", x->why, names.data);
-        tp_buf_release(&names);
     }
 }
 
 static void add_settings(const tp_run_comparison *c, int width, tp_buf *out)
 {
     static const char *const names[][2] = {{"key", "setting"}, {"a", "A"}, {"b", "B"}};
-    tp_grid g = {.name = "settings", .title = "Settings that differ"};
+    TP_OWN(tp_grid) g = {.name = "settings", .title = "Settings that differ"};
     add_text_columns(&g, names, 3);
     for (size_t i = 0; i < tp_run_comparison_settings(c); i++) {
         const char *a, *b;
@@ -157,7 +155,6 @@ static void add_settings(const tp_run_comparison *c, int width, tp_buf *out)
         tp_buf_addc(out, '\n');
         tp_grid_print(&g, 0, width, out);
     }
-    tp_grid_release(&g);
 }
 
 char *tp_run_comparison_text(const tp_run_comparison *c, int width)
@@ -209,22 +206,21 @@ static void add_inputs(tp_buf *out, const tp_analysis *a, size_t index)
 static void add_dimension(tp_grid *g, const tp_analysis *a, size_t i)
 {
     const tp_analysis_dimension *d = tp_analysis_result(a, i);
-    tp_buf inputs = {0};
+    TP_OWN(tp_buf) inputs = {0};
     tp_grid_text(g, d->name);
     add_number(g, d->value, !isnan(d->value));
     add_interval(g, d->ci_lo, d->ci_hi);
-    if (d->why)
+    if (d->error)
         tp_grid_unknown(g);
     else
         tp_grid_int(g, (int64_t)d->n);
     add_number(g, d->threshold, !isnan(d->threshold));
     tp_grid_text(g, d->verdict);
     add_inputs(&inputs, a, i);
-    if (d->why)
-        tp_grid_note(g, "%s: %s", d->name, d->why);
+    if (d->error)
+        tp_grid_note(g, "%s: %s", d->name, d->error);
     else
         tp_grid_note(g, "%s: %s; %s; %s", d->name, d->about, tp_buf_str(&inputs), d->method);
-    tp_buf_release(&inputs);
 }
 
 /* Of those that fail, the one farthest from its threshold. */
@@ -260,10 +256,10 @@ char *tp_analysis_text(const tp_analysis *a, int width)
     tp_grid_print(&g, 0, width, &out);
     tp_grid_release(&g);
     size_t n = tp_analysis_count(a);
-    tp_buf_addf(
-        &out,
-        "\n%zu dimension%s: %zu succeeded, %zu failed, %zu unknown; %zu below the threshold\n", n,
-        tp_plural(n), s.succeeded, s.failed, s.unknown, s.below_threshold);
+    tp_buf_addf(&out,
+                "\n%zu dimension%s: %zu succeeded, %zu failed (%zu for want of data); %zu below "
+                "the threshold\n",
+                n, tp_plural(n), s.succeeded, s.failed, s.unknown, s.below_threshold);
     if (worst)
         tp_buf_addf(&out, "worst: %s; %s\n", worst->name, worst->advice ? worst->advice : "");
     return out.data;
@@ -307,7 +303,7 @@ tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
     add_folder(&folder, m, &o);
     tp_buf_addf(&file, "%s/report.md", folder.data);
     char *text = tp_analysis_markdown(a, tp_metrics_path(m));
-    tp_buf report = {0};
+    TP_OWN(tp_buf) report = {0};
     tp_buf_adds(&report, text);
     if (formats & TP_DASHBOARD_SVG)
         tp_buf_adds(&report, "\n![The dashboard](dashboard.svg)\n");
@@ -317,11 +313,11 @@ tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
     if (status == TP_OK)
         status = tp_run_dashboard_write(a, m, folder.data, formats, &why, err);
     free(text);
-    tp_buf_release(&report);
     tp_buf_release(&file);
     if (status == TP_OK) {
         *ret_path = folder.data;
         *ret_note = why.data; /* NULL: nothing was left out */
+
     } else {
         tp_buf_release(&folder);
         tp_buf_release(&why);

@@ -28,11 +28,10 @@ typedef struct {
 /* A file, or one that came with the recipes. */
 static bool find_platform(const char *word, char *out, size_t size)
 {
-    tp_buf folder = {0};
+    TP_OWN(tp_buf) folder = {0};
     snprintf(out, size, "%s", word);
     if (!tp_file_exists(out) && !strchr(word, '/') && tp_recipes_folder(&folder))
         snprintf(out, size, "%s/platforms/%s.xml", tp_buf_str(&folder), word);
-    tp_buf_release(&folder);
     return tp_file_exists(out);
 }
 
@@ -232,7 +231,7 @@ static void add_json(const report *r, tp_buf *out)
     tp_json_w_end(&w, ']');
     tp_json_w_put_begin(&w, "scaling_ends", '[');
     for (size_t i = 0; i < n_strategies(&r->s); i++) {
-        tp_buf why = {0};
+        TP_OWN(tp_buf) why = {0};
         const tp_simulated_point *p = end_of_scaling(&r->s, r->s.points[i].strategy);
         tp_json_w_begin(&w, '{');
         tp_json_w_put_str(&w, "strategy", r->s.points[i].strategy);
@@ -241,7 +240,6 @@ static void add_json(const report *r, tp_buf *out)
             explain_end(&r->s, p, &why);
         tp_json_w_put_str(&w, "why", why.data);
         tp_json_w_end(&w, '}');
-        tp_buf_release(&why);
     }
     tp_json_w_end(&w, ']');
     tp_json_w_end(&w, '}');
@@ -301,7 +299,7 @@ static tp_status draw(const report *r, const char *path, tp_error *err)
 {
     char subtitle[256], a[32], b[32];
     const tp_rule_line least = {.at = least_efficiency, .label = "0.8"};
-    curves *c = calloc(1, sizeof *c);
+    TP_FREED curves *c = calloc(1, sizeof *c);
     TP_HAVE(c);
     draw_curves(&r->s, c);
     size_t n = TP_MIN(n_strategies(&r->s), (size_t)MOST_LINES - 1) + 1;
@@ -329,9 +327,7 @@ static tp_status draw(const report *r, const char *path, tp_error *err)
                                 .panels = panels,
                                 .n_panels = 2,
                                 .columns = 2};
-    tp_status status = tp_picture_write(&picture, path, 0, err);
-    free(c);
-    return status;
+    return tp_picture_write(&picture, path, 0, err);
 }
 
 /* ---- the simulation ---- */
@@ -356,6 +352,7 @@ static tp_status simulate(const tp_train_options *o, const tp_simulate_options *
     tp_machine machine;
     tp_model *model;
     tp_simulation_options how = {.platform = r->platform,
+                                 .from = asked->from,
                                  .ranks = asked->ranks,
                                  .few_messages = few_messages,
                                  .many_messages = many_messages,
@@ -381,6 +378,9 @@ static tp_status check(const tp_simulate_options *o, report *r, tp_error *err)
     if (o->ranks < 1 || o->ranks > MOST_RANKS)
         return tp_fail(err, TP_ERR_ARG, "a simulation is of 1 to %d ranks, not %d", MOST_RANKS,
                        o->ranks);
+    if (o->from > o->ranks)
+        return tp_fail(err, TP_ERR_ARG, "a simulation from %d to %d ranks has none", o->from,
+                       o->ranks);
     r->name = o->platform ? o->platform : "fat-tree";
     if (!find_platform(r->name, r->platform, sizeof r->platform))
         return tp_fail(err, TP_ERR_IO,
@@ -393,7 +393,7 @@ static tp_status check(const tp_simulate_options *o, report *r, tp_error *err)
 static tp_status run(const tp_recipe *recipe, const tp_simulate_options *o, tp_buf *out,
                      tp_error *err)
 {
-    report *r = calloc(1, sizeof *r);
+    TP_FREED report *r = calloc(1, sizeof *r);
     TP_HAVE(r);
     tp_status status = check(o, r, err);
     if (status == TP_OK)
@@ -405,7 +405,6 @@ static tp_status run(const tp_recipe *recipe, const tp_simulate_options *o, tp_b
     else if (status == TP_OK)
         add_text(r, out);
     tp_simulation_release(&r->s);
-    free(r);
     return status;
 }
 

@@ -75,7 +75,7 @@ static tp_status find(const tp_stats_dataset *data, const char *word, const tp_c
                       tp_error *err)
 {
     tp_nearest near = {.word = word};
-    tp_buf names = {0};
+    TP_OWN(tp_buf) names = {0};
     *ret = tp_dataset_find(data, word);
     if (*ret)
         return TP_OK;
@@ -88,7 +88,6 @@ static tp_status find(const tp_stats_dataset *data, const char *word, const tp_c
         tp_fail(err, TP_ERR_CONFIG, "%s has no column '%.40s'%s%.40s%s; there are: %.160s%s",
                 data->name, word, near.best ? "; did you mean '" : "", near.best ? near.best : "",
                 near.best ? "'" : "", tp_buf_str(&names), data->n_columns > 8 ? ", ..." : "");
-    tp_buf_release(&names);
     return status;
 }
 
@@ -337,11 +336,11 @@ tp_status tp_stats_columns(const char *path, const char *const *columns, size_t 
     TP_MEMORY_GUARD(err);
     tp_stats_options o;
     tp_buf text = {0};
-    tp_stats_dataset data;
+    TP_CLEANUP(tp_dataset_release) tp_stats_dataset data = {0};
     TP_TRY(read_options(options, &o, err));
     if (!path)
         return tp_fail(err, TP_ERR_ARG, "tp_stats_columns: path is NULL");
-    tp_buf place = {0}; /* of a folder its figures */
+    TP_OWN(tp_buf) place = {0}; /* of a folder its figures */
     tp_buf_adds(&place, path);
     if (tp_dir_exists(path))
         tp_buf_adds(&place, "/metrics.jsonl");
@@ -350,11 +349,8 @@ tp_status tp_stats_columns(const char *path, const char *const *columns, size_t 
     if (status == TP_OK)
         status = tp_dataset_read(name, tp_buf_str(&text), text.len, &data, err);
     tp_buf_release(&text);
-    if (status == TP_OK) {
+    if (status == TP_OK)
         status = about(&o, &data, columns, n, ret, err);
-        tp_dataset_release(&data);
-    }
-    tp_buf_release(&place);
     return status;
 }
 

@@ -205,26 +205,22 @@ static void add_custom(tp_custom_metric m, double v, tp_buf *out)
         tp_buf_addf(out, " %12.6g", v);
 }
 
-/* Micro-batches that steps do not fill, and a size that they would. */
+/* Micro-batches that steps do not fill, where all of their places are computed. */
 static void add_padding_advice(const tp_train_event *e, tp_buf *out)
 {
-    enum { ROUND = 64 };
     static const double much = 0.2;
     const tp_custom_stat *tokens = &e->custom->stats[TP_CUSTOM_TOKENS];
     const tp_custom_stat *padding = &e->custom->stats[TP_CUSTOM_PADDING];
-    double share = padding->sum / (double)padding->n, mean = tokens->sum / (double)tokens->n;
-    int64_t budget = tp_session_get_options(e->session)->tokens, most = (int64_t)tokens->most;
-    int64_t pieces = TP_MAX(most / budget, 1);
-    int64_t fitting = ((most + pieces - 1) / pieces + ROUND - 1) / ROUND * ROUND;
-    double remaining = 1 - mean / (double)(fitting * pieces);
-    if (share < much || remaining > share / 2)
+    const tp_session_options *options = tp_session_get_options(e->session);
+    double share = padding->sum / (double)padding->n;
+    if (share < much || !options->keeps_padding)
         return;
     tp_buf_addf(
         out,
         "\n%.0f %% of what was computed was padding: steps have %.0f tokens (%lld at most), "
-        "micro-batches hold %lld.\n"
-        "policy.sequence_packing.train_mb_tokens=%lld would leave about %.0f %%.\n",
-        100 * share, mean, (long long)most, (long long)budget, (long long)fitting, 100 * remaining);
+        "micro-batches hold %lld.\nengine.padding_free=true would leave it out.\n",
+        100 * share, tokens->sum / (double)tokens->n, (long long)tokens->most,
+        (long long)options->tokens);
 }
 
 void tp_table_custom(const tp_train_event *e, tp_buf *out)
@@ -246,7 +242,7 @@ void tp_table_custom(const tp_train_event *e, tp_buf *out)
         add_custom((tp_custom_metric)m, s->last, out);
         tp_buf_addc(out, '\n');
     }
-    if (e->session && e->is_packed && e->algorithm->sequences_per_unit == 1)
+    if (e->session && e->is_packed)
         add_padding_advice(e, out);
 }
 

@@ -114,17 +114,15 @@ tp_status tp_tokenizer_learn(const char *folder, const char *const *files, size_
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_tokenizer_learn_options", err));
     if (!o.replace)
         TP_TRY(check_folder(folder, err));
-    tp_buf *texts = calloc(n, sizeof *texts);
+    TP_FREED tp_buf *texts = calloc(n, sizeof *texts);
     const char **data = calloc(n, sizeof *data);
-    size_t *lengths = calloc(n, sizeof *lengths);
+    TP_FREED size_t *lengths = calloc(n, sizeof *lengths);
     TP_HAVE(texts && data && lengths);
     tp_status status = read_all(files, n, texts, data, lengths, err);
     if (status == TP_OK)
         status = learn(folder, data, lengths, n, &o, err);
     for (size_t i = 0; i < n; i++)
         tp_buf_release(&texts[i]);
-    free(lengths);
     free(data);
-    free(texts);
     return status;
 }

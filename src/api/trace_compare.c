@@ -118,19 +118,17 @@ static char *print(const context *x, const tp_trace_report_options *o)
     if (is_json) {
         tp_json_w_begin(&page.w, '{');
         put_json_head(x, &page.w);
-    } else if (o->form != TP_FORM_CSV) {
+    } else if (o->form != TP_FORM_CSV)
         put_head(x, &page.out);
-    }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const tp_compare_table *t = rows[i].table;
-        tp_grid g = {.name = rows[i].key};
+        TP_OWN(tp_grid) g = {.name = rows[i].key};
         fill(x, t, &g, rows[i].title, rows[i].what);
         if (t->n || !is_text)
             tp_grid_page_put(&page, &g, page.top, i || o->form != TP_FORM_CSV);
         if (t->n_untested && is_text)
             tp_buf_addf(&page.out, "  the %zu smallest changes of %zu were not judged\n",
                         t->n_untested, t->n);
-        tp_grid_release(&g);
     }
     if (is_json)
         tp_json_w_end(&page.w, '}');
@@ -174,16 +172,11 @@ tp_status tp_trace_report_compare(const char *before, const char *after,
     TP_NEED(before && after && ret, err);
     tp_trace_report_options o;
     tp_select_options select;
-    tp_trace_paths a = {0}, b = {0};
+    TP_OWN(tp_trace_paths) a = {0}, b = {0};
     TP_TRY(tp_trace_options_read(options, &o, &select, err));
     if (strcmp(before, "-") == 0 && strcmp(after, "-") == 0)
         return tp_fail(err, TP_ERR_ARG, "standard input (-) can be read once only");
-    tp_status status = tp_trace_paths_one(before, &a, err);
-    if (status == TP_OK)
-        status = tp_trace_paths_one(after, &b, err);
-    if (status == TP_OK)
-        status = compare((const char *const[]){a.v[0], b.v[0]}, &o, &select, ret, err);
-    tp_trace_paths_release(&a);
-    tp_trace_paths_release(&b);
-    return status;
+    TP_TRY(tp_trace_paths_one(before, &a, err));
+    TP_TRY(tp_trace_paths_one(after, &b, err));
+    return compare((const char *const[]){a.v[0], b.v[0]}, &o, &select, ret, err);
 }

@@ -116,7 +116,7 @@ tp_status tp_trace_report_export(const char *path, const char *output,
     TP_MEMORY_GUARD(err);
     TP_NEED(path && output && ret, err);
     tp_trace_export_options o;
-    tp_trace_paths one = {0};
+    TP_OWN(tp_trace_paths) one = {0};
     tp_trace_file *file;
     uint64_t bytes = 0;
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_trace_export_options", err));
@@ -129,7 +129,6 @@ tp_status tp_trace_report_export(const char *path, const char *output,
     tp_status status = tp_trace_paths_one(path, &one, err);
     if (status == TP_OK)
         status = tp_trace_open(one.v[0], &keep, &file, err);
-    tp_trace_paths_release(&one);
     if (status != TP_OK)
         return status;
     status = file->events

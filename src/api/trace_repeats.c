@@ -52,7 +52,7 @@ static void put_json_head(const tp_repeats *r, tp_json_w *w)
         if (k == 0 || r->n_group[1])
             tp_json_w_i64(w, (int64_t)r->n_group[k]);
     tp_json_w_end(w, ']');
-    tp_buf notes = {0};
+    TP_OWN(tp_buf) notes = {0};
     tp_trace_stats_notes(r, &notes);
     tp_json_w_key(w, "notes");
     tp_json_w_begin(w, '[');
@@ -62,7 +62,6 @@ static void put_json_head(const tp_repeats *r, tp_json_w *w)
         at += n + (at[n] == '\n');
     }
     tp_json_w_end(w, ']');
-    tp_buf_release(&notes);
 }
 
 static char *print(const tp_trace_report_options *o, const tp_repeats *r)
@@ -78,14 +77,13 @@ static char *print(const tp_trace_report_options *o, const tp_repeats *r)
         tp_trace_stats_notes(r, &page.out);
     }
     for (int k = 0; k < TP_TRACE_STATS_GRIDS; k++) {
-        tp_grid g = {0};
+        TP_OWN(tp_grid) g = {0};
         tp_trace_stats_grid(r, (tp_trace_stats_table)k, !is_json && !is_csv, &g);
         /* Files and totals are few, and each is asked for. */
         size_t limit = k <= TP_TRACE_STATS_TOTALS ? 0 : page.top;
         bool is_wanted = k != TP_TRACE_STATS_VALUES || is_json || is_csv;
         if (is_wanted && (tp_grid_rows(&g) || is_json))
             tp_grid_page_put(&page, &g, limit, page.out.len > 0);
-        tp_grid_release(&g);
     }
     if (is_json)
         tp_json_w_end(&page.w, '}');
@@ -115,25 +113,20 @@ static tp_status repeat(const tp_trace_report_options *o, const tp_select_option
                         const tp_trace_paths *files, size_t n_first, char **ret, tp_error *err)
 {
     const tp_ingest_options options = {.keep = TP_KEEP_FAST | TP_KEEP_MEMORY};
-    tp_repeats r;
+    TP_OWN(tp_repeats) r = {0};
     TP_TRY(refuse_duplicates(files->v, files->n, err));
     tp_repeats_init(&r, files->n, o->per_step);
-    tp_status status = TP_OK;
-    for (size_t i = 0; i < files->n && status == TP_OK; i++) {
+    for (size_t i = 0; i < files->n; i++) {
         tp_trace_file *file = NULL;
-        status = tp_trace_open(files->v[i], &options, &file, err);
-        if (status == TP_OK)
-            status = tp_repeats_add(&r, file, i >= n_first, select, err);
+        TP_TRY(tp_trace_open(files->v[i], &options, &file, err));
+        TP_TRY(tp_repeats_add(&r, file, i >= n_first, select, err));
         tp_trace_close(file);
     }
-    if (status == TP_OK)
-        status = tp_repeats_conclude(&r, err);
-    if (status == TP_OK && o->worse)
+    TP_TRY(tp_repeats_conclude(&r, err));
+    if (o->worse)
         *o->worse = tp_trace_stats_is_worse(&r);
-    if (status == TP_OK)
-        *ret = print(o, &r);
-    tp_repeats_release(&r);
-    return status;
+    *ret = print(o, &r);
+    return TP_OK;
 }
 
 tp_status tp_trace_report_repeats(const char *const *paths, size_t n, const char *const *others,
@@ -144,7 +137,7 @@ tp_status tp_trace_report_repeats(const char *const *paths, size_t n, const char
     TP_NEED((paths || !n) && (others || !n_others) && ret, err);
     tp_trace_report_options o;
     tp_select_options select;
-    tp_trace_paths first = {0}, all = {0};
+    TP_OWN(tp_trace_paths) first = {0}, all = {0};
     TP_TRY(tp_trace_options_read(options, &o, &select, err));
     if (n == 0)
         return tp_fail(err, TP_ERR_ARG, "recordings are compared: at least one is needed");
@@ -159,8 +152,6 @@ tp_status tp_trace_report_repeats(const char *const *paths, size_t n, const char
         status = tp_trace_paths_make(words, n + n_others, &all, err);
     if (status == TP_OK)
         status = repeat(&o, &select, &all, first.n, ret, err);
-    tp_trace_paths_release(&first);
-    tp_trace_paths_release(&all);
     free(words);
     return status;
 }

@@ -109,17 +109,14 @@ static void put_report(request *r, tp_trace_report *report)
 
 static tp_status put_file(request *r, const tp_trace_file *file, tp_error *err)
 {
-    tp_trace_report report;
+    TP_OWN(tp_trace_report) report = {0};
     tp_trace_report_make(file, &r->select, &report);
     if (!r->o->view)
         tp_trace_report_prepare(&report);
-    tp_status status = check_filter(r, &report, err);
-    if (status == TP_OK)
-        status = check_view(r, &report, err);
-    if (status == TP_OK)
-        put_report(r, &report);
-    tp_trace_report_release(&report);
-    return status;
+    TP_TRY(check_filter(r, &report, err));
+    TP_TRY(check_view(r, &report, err));
+    put_report(r, &report);
+    return TP_OK;
 }
 
 /* All files at once: the view `ranks`, and what several files show without a view. */
@@ -182,7 +179,7 @@ tp_status tp_trace_report_write(const char *const *paths, size_t n,
     TP_MEMORY_GUARD(err);
     tp_trace_report_options o;
     request r = {.o = &o};
-    tp_trace_paths files = {0};
+    TP_OWN(tp_trace_paths) files = {0};
     tp_trace_job job;
     TP_TRY(tp_trace_options_read(options, &o, &r.select, err));
     if (n == 0)
@@ -195,7 +192,6 @@ tp_status tp_trace_report_write(const char *const *paths, size_t n,
     tp_status status = tp_trace_paths_make(paths, n, &files, err);
     if (status == TP_OK)
         status = tp_trace_job_open(files.v, files.n, &keep, &job, err);
-    tp_trace_paths_release(&files);
     if (status != TP_OK)
         return status;
     tp_grid_page_begin(&r.page, o.form, tp_trace_options_top(&o, o.view ? 30 : 10), o.width);

@@ -240,7 +240,7 @@ static void end_line(tp_progress *p, tp_buf *out, tp_buf *line)
 
 static void draw_block(tp_progress *p, const tp_train_event *e, tp_buf *out)
 {
-    tp_buf line = {0};
+    TP_OWN(tp_buf) line = {0};
     bool rolls_out = e->algorithm->generates;
     erase(p, out);
     head_line(e, &line);
@@ -260,7 +260,6 @@ static void draw_block(tp_progress *p, const tp_train_event *e, tp_buf *out)
     end_line(p, out, &line);
     memory_line(e, &line);
     end_line(p, out, &line);
-    tp_buf_release(&line);
 }
 
 /* ---- lines and JSON ---- */
@@ -269,7 +268,7 @@ static void print_rollout(const tp_train_event *e, tp_buf *out)
 {
     char rate[32];
     double generated = metric(e, "performance/generation_tokens_per_sec");
-    tp_buf line = {0};
+    TP_OWN(tp_buf) line = {0};
     tp_buf_addf(&line, "step %lld/%lld  ", (long long)e->step, (long long)e->max_steps);
     add_number(&line, "reward", 3, metric(e, "train/reward"));
     add_policy(e, "cut", "zero spread", &line);
@@ -278,7 +277,6 @@ static void print_rollout(const tp_train_event *e, tp_buf *out)
     tp_buf_addf(out, "%sgenerated %s tok/s  %.3f s\n", tp_buf_str(&line),
                 isnan(generated) ? "unknown" : tp_human_count(generated, rate),
                 metric(e, "timing/train/total_step_time"));
-    tp_buf_release(&line);
 }
 
 static void print_step(const tp_train_event *e, tp_buf *out)
@@ -429,10 +427,9 @@ static void add_event(tp_progress *p, const tp_train_event *e, tp_buf *out)
     if (e->kind == TP_EVENT_NOTICE) {
         if (p->mode == TP_PROGRESS_BLOCK)
             erase(p, out);
-        tp_buf line = {0};
+        TP_OWN(tp_buf) line = {0};
         tp_buf_addf(&line, "note: %s\n", e->text);
         add_text(p, line.data, out);
-        tp_buf_release(&line);
         return;
     }
     if (e->kind == TP_EVENT_EXAMPLE) {

@@ -184,11 +184,9 @@ tp_status tp_training_show(const char *config, const char *const *overrides, siz
 {
     TP_MEMORY_GUARD(err);
     tp_training_screen own;
-    tp_recipe recipe;
+    TP_CLEANUP(tp_recipe_close) tp_recipe recipe = {0};
     TP_TRY(tp_sized_read(&own, sizeof own, screen, "tp_training_screen", err));
     TP_TRY(tp_sized_check(ret, "tp_training_result", err));
     TP_TRY(tp_recipe_open(config, overrides, n_overrides, &recipe, err));
-    tp_status status = run(&recipe, &own, ret, err);
-    tp_recipe_close(&recipe);
-    return status;
+    return run(&recipe, &own, ret, err);
 }

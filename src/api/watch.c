@@ -36,8 +36,8 @@ static void read_record(watched *r)
 {
     enum { MOST = 16 << 20 };
     char path[4096];
-    tp_buf text = {0};
-    tp_arena arena = {0};
+    TP_OWN(tp_buf) text = {0};
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root = NULL;
     snprintf(path, sizeof path, "%s/run.json", tp_metrics_path(r->m));
     if (strcmp(tp_metrics_format(r->m), "temper") == 0 && tp_file_exists(path) &&
@@ -49,8 +49,6 @@ static void read_record(watched *r)
         if (!tp_json_f64(tp_json_get(root, "max_steps"), &r->max_steps))
             r->max_steps = NAN;
     }
-    tp_arena_release(&arena);
-    tp_buf_release(&text);
 }
 
 /* Of other programs: the number of steps that they were started with, where they say so. */

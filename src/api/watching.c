@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -82,12 +81,11 @@ static void hear_before(tp_watching *w, int64_t step)
 {
     tp_metrics *m;
     tp_error ignored;
-    tp_alarm_feed feed = {.until = (double)step};
+    TP_OWN(tp_alarm_feed) feed = {.until = (double)step};
     if (!step || !w->plan.set.n || w->attempt < 2 ||
         tp_metrics_open(w->run_dir, NULL, &m, &ignored) != TP_OK)
         return;
     tp_alarm_feed_run(&feed, &w->plan.set, m);
-    tp_alarm_feed_release(&feed);
     tp_metrics_close(m);
     w->n_done = w->plan.set.n_events;
 }
@@ -222,7 +220,7 @@ static void start_command(tp_watching *w, const tp_alarm_event *e, const tp_alar
 static void mark(const tp_watching *w, const tp_alarm_event *e)
 {
     char path[4096];
-    tp_buf line = {0};
+    TP_OWN(tp_buf) line = {0};
     tp_json_w j;
     const tp_alarm *a = &w->plan.set.alarms[e->alarm];
     snprintf(path, sizeof path, "%s/alarms.jsonl", w->run_dir);
@@ -244,7 +242,6 @@ static void mark(const tp_watching *w, const tp_alarm_event *e)
         tp_log(TP_LOG_WARNING, "alarm", "cannot write '%s': %s", path, strerror(errno));
     if (fd >= 0)
         close(fd);
-    tp_buf_release(&line);
 }
 
 static void act(tp_watching *w, const tp_alarm_event *e, tp_train_request *r)
@@ -298,7 +295,7 @@ static void end_commands(tp_watching *w)
 static void write_report(const tp_watching *w, const tp_monitor_report *r)
 {
     char path[4096];
-    tp_buf out = {0};
+    TP_OWN(tp_buf) out = {0};
     tp_json_w j;
     tp_error why;
     snprintf(path, sizeof path, "%s/monitor.json", w->run_dir);
@@ -315,7 +312,6 @@ static void write_report(const tp_watching *w, const tp_monitor_report *r)
     tp_buf_addc(&out, '\n');
     if (tp_file_write_atomic(path, out.data, out.len, &why) != TP_OK)
         tp_log(TP_LOG_WARNING, "monitor", "%s", why.message);
-    tp_buf_release(&out);
 }
 
 void tp_watching_end(tp_watching *w)

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "base/platform.h"
 
 static const char *const isa_names[TP_ISA_COUNT] = {
     [TP_ISA_PORTABLE] = "portable",       [TP_ISA_AVX2] = "avx2", [TP_ISA_AVX512] = "avx512",

@@ -39,6 +39,21 @@
             return try_status_;         \
     } while (0)
 
+/* Locals that are given back where their scope ends, on every way out of it, so that TP_TRY() may
+ * stand anywhere below:
+ *     TP_OWN(tp_buf) text = {0};                                   tp_buf_release(&text)
+ *     TP_CLEANUP(tp_recipe_close) tp_recipe recipe = {0};          tp_recipe_close(&recipe)
+ *     TP_FREED double *x = NULL;                                   free(x)
+ * They have a value from the start.  What outlives the scope is no such local. */
+#define TP_CLEANUP(function) __attribute__((cleanup(function)))
+#define TP_OWN(type) TP_CLEANUP(type##_release) type
+#define TP_FREED TP_CLEANUP(tp_free_local)
+
+static inline void tp_free_local(void *local)
+{
+    free(*(void **)local);
+}
+
 /* At the beginning of a public function: `has` says that the arguments are there. */
 #define TP_NEED(has, err)                                                           \
     do {                                                                            \

@@ -230,7 +230,7 @@ tp_status tp_dir_make(const char *path, tp_error *err)
     size_t n = strlen(path);
     if (n == 0)
         return tp_fail(err, TP_ERR_ARG, "cannot create a folder without a name");
-    tp_buf partial = {0};
+    TP_OWN(tp_buf) partial = {0};
     tp_buf_adds(&partial, path);
     tp_status status = TP_OK;
     for (size_t i = 1; i < n && status == TP_OK; i++) {
@@ -242,7 +242,6 @@ tp_status tp_dir_make(const char *path, tp_error *err)
     }
     if (status == TP_OK)
         status = make_one(path, err);
-    tp_buf_release(&partial);
     return status;
 }
 
@@ -264,7 +263,7 @@ tp_status tp_cache_path(const char *name, bool make, char *out, size_t size, tp_
 
 tp_status tp_dir_check(const char *path, tp_error *err)
 {
-    tp_buf nearest = {0};
+    TP_OWN(tp_buf) nearest = {0};
     tp_buf_adds(&nearest, path);
     while (nearest.len > 1 && nearest.data[nearest.len - 1] == '/')
         nearest.data[--nearest.len] = 0;
@@ -284,7 +283,6 @@ tp_status tp_dir_check(const char *path, tp_error *err)
         status = refuse_file(tp_buf_str(&nearest), err);
     else if (access(tp_buf_str(&nearest), W_OK | X_OK) != 0)
         status = files_fail(err, "write into folder", tp_buf_str(&nearest), errno);
-    tp_buf_release(&nearest);
     return status;
 }
 

@@ -9,7 +9,6 @@
 #include <xxhash.h>
 
 #include "base/files_internal.h"
-#include "base/platform.h"
 
 enum { BUFFER = 1 << 20 };
 

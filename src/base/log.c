@@ -10,10 +10,9 @@ static void write_stderr(void *user, tp_log_level level, const char *component, 
 {
     (void)user;
     static const char *const words[] = {"debug", "note", "warning"};
-    tp_buf shown = {0};
+    TP_OWN(tp_buf) shown = {0};
     tp_buf_add_shown(&shown, message, strlen(message), true);
     fprintf(stderr, "%s: %s: %s\n", words[level], component, tp_buf_str(&shown));
-    tp_buf_release(&shown);
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -22,7 +22,6 @@
 #define TP_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TP_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TP_COUNTOF(a) (sizeof(a) / sizeof *(a))
-#define TP_CLEANUP(f) __attribute__((cleanup(f)))
 #define TP_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define TP_MAX(a, b) ((a) > (b) ? (a) : (b))
 

@@ -22,7 +22,6 @@
  * "Synchronization with eventcounts and sequencers", 1979). */
 #include "base/team.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -32,6 +31,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/affinity.h"
 #include "base/clock.h"
 #include "base/platform.h"
 #include "base/threads.h"
@@ -80,6 +80,7 @@ struct tp_team {
     gate start, finish;
     atomic_bool is_busy;
     int size;
+    int planned; /* threads there will be, for their places */
     pid_t owner;
     member members[]; /* the first is whoever calls */
 };
@@ -212,6 +213,7 @@ static void *work(void *argument)
     char name[16];
     snprintf(name, sizeof name, "temper-cpu %d", m->number);
     pthread_setname_np(pthread_self(), name);
+    tp_affinity_bind(m->number, t->planned);
     for (uint64_t word = 0;;) {
         word = wait_while(&t->start, &t->job, word, &m->patience);
         const job j = job_of(word);
@@ -302,6 +304,7 @@ tp_status tp_team_create(tp_team **ret, int threads, int processors, tp_error *e
         return tp_fail(err, TP_ERR_NOMEM, "no memory for a team of %d threads", threads);
     memset(t, 0, bytes);
     t->size = 1;
+    t->planned = threads;
     t->owner = getpid();
     for (int i = 0; i < threads; i++) {
         t->members[i].team = t;

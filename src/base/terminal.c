@@ -196,13 +196,11 @@ static bool put_message(const guard *g)
     if (!end || memchr(text, '\r', g->out.len) || ioctl(g->fd, TIOCGWINSZ, &size) != 0 ||
         size.ws_col < 40)
         return write_all(g->fd, text, g->out.len);
-    tp_buf wrapped = {0};
+    TP_OWN(tp_buf) wrapped = {0};
     size_t n = (size_t)(end - text) + 1;
     tp_add_wrapped(&wrapped, text, n, size.ws_col);
     tp_buf_add(&wrapped, text + n, g->out.len - n);
-    bool ok = write_all(g->fd, tp_buf_str(&wrapped), wrapped.len);
-    tp_buf_release(&wrapped);
-    return ok;
+    return write_all(g->fd, tp_buf_str(&wrapped), wrapped.len);
 }
 
 /* What has been filtered, as it is written: with room whole lines that fit. */
@@ -230,7 +228,7 @@ static ssize_t guarded_write(void *cookie, const char *s, size_t n)
     guard *g = cookie;
     if (g->passes_data && !g->is_terminal && !g->n_held)
         return write_all(g->fd, s, n) ? (ssize_t)n : 0;
-    tp_buf whole = {0};
+    TP_OWN(tp_buf) whole = {0};
     const char *from = s;
     size_t len = n;
     tp_buf_clear(&g->out);
@@ -242,7 +240,6 @@ static ssize_t guarded_write(void *cookie, const char *s, size_t n)
         g->n_held = 0;
     }
     filter(g, from, len, false);
-    tp_buf_release(&whole);
     return put(g, false) ? (ssize_t)n : 0;
 }
 

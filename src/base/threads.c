@@ -5,8 +5,6 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "base/platform.h"
-
 /* Tasks are coarse, so one lock guards everything about a job.  Indices are handed
  * out in ascending order: when one fails, all lower ones have been handed out too,
  * and the lowest failure is the same on any number of threads. */

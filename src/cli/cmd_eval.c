@@ -1,5 +1,4 @@
 /* cmd_eval.c - `temper eval`: asking a model questions, or evaluations that are in files. */
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -45,13 +45,11 @@ int tp_cmd_export(int argc, char **argv)
         .arguments = "MODEL OUT.gguf",
         .summary = "Write a model with its tokenizer and chat template as a GGUF file.",
         .flags = flag_table,
-        .details = "MODEL is a model folder, a checkpoint, a run (its newest checkpoint is taken) "
-                   "or another\n"
-                   "GGUF file.  Vectors and norms stay F32; a matrix whose rows do not divide into "
-                   "the type's\n"
-                   "blocks is written as llama-quantize would, and said.  Temper reads the file "
-                   "wherever it\n"
-                   "takes a model folder: temper generate OUT.gguf.",
+        .details = "MODEL is a model folder, a checkpoint, a run (its newest checkpoint is taken)\n"
+                   "or another GGUF file.  Vectors and norms stay F32; a matrix whose rows do not\n"
+                   "divide into the type's blocks is written as llama-quantize would, and said.\n"
+                   "Temper reads the file wherever it takes a model folder: temper generate\n"
+                   "OUT.gguf.",
         .min_words = 2,
         .max_words = 2};
     int n = tp_cli_parse(&usage, argc, argv, &f, words);

@@ -26,11 +26,10 @@ int tp_cmd_merge(int argc, char **argv)
         .summary = "Add an adapter (LoRA, DoRA) to its base for good: one model, as a Hugging Face "
                    "folder.",
         .flags = flag_table,
-        .details = "ADAPTER is a folder with adapter_config.json, as PEFT and Temper write it, a "
-                   "checkpoint, or\n"
-                   "a run that trained an adapter (its newest checkpoint is taken).  The base is "
-                   "where its\n"
-                   "base_model_name_or_path says.  OUT must not exist.",
+        .details =
+            "ADAPTER is a folder with adapter_config.json, as PEFT and Temper write it, a\n"
+            "checkpoint, or a run that trained an adapter (its newest checkpoint is taken).\n"
+            "The base is where its base_model_name_or_path says.  OUT must not exist.",
         .min_words = 2,
         .max_words = 2};
     int n = tp_cli_parse(&usage, argc, argv, &f, words);

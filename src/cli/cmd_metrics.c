@@ -1,5 +1,4 @@
 /* cmd_metrics.c - `temper metrics`: the figures that a run recorded, whoever ran it. */
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 

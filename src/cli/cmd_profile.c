@@ -1,7 +1,5 @@
 /* cmd_profile.c - `temper profile`: where a step's time and memory go, in one command. */
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/find_recipe.h"

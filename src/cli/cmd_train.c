@@ -1,6 +1,5 @@
 /* cmd_train.c - `temper train`: a run, its output and its signals. */
 #include <signal.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/find_recipe.h"

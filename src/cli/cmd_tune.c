@@ -1,5 +1,4 @@
 /* cmd_tune.c - `temper tune`: the fastest, smallest or cheapest setting of a recipe. */
-#include <signal.h>
 #include <string.h>
 
 #include "cli/cli.h"

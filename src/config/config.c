@@ -46,13 +46,12 @@ static tp_status load_parent(tp_config *config, const char *path, const tp_confi
     const char *slash = strrchr(path, '/');
     while (tp_str_starts(parent, "./"))
         parent += 2;
-    tp_buf full = {0};
+    TP_OWN(tp_buf) full = {0};
     if (slash && parent[0] != '/')
         tp_buf_add(&full, path, (size_t)(slash + 1 - path));
     tp_buf_adds(&full, parent);
     tp_config_node *tree = NULL;
     tp_status status = load_file(config, full.data, &tree, err);
-    tp_buf_release(&full);
     if (status != TP_OK)
         return tp_error_prefix(err, status, "%s: defaults: ", named_by->origin);
     merge(onto, tree);

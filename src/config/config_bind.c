@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/platform.h"
 #include "config/config_internal.h"
 #include "text/yaml/yaml.h"
 
@@ -75,13 +74,12 @@ static tp_status find_beside(tp_binder *b, const tp_option *option, tp_error *er
     if (!text || !*text || *text == '/' || strpbrk(text, "${\n") || stat(text, &st) == 0)
         return TP_OK;
     size_t n = folder_of(node->origin);
-    tp_buf full = {0};
+    TP_OWN(tp_buf) full = {0};
     tp_buf_add(&full, node->origin, n);
     tp_buf_adds(&full, text);
     tp_status status = TP_OK;
     if (n && stat(full.data, &st) == 0)
         status = tp_node_text_copy(b->config, full.data, full.len, &node->value.text, err);
-    tp_buf_release(&full);
     return status;
 }
 
@@ -200,13 +198,12 @@ static tp_status read_enum(const tp_option *option, const tp_config_node *node, 
                            tp_error *err)
 {
     const char *text = NULL;
-    tp_buf choices = {0};
+    TP_OWN(tp_buf) choices = {0};
     tp_slice word;
     TP_TRY(read_string(node, &text, err));
     for (int i = 0; tp_option_word(option, i, &word); i++) {
         if (tp_slice_is(word, text)) {
             *ret = i;
-            tp_buf_release(&choices);
             return TP_OK;
         }
         tp_buf_addf(&choices, "%s%.*s", i ? ", " : "", (int)word.len, word.data);
@@ -214,7 +211,6 @@ static tp_status read_enum(const tp_option *option, const tp_config_node *node, 
     char value[80];
     tp_status status =
         tp_node_fail(node, err, "%s is not one of %s", shown(node, value), tp_buf_str(&choices));
-    tp_buf_release(&choices);
     return status;
 }
 
@@ -385,7 +381,7 @@ static tp_status check_accepted(const tp_binder *b, const tp_option *option, tp_
 /* The same inside a section that is not looked into; nests as deep as the file. */
 static void note_missing_below(const tp_binder *b, const tp_config_node *node)
 {
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     for (const tp_json *v = node->value.child; v; v = v->next) {
         note_missing_below(b, tp_node_of(v));
         if (!tp_node_is_missing(tp_node_of(v)))
@@ -394,7 +390,6 @@ static void note_missing_below(const tp_binder *b, const tp_config_node *node)
         tp_node_path(tp_node_of(v), &path);
         tp_config_remark_add(b->config, &b->config->missing, path.data, tp_node_of(v)->origin);
     }
-    tp_buf_release(&path);
 }
 
 static tp_status bind_one(const tp_binder *b, const tp_option *option, tp_error *err)
@@ -540,7 +535,7 @@ tp_status tp_config_bind_section(tp_config *config, const tp_json *section, cons
     tp_config_node *root = tp_node_of(section);
     if (section->type != TP_JSON_OBJECT)
         return tp_node_fail(root, err, "expected a section with keys below it");
-    tp_buf prefix = {0};
+    TP_OWN(tp_buf) prefix = {0};
     tp_node_path(root, &prefix);
     tp_buf_addc(&prefix, '.');
     tp_binder b = {.config = config,
@@ -549,9 +544,6 @@ tp_status tp_config_bind_section(tp_config *config, const tp_json *section, cons
                    .table = table,
                    .n = n,
                    .target = target};
-    tp_status status = bind_from(&b, err);
-    if (status == TP_OK)
-        status = tp_config_end(config, err);
-    tp_buf_release(&prefix);
-    return status;
+    TP_TRY(bind_from(&b, err));
+    return tp_config_end(config, err);
 }

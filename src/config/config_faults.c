@@ -1,6 +1,5 @@
 /* config_faults.c - what is wrong with a configuration, said all at once; and what in it has
  * no effect. */
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -59,10 +58,9 @@ static void add_faults(const tp_config *config, tp_buf *out)
     if (config->faults.n > TP_CONFIG_MAX_FAULTS)
         tp_buf_addf(out, "%sand %zu more", between, config->faults.n - TP_CONFIG_MAX_FAULTS);
     if (config->missing.n) {
-        tp_buf text = {0};
+        TP_OWN(tp_buf) text = {0};
         add_missing(config, &text);
         add_item(out, between, tp_buf_str(&text));
-        tp_buf_release(&text);
     }
 }
 
@@ -95,7 +93,7 @@ static bool is_first_of_reason(const tp_config *config, const tp_config_remark *
 
 void tp_config_make_notice(tp_config *config)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     if (!config->idle.n)
         return;
     tp_buf_adds(&text, "keys without effect here, or without all of it:");
@@ -108,7 +106,6 @@ void tp_config_make_notice(tp_config *config)
                 tp_buf_addf(&text, ", %s", p->text);
     }
     config->notice = tp_arena_strdup(&config->arena, tp_buf_str(&text));
-    tp_buf_release(&text);
 }
 
 void tp_config_note(tp_config *config, const char *key, const char *reason)
@@ -130,11 +127,10 @@ void tp_config_check_path(const tp_config *config, const char *path, const char 
         return;
     const char *origin = tp_config_origin(config, path), *slash = strrchr(origin, '/');
     bool looked_beside = text[0] != '/' && slash;
-    tp_buf item = {0};
+    TP_OWN(tp_buf) item = {0};
     tp_buf_addf(&item, "%s: %s: there is no '%.300s'%s%.*s%s%s", origin, path, text,
                 looked_beside ? ", neither here nor in " : "",
                 looked_beside ? (int)(slash - origin) : 0, origin, remedy ? "; " : "",
                 remedy ? remedy : "");
     add_item(out, out->len ? TP_ERROR_ITEM : "", tp_buf_str(&item));
-    tp_buf_release(&item);
 }

@@ -91,7 +91,7 @@ static size_t known_section(const tp_binder *b, const char *path, char section[2
 static void note_unknown(const tp_binder *b, const tp_config_node *node, const char *path,
                          bool is_only)
 {
-    tp_buf text = {0}, keys = {0};
+    TP_OWN(tp_buf) text = {0}, keys = {0};
     char section[256];
     const char *known = nearest(b, path);
     tp_buf_addf(&text, "%s: unknown key %s%.200s", node->origin, b->prefix, path);
@@ -106,8 +106,6 @@ static void note_unknown(const tp_binder *b, const tp_config_node *node, const c
                     tp_buf_str(&keys));
     }
     tp_config_remark_add(b->config, &b->config->faults, text.data, NULL);
-    tp_buf_release(&keys);
-    tp_buf_release(&text);
 }
 
 static void note_foreign(const tp_binder *b, const tp_config_node *node, const tp_option *option)
@@ -154,8 +152,7 @@ static size_t check_keys(const tp_binder *b, const tp_config_node *node, tp_buf 
 
 void tp_binder_check_keys(const tp_binder *b)
 {
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     size_t n_unknown = check_keys(b, b->root, &path, false, true);
     check_keys(b, b->root, &path, n_unknown == 1, false);
-    tp_buf_release(&path);
 }

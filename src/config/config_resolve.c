@@ -365,7 +365,7 @@ static tp_status evaluate_parts(resolver *r, tp_config_node *at, tp_slice text, 
     bool is_single = find_opening(text, 0) == 0 && find_closing(text, 0) == text.len - 1;
     if (text.len && is_single)
         return expression(r, at, sub(text, 2, text.len - 1), ret, err);
-    tp_buf out = {0};
+    TP_OWN(tp_buf) out = {0};
     const tp_json *plain = NULL;
     tp_status status = concatenate(r, at, text, &out, err);
     if (status == TP_OK && is_argument) {
@@ -378,7 +378,6 @@ static tp_status evaluate_parts(resolver *r, tp_config_node *at, tp_slice text, 
             status =
                 tp_node_text_copy(r->config, tp_buf_str(&out), out.len, &(*ret)->value.text, err);
     }
-    tp_buf_release(&out);
     return status;
 }
 

@@ -236,9 +236,7 @@ tp_status tp_node_fail(const tp_config_node *node, tp_error *err, const char *fm
     va_start(ap, fmt);
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     tp_node_path(node, &path);
-    tp_status status = tp_fail(err, TP_ERR_CONFIG, "%s: %s: %s", node->origin, path.data, message);
-    tp_buf_release(&path);
-    return status;
+    return tp_fail(err, TP_ERR_CONFIG, "%s: %s: %s", node->origin, path.data, message);
 }

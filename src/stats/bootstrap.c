@@ -187,7 +187,7 @@ static tp_status draw_chunk(void *context, size_t index, int worker, tp_error *e
     const job *j = context;
     const tp_resampler *how = j->how;
     size_t from = index * CHUNK, to = from + CHUNK;
-    double *scratch;
+    TP_FREED double *scratch = NULL;
     (void)worker;
     if (to > j->options->n_resamples)
         to = j->options->n_resamples;
@@ -196,7 +196,6 @@ static tp_status draw_chunk(void *context, size_t index, int worker, tp_error *e
         tp_splitmix stream = {tp_splitmix_skip(j->options->seed, (uint64_t)i * how->draws)};
         j->theta[i] = how->replicate(how->context, &stream, scratch);
     }
-    free(scratch);
     return TP_OK;
 }
 

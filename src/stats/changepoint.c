@@ -7,7 +7,6 @@
 #include "stats/bootstrap.h"
 #include "stats/descriptive.h"
 #include "stats/order.h"
-#include "stats/two_sample.h"
 
 /* For a growing right end kappa, `within[tau]` is the sum of |differences| inside
  * [tau, kappa).  One more value adds its distances to the values from tau on, so all
@@ -66,7 +65,7 @@ tp_status tp_edivisive(const double *y, size_t n, size_t min_segment, bool searc
                        tp_level_split *ret, tp_error *err)
 {
     size_t least = min_segment ? min_segment : 1;
-    double *work;
+    TP_FREED double *work = NULL;
     TP_TRY(tp_check_finite("the series", y, n, err));
     if (n / 2 < least) {
         *ret = (tp_level_split){.q = NAN, .why = "too few values for two segments"};
@@ -74,7 +73,6 @@ tp_status tp_edivisive(const double *y, size_t n, size_t min_segment, bool searc
     }
     TP_TRY(tp_scratch(SUMS * (n + 1), &work, err));
     *ret = best_split(y, n, least, search_kappa, work);
-    free(work);
     return TP_OK;
 }
 
@@ -89,7 +87,7 @@ typedef struct {
 static tp_status permute_once(void *context, size_t index, int worker, tp_error *err)
 {
     const permutations *p = context;
-    double *v;
+    TP_FREED double *v = NULL;
     (void)worker;
     TP_TRY(tp_scratch(p->n + SUMS * (p->n + 1), &v, err));
     memcpy(v, p->y, p->n * sizeof *v);
@@ -102,7 +100,6 @@ static tp_status permute_once(void *context, size_t index, int worker, tp_error 
     }
     tp_level_split s = best_split(v, p->n, p->least, true, v + p->n);
     p->hits[index] = s.q >= p->q * (1 - 1e-12);
-    free(v);
     return TP_OK;
 }
 
@@ -191,7 +188,6 @@ static tp_status describe_changes(search *s, tp_error *err)
         c->mean_after = tp_mean(after, n_after);
         TP_TRY(tp_median(before, n_before, &c->median_before, err));
         TP_TRY(tp_median(after, n_after, &c->median_after, err));
-        c->welch_p = tp_welch(before, n_before, after, n_after, 0.95).p.two;
         if (!is_large(c, s->o->min_change)) {
             memmove(c, c + 1, (s->n_found - i - 1) * sizeof *c);
             s->n_found--;

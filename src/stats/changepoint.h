@@ -40,7 +40,6 @@ typedef struct {
     double q, p;                    /* of the permutation test that found it */
     double mean_before, mean_after; /* of the neighbouring segments */
     double median_before, median_after;
-    double welch_p; /* descriptive: the place was chosen on the same data */
 } tp_changepoint;
 
 enum { TP_CHANGEPOINT_MAX = 20000 }; /* values; each permutation costs n^2 */

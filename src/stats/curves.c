@@ -12,20 +12,18 @@
  * after one step. */
 static const double slowest = 1e-4, fastest = 5;
 
-/* For a rate k: the weighted least squares c and A, in twofold precision, because the
+/* For a rate k: the least squares c and A, in twofold precision, because the
  * residuals of a clean curve are its last digits. */
 typedef struct {
     tp_two c, a, sse;
-    tp_two gradient; /* sum w r t e: 0 at the best k */
+    tp_two gradient; /* sum r t e: 0 at the best k */
     double newton;   /* Gauss-Newton step in k */
 } fit;
 
 typedef struct {
-    const double *y, *weight; /* weight NULL: all 1 */
+    const double *y;
     size_t n;
 } problem;
-
-static double weight_of(const problem *p, size_t t) { return p->weight ? p->weight[t] : 1; }
 
 static tp_two residual(const problem *p, const fit *f, tp_two e, size_t t)
 {
@@ -36,35 +34,34 @@ static tp_two residual(const problem *p, const fit *f, tp_two e, size_t t)
 static fit fit_at(const problem *p, tp_two k)
 {
     tp_two r = tp_two_exp(tp_two_negate(k)), e = tp_two_of(1);
-    tp_two w_sum = {0, 0}, mean_e = {0, 0}, mean_y = {0, 0}, mean_te = {0, 0};
+    tp_two count = tp_two_of((double)p->n);
+    tp_two mean_e = {0, 0}, mean_y = {0, 0}, mean_te = {0, 0};
     for (size_t t = 0; t < p->n; t++, e = tp_two_mul(e, r)) {
-        tp_two w = tp_two_of(weight_of(p, t)), we = tp_two_mul(w, e);
-        w_sum = tp_two_add(w_sum, w);
-        mean_e = tp_two_add(mean_e, we);
-        mean_te = tp_two_add(mean_te, tp_two_mul_d(we, (double)t));
-        mean_y = tp_two_add(mean_y, tp_two_mul_d(w, p->y[t]));
+        mean_e = tp_two_add(mean_e, e);
+        mean_te = tp_two_add(mean_te, tp_two_mul_d(e, (double)t));
+        mean_y = tp_two_add_d(mean_y, p->y[t]);
     }
-    mean_e = tp_two_div(mean_e, w_sum);
-    mean_y = tp_two_div(mean_y, w_sum);
-    mean_te = tp_two_div(mean_te, w_sum);
+    mean_e = tp_two_div(mean_e, count);
+    mean_y = tp_two_div(mean_y, count);
+    mean_te = tp_two_div(mean_te, count);
     tp_two see = {0, 0}, sey = {0, 0}, st = {0, 0}, stt = {0, 0};
     e = tp_two_of(1);
     for (size_t t = 0; t < p->n; t++, e = tp_two_mul(e, r)) {
-        tp_two w = tp_two_of(weight_of(p, t)), de = tp_two_sub(e, mean_e);
+        tp_two de = tp_two_sub(e, mean_e);
         tp_two dy = tp_two_add_d(tp_two_negate(mean_y), p->y[t]);
-        tp_two dte = tp_two_sub(tp_two_mul_d(e, (double)t), mean_te), wde = tp_two_mul(w, de);
-        see = tp_two_add(see, tp_two_mul(wde, de));
-        sey = tp_two_add(sey, tp_two_mul(wde, dy));
-        st = tp_two_add(st, tp_two_mul(wde, dte));
-        stt = tp_two_add(stt, tp_two_mul(w, tp_two_mul(dte, dte)));
+        tp_two dte = tp_two_sub(tp_two_mul_d(e, (double)t), mean_te);
+        see = tp_two_add(see, tp_two_mul(de, de));
+        sey = tp_two_add(sey, tp_two_mul(de, dy));
+        st = tp_two_add(st, tp_two_mul(de, dte));
+        stt = tp_two_add(stt, tp_two_mul(dte, dte));
     }
     fit f = {.a = tp_two_div(sey, see)};
     f.c = tp_two_sub(mean_y, tp_two_mul(f.a, mean_e));
     e = tp_two_of(1);
     for (size_t t = 0; t < p->n; t++, e = tp_two_mul(e, r)) {
-        tp_two d = residual(p, &f, e, t), wd = tp_two_mul_d(d, weight_of(p, t));
-        f.sse = tp_two_add(f.sse, tp_two_mul(wd, d));
-        f.gradient = tp_two_add(f.gradient, tp_two_mul(wd, tp_two_mul_d(e, (double)t)));
+        tp_two d = residual(p, &f, e, t);
+        f.sse = tp_two_add(f.sse, tp_two_mul(d, d));
+        f.gradient = tp_two_add(f.gradient, tp_two_mul(d, tp_two_mul_d(e, (double)t)));
     }
     double curvature = stt.hi - st.hi * st.hi / see.hi;
     f.newton = -f.gradient.hi / (f.a.hi * curvature);
@@ -74,22 +71,20 @@ static fit fit_at(const problem *p, tp_two k)
 /* The sum of squares alone, in plain double: what the search over k looks at. */
 static double sse_at(const problem *p, double log_k)
 {
-    double r = exp(-exp(log_k)), e = 1, w_sum = 0, mean_e = 0, mean_y = 0;
+    double r = exp(-exp(log_k)), e = 1, mean_e = 0, mean_y = 0;
     for (size_t t = 0; t < p->n; t++, e *= r) {
-        double w = weight_of(p, t);
-        w_sum += w;
-        mean_e += w * e;
-        mean_y += w * p->y[t];
+        mean_e += e;
+        mean_y += p->y[t];
     }
-    mean_e /= w_sum;
-    mean_y /= w_sum;
+    mean_e /= (double)p->n;
+    mean_y /= (double)p->n;
     double see = 0, sey = 0, syy = 0;
     e = 1;
     for (size_t t = 0; t < p->n; t++, e *= r) {
-        double w = weight_of(p, t), de = e - mean_e, dy = p->y[t] - mean_y;
-        see += w * de * de;
-        sey += w * de * dy;
-        syy += w * dy * dy;
+        double de = e - mean_e, dy = p->y[t] - mean_y;
+        see += de * de;
+        sey += de * dy;
+        syy += dy * dy;
     }
     return see > 0 ? syy - sey * sey / see : syy;
 }
@@ -157,21 +152,6 @@ static void residuals_of(const problem *p, tp_two k, const fit *f, double *ret)
         ret[t] = tp_two_value(residual(p, f, e, t));
 }
 
-/* Huber's weights at 1.345 robust standard deviations. */
-static double reweight(const double *residuals, size_t n, double *scratch, double *weight)
-{
-    memcpy(scratch, residuals, n * sizeof *scratch);
-    tp_sort(scratch, n);
-    double sigma = 1.482602218505602 * tp_mad_in_place(scratch, n), moved = 0;
-    for (size_t t = 0; t < n; t++) {
-        double size = fabs(residuals[t]), limit = 1.345 * sigma;
-        double w = size > limit && size > 0 ? limit / size : 1;
-        moved = fmax(moved, fabs(w - weight[t]));
-        weight[t] = fmax(w, 1e-6);
-    }
-    return moved;
-}
-
 static const char *unfit(const double *y, size_t n)
 {
     if (n < 4)
@@ -185,29 +165,15 @@ static const char *unfit(const double *y, size_t n)
     return "the series is constant";
 }
 
-/* `work` has 3 n doubles; the first n receive the residuals. */
-static void fit_decay(const double *y, size_t n, bool robust, double *work, tp_decay *r)
+/* `residuals`: n of them, or NULL. */
+static void fit_decay(const double *y, size_t n, double *residuals, tp_decay *r)
 {
     problem p = {.y = y, .n = n};
-    double *residuals = work, *weight = work + n, *scratch = weight + n;
     tp_two k = polish(&p, search_rate(&p));
     fit f = fit_at(&p, k);
-    residuals_of(&p, k, &f, residuals);
-    for (size_t t = 0; robust && t < n; t++)
-        weight[t] = 1;
-    for (int i = 0; robust && i < 50; i++) {
-        p.weight = weight;
-        double moved = reweight(residuals, n, scratch, weight);
-        k = polish(&p, search_rate(&p));
-        f = fit_at(&p, k);
+    if (residuals)
         residuals_of(&p, k, &f, residuals);
-        if (moved < 1e-6)
-            break;
-    }
     double rate = tp_two_value(k), total = tp_variance(y, n) * (double)(n - 1);
-    tp_two sse = {0, 0};
-    for (size_t t = 0; t < n; t++)
-        sse = tp_two_add(sse, tp_two_product(residuals[t], residuals[t]));
     if (rate < 1.01 * slowest || rate > fastest / 1.01) {
         r->why = rate < 1 ? "the series is a straight line, not a decay"
                           : "the series has settled after its first step";
@@ -216,7 +182,7 @@ static void fit_decay(const double *y, size_t n, bool robust, double *work, tp_d
     r->k = rate;
     r->c = tp_two_value(f.c);
     r->a = tp_two_value(f.a);
-    r->sse = tp_two_value(robust ? sse : f.sse);
+    r->sse = tp_two_value(f.sse);
     r->rmse = sqrt(r->sse / (double)(n - 3));
     r->half_life = 0.6931471805599453 / rate;
     r->r2 = 1 - r->sse / total;
@@ -226,17 +192,13 @@ static void fit_decay(const double *y, size_t n, bool robust, double *work, tp_d
 
 static tp_decay no_decay(void) { return (tp_decay){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL, NULL}; }
 
-tp_status tp_fit_decay(const double *y, size_t n, bool robust, tp_decay *ret, tp_error *err)
+tp_status tp_fit_decay(const double *y, size_t n, tp_decay *ret, tp_error *err)
 {
     tp_decay r = no_decay();
-    double *work;
     TP_TRY(tp_check_finite("the curve", y, n, err));
     r.why = unfit(y, n);
-    if (!r.why) {
-        TP_TRY(tp_scratch(3 * n, &work, err));
-        fit_decay(y, n, robust, work, &r);
-        free(work);
-    }
+    if (!r.why)
+        fit_decay(y, n, NULL, &r);
     *ret = r;
     return TP_OK;
 }
@@ -336,7 +298,7 @@ tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alpha, size_t w
     TP_TRY(tp_scratch(3 * n, &work, err));
     r.fit.why = unfit(y, n);
     if (!r.fit.why)
-        fit_decay(y, n, false, work, &r.fit);
+        fit_decay(y, n, work, &r.fit);
     r.why = r.fit.why;
     if (!r.why) {
         r.threshold = r.fit.c + 0.05 * (y[0] - r.fit.c);

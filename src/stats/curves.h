@@ -1,8 +1,7 @@
 /* curves.h - loss curves: where do they go, how fast, are they there yet?
  *
  * y_t = c + A exp(-k t), t = 0, 1, 2, ...: for each k the best c and A are linear
- * (variable projection), so only ln k is searched.  Least squares follows spikes; the
- * robust fit reweights residuals by Huber's function. */
+ * (variable projection), so only ln k is searched.  */
 #ifndef TP_STATS_CURVES_H
 #define TP_STATS_CURVES_H
 
@@ -16,8 +15,7 @@ typedef struct {
     const char *why;  /* not identifiable: n < 4, a constant, a rate at the edge of the search */
     const char *weak; /* defined, but |a| < 3 rmse: do not build on k */
 } tp_decay;
-TP_CHECKED tp_status tp_fit_decay(const double *y, size_t n, bool robust, tp_decay *ret,
-                                  tp_error *err);
+TP_CHECKED tp_status tp_fit_decay(const double *y, size_t n, tp_decay *ret, tp_error *err);
 
 typedef struct {
     tp_decay fit;

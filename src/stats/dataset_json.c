@@ -26,7 +26,7 @@ static tp_status put_record(tp_stats_dataset *data, size_t row, const tp_json *o
 {
     size_t hint = 0;
     tp_column *c;
-    tp_buf name = {0};
+    TP_OWN(tp_buf) name = {0};
     data->is_records = true;
     tp_status status = TP_OK;
     for (const tp_json *m = object->child; m && status == TP_OK; m = m->next) {
@@ -46,7 +46,6 @@ static tp_status put_record(tp_stats_dataset *data, size_t row, const tp_json *o
                 status = put_json(data, c, row, v, err);
         }
     }
-    tp_buf_release(&name);
     return status;
 }
 
@@ -115,7 +114,7 @@ static tp_status put_root(tp_stats_dataset *data, const tp_json *root, tp_error 
 static tp_status parse(tp_stats_dataset *data, const char *text, size_t n, uint32_t line,
                        size_t row, bool is_record, tp_error *err)
 {
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root;
     tp_json_options options = {.allow_nan = true, .first_line = line};
     size_t room;
@@ -128,7 +127,6 @@ static tp_status parse(tp_stats_dataset *data, const char *text, size_t n, uint3
             tp_fail(err, TP_ERR_FORMAT, "%s:%u: a line that is not an object", data->name, line);
     else if (status == TP_OK)
         status = is_record ? put_record(data, row, root, err) : put_root(data, root, err);
-    tp_arena_release(&arena);
     return status;
 }
 

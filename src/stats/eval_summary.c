@@ -36,7 +36,7 @@ static int by_question(const void *a, const void *b)
 /* The first prompt that asks the same is the name of a cluster. */
 static void find_clusters(const tp_eval_prompt *prompts, size_t n, int64_t *ret)
 {
-    asked *list = calloc(n + 1, sizeof *list);
+    TP_FREED asked *list = calloc(n + 1, sizeof *list);
     size_t m = 0;
     TP_HAVE(list);
     for (size_t i = 0; i < n; i++) {
@@ -48,7 +48,6 @@ static void find_clusters(const tp_eval_prompt *prompts, size_t n, int64_t *ret)
     for (size_t i = 1; i < m; i++)
         if (strcmp(list[i - 1].question, list[i].question) == 0)
             ret[list[i].index] = ret[list[i - 1].index];
-    free(list);
 }
 
 /* One value per prompt with the cluster it belongs to. */
@@ -235,7 +234,7 @@ typedef struct {
 static tp_status gather(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t n, pairs *p,
                         tp_eval_paired *r, tp_error *err)
 {
-    int64_t *cluster = calloc(n + 1, sizeof *cluster);
+    TP_FREED int64_t *cluster = calloc(n + 1, sizeof *cluster);
     TP_HAVE(cluster);
     find_clusters(a, n, cluster);
     tp_status status = TP_OK;
@@ -262,7 +261,6 @@ static tp_status gather(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t
         r->only_b += y > x;
         r->ties += x == y;
     }
-    free(cluster);
     return status;
 }
 

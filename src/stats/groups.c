@@ -139,17 +139,15 @@ tp_f_test tp_welch_anova(const tp_group *groups, size_t k)
 tp_status tp_brown_forsythe(const tp_group *groups, size_t k, tp_f_test *ret, tp_error *err)
 {
     size_t n = count_all(groups, k), at = 0;
-    double *z;
+    TP_FREED double *z = NULL;
     tp_group *shifted;
     if (k < 2 || smallest(groups, k) == 0) {
         *ret = no_f(k < 2 ? "needs at least two groups" : "a group is empty");
         return TP_OK;
     }
     TP_TRY(tp_scratch(2 * n, &z, err));
-    if (!(shifted = calloc(k, sizeof *shifted))) {
-        free(z);
+    if (!(shifted = calloc(k, sizeof *shifted)))
         return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu groups", k);
-    }
     for (size_t j = 0; j < k; j++) {
         size_t m = groups[j].n;
         double *sorted = z + n;
@@ -164,7 +162,6 @@ tp_status tp_brown_forsythe(const tp_group *groups, size_t k, tp_f_test *ret, tp
     tp_anova_result a = tp_anova(shifted, k);
     *ret = a.why ? no_f(a.why) : (tp_f_test){a.f, a.df_between, a.df_within, a.p, NULL};
     free(shifted);
-    free(z);
     return TP_OK;
 }
 

@@ -90,11 +90,10 @@ double tp_median_sorted(const double *sorted, size_t n)
 
 tp_status tp_median(const double *x, size_t n, double *ret, tp_error *err)
 {
-    double *sorted;
+    TP_FREED double *sorted = NULL;
     TP_TRY(tp_check_finite("x", x, n, err));
     TP_TRY(tp_sorted_copy(x, n, &sorted, err));
     *ret = tp_median_sorted(sorted, n);
-    free(sorted);
     return TP_OK;
 }
 
@@ -109,11 +108,10 @@ double tp_mad_in_place(double *sorted, size_t n)
 
 tp_status tp_mad(const double *x, size_t n, double *ret, tp_error *err)
 {
-    double *sorted;
+    TP_FREED double *sorted = NULL;
     TP_TRY(tp_check_finite("x", x, n, err));
     TP_TRY(tp_sorted_copy(x, n, &sorted, err));
     *ret = tp_mad_in_place(sorted, n);
-    free(sorted);
     return TP_OK;
 }
 

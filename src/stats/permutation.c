@@ -112,7 +112,7 @@ tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_
                               tp_error *err)
 {
     size_t n = nx + ny;
-    double *v;
+    TP_FREED double *v = NULL;
     size_t *subset;
     TP_TRY(tp_check_finite("x", x, nx, err));
     TP_TRY(tp_check_finite("y", y, ny, err));
@@ -126,10 +126,8 @@ tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_
         return TP_OK;
     }
     TP_TRY(tp_scratch(n, &v, err));
-    if (!(subset = calloc(nx, sizeof *subset))) {
-        free(v);
+    if (!(subset = calloc(nx, sizeof *subset)))
         return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu indices", nx);
-    }
     int e = tp_scale_exponent_two(x, nx, y, ny);
     tally t = {.slack = take(x, nx, e, v) * 0x1p-95};
     t.slack += take(y, ny, e, v + nx) * 0x1p-95;
@@ -141,7 +139,6 @@ tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_
         random_subsets(v, n, nx, n_monte_carlo, seed, &t);
     *ret = result_of(&t, is_exact);
     free(subset);
-    free(v);
     return TP_OK;
 }
 

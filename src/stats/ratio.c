@@ -5,7 +5,6 @@
 
 #include "stats/moments.h"
 #include "stats/order.h"
-#include "stats/power.h"
 #include "stats/special.h"
 #include "stats/special_internal.h"
 #include "stats/two_sample.h"
@@ -139,20 +138,13 @@ static void log_ratio_intervals(double *d, size_t n, double level, tp_log_ratio_
     r->sign_coverage = ci.coverage;
     r->sign_ci =
         ci.why ? tp_interval_undefined(ci.why) : (tp_interval){.lo = exp(ci.lo), .hi = exp(ci.hi)};
-    double sigma = 1.482602218505602 * tp_mad_in_place(d, n);
-    if (n >= 2)
-        r->mde_ratio = exp(tp_sign_mde(sigma, (double)n, 1 - level, 0.8));
 }
 
 tp_status tp_log_ratio(const double *x, const double *y, size_t n, double level,
                        tp_log_ratio_result *ret, tp_error *err)
 {
-    tp_log_ratio_result r = {.n = n,
-                             .median_log_ratio = NAN,
-                             .ratio = NAN,
-                             .geomean_ratio = NAN,
-                             .sign_coverage = NAN,
-                             .mde_ratio = NAN};
+    tp_log_ratio_result r = {
+        .n = n, .median_log_ratio = NAN, .ratio = NAN, .geomean_ratio = NAN, .sign_coverage = NAN};
     double *d;
     TP_TRY(tp_check_finite("x", x, n, err));
     TP_TRY(tp_check_finite("y", y, n, err));

@@ -311,7 +311,7 @@ static void interval(slopes *s, double var_s, double level, tp_theil_sen_result 
 
 static tp_status intercepts(const slopes *s, tp_theil_sen_result *r, tp_error *err)
 {
-    double *v;
+    TP_FREED double *v = NULL;
     TP_TRY(tp_scratch(s->n, &v, err));
     for (size_t i = 0; i < s->n; i++)
         v[i] = s->points[i].x;
@@ -325,7 +325,6 @@ static tp_status intercepts(const slopes *s, tp_theil_sen_result *r, tp_error *e
         v[i] = (double)(s->points[i].y - slope * s->points[i].x);
     tp_sort(v, s->n);
     r->intercept_joint = tp_median_sorted(v, s->n);
-    free(v);
     return TP_OK;
 }
 

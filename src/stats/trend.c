@@ -142,14 +142,12 @@ static tp_status mann_kendall(const double *x, const double *y, size_t n, double
                                 .z = NAN,
                                 .p_two = NAN,
                                 .p_increasing = NAN,
-                                .p_decreasing = NAN,
                                 .tau_a = NAN,
                                 .tau_b = NAN,
                                 .correction = NAN,
                                 .corrected_z = NAN,
                                 .corrected_p_two = NAN,
-                                .corrected_p_increasing = NAN,
-                                .corrected_p_decreasing = NAN};
+                                .corrected_p_increasing = NAN};
     TP_TRY(check_series(x, y, n, err));
     TP_TRY(kendall(x, y, n, &r, err));
     if (!(r.var_s > 0)) {
@@ -160,7 +158,6 @@ static tp_status mann_kendall(const double *x, const double *y, size_t n, double
     r.z = z_of(r.s, r.var_s);
     r.p_two = fmin(1, 2 * tp_normal_sf(fabs(r.z)));
     r.p_increasing = tp_normal_sf(r.z);
-    r.p_decreasing = tp_normal_cdf(r.z);
     if (n < 4)
         r.why_corrected = "needs at least four values";
     else
@@ -169,7 +166,6 @@ static tp_status mann_kendall(const double *x, const double *y, size_t n, double
         r.corrected_z = z_of(r.s, r.var_s * r.correction);
         r.corrected_p_two = fmin(1, 2 * tp_normal_sf(fabs(r.corrected_z)));
         r.corrected_p_increasing = tp_normal_sf(r.corrected_z);
-        r.corrected_p_decreasing = tp_normal_cdf(r.corrected_z);
     }
     *ret = r;
     return TP_OK;

@@ -14,12 +14,11 @@ typedef struct {
     size_t n;
     double s, var_s; /* S, and its variance under no trend, tie-corrected */
     double z;        /* (S - sgn S) / sqrt var */
-    double p_two, p_increasing, p_decreasing;
+    double p_two, p_increasing;
     double tau_a, tau_b;
     const char *why, *why_tau_b;
     /* Hamed-Rao: var = var_s times the correction n / n* */
     double correction, corrected_z, corrected_p_two, corrected_p_increasing;
-    double corrected_p_decreasing;
     const char *why_corrected;
 } tp_mann_kendall_result;
 enum { TP_MANN_KENDALL_LAGS = 1000 }; /* autocorrelations looked at */

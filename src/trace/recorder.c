@@ -101,7 +101,7 @@ static size_t snapshot(tp_recorder *r, part **ret)
 static tp_status flush_rings(tp_recorder *r, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    part *parts;
+    TP_FREED part *parts = NULL;
     size_t n = snapshot(r, &parts);
     tp_timeline_extend(&r->line);
     for (size_t i = 0; i < n; i++) {
@@ -109,7 +109,6 @@ static tp_status flush_rings(tp_recorder *r, tp_error *err)
         tp_chrome_ring(r->stream, ring, atomic_load(&ring->tail), parts[i].n);
         atomic_store(&ring->tail, parts[i].n);
     }
-    free(parts);
     return tp_chrome_flush(r->stream, err);
 }
 
@@ -416,13 +415,12 @@ static tp_status see_each(tp_recorder *r, void (*see)(void *user, const tp_trace
                           void *user)
 {
     TP_MEMORY_GUARD(NULL);
-    part *parts;
+    TP_FREED part *parts = NULL;
     size_t n = snapshot(r, &parts);
     if (n > 0)
         tp_timeline_extend(&r->line);
     for (size_t i = 0; i < n; i++)
         tp_ring_events(r, parts[i].ring, tp_ring_oldest(parts[i].ring), parts[i].n, see, user);
-    free(parts);
     return TP_OK;
 }
 
@@ -447,7 +445,7 @@ tp_trace_cost tp_trace_get_cost(void) { return tp_the_recorder.cost; }
 void tp_trace_metadata(const char *key, const char *json)
 {
     tp_recorder *r = &tp_the_recorder;
-    tp_buf quoted = {0};
+    TP_OWN(tp_buf) quoted = {0};
     if (!tp_trace_is_json(json, false))
         tp_json_quote(&quoted, json, strlen(json));
     char *own_key = strdup(key), *own_json = strdup(quoted.data ? quoted.data : json);
@@ -469,14 +467,13 @@ void tp_trace_metadata(const char *key, const char *json)
     }
     r->members[i].json = own_json;
     pthread_mutex_unlock(&r->io);
-    tp_buf_release(&quoted);
 }
 
 /* Under `io`. */
 static tp_status write_rings(tp_recorder *r, const char *path, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    part *parts;
+    TP_FREED part *parts = NULL;
     tp_chrome *out;
     TP_TRY(tp_chrome_open(r, path, true, &out, err));
     size_t n = snapshot(r, &parts);
@@ -484,7 +481,6 @@ static tp_status write_rings(tp_recorder *r, const char *path, tp_error *err)
         tp_timeline_extend(&r->line);
     for (size_t i = 0; i < n; i++)
         tp_chrome_ring(out, parts[i].ring, tp_ring_oldest(parts[i].ring), parts[i].n);
-    free(parts);
     return tp_chrome_close(out, err);
 }
 

@@ -119,7 +119,7 @@ typedef struct {
 
 static void find_rows(sweep *s)
 {
-    slot *slots = calloc(SLOTS, sizeof *slots);
+    TP_FREED slot *slots = calloc(SLOTS, sizeof *slots);
     TP_HAVE(slots);
     for (size_t i = 0; i < s->n_zones; i++) {
         const tp_trace_site *site = s->zones[i].site;
@@ -128,7 +128,6 @@ static void find_rows(sweep *s)
             *at = (slot){site, row_of(s, site)};
         s->zones[i].row = at->row;
     }
-    free(slots);
 }
 
 typedef struct {

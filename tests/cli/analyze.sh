@@ -72,10 +72,10 @@ expect_out "better"
 
 run analyze a.jsonl
 expect 0
-expect_out "training" "convergence" "pass" "needs at least 3 runs" "8 dimensions: 3 succeeded, 0 failed, 5 unknown"
+expect_out "training" "convergence" "pass" "needs at least 3 runs" "8 dimensions: 3 succeeded, 5 failed (5 for want of data)"
 run analyze a.jsonl --json
 expect 0
-expect_out '"name": "efficiency"' '"summary": {' '"ran": 3' '"succeeded": 3' '"failed": 0' '"unknown": 5' '"verdict": "unknown"' '"error": null' '"why": "needs at least 3 runs'
+expect_out '"name": "efficiency"' '"summary": {' '"ran": 8' '"succeeded": 3' '"failed": 5' '"unknown": 5' '"verdict": "unknown"' '"error": null' '"error": "needs at least 3 runs'
 run analyze a.jsonl --dimension efficiency --threshold efficiency=0.9
 expect 1
 expect_out "fail" "worst: efficiency"

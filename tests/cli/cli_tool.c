@@ -206,7 +206,7 @@ static int points(const char *run_path, const char *events_path)
 /* FILE, or each of its lines, against the schema. */
 static int valid(const char *schema_path, const char *path, bool by_lines)
 {
-    tp_buf other = {0};
+    static tp_buf other; /* reachable to the end, as `text` is */
     tp_error err = {0};
     int n = 0;
     const tp_json *schema = parse(schema_path, text.data, text.len);

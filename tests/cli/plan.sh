@@ -16,6 +16,17 @@ is "tokens of a micro-batch" "$("$TOOL" get out tokens_per_micro_batch)" 64
 is "bytes of the weights" "$("$TOOL" get out memory.weights)" $((4 * $("$TOOL" get out parameters)))
 "$TOOL" get out memory.planned_peak_bytes >/dev/null || fail "no planned peak in plan --json"
 
+# 16 full sequences of 16 tokens, one in each micro-batch of 24: a third of the places is not computed, all are planned.
+half="policy.sequence_packing.train_mb_tokens=24"
+run plan --json tiny.yaml $half
+expect 0
+is "micro-batches" "$("$TOOL" get out tokens_per_micro_batch)" 24
+peak=$("$TOOL" get out memory.planned_peak_bytes) used=$("$TOOL" get out flops_per_step)
+run plan --json tiny.yaml $half engine.padding_free=false
+expect 0
+is "peak of all places" "$("$TOOL" get out memory.planned_peak_bytes)" "$peak"
+is "work of a step, of that of all places" "$(awk -v a="$used" -v b="$("$TOOL" get out flops_per_step)" 'BEGIN { printf "%.6f", a / b }')" 0.666667
+
 run plan tiny.yaml --print train
 expect 0
 expect_out "linear" "attention_grad"

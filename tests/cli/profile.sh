@@ -127,8 +127,10 @@ for part in generation reference train update; do
 done
 tr -d ' \n' <grpo.json >flat.json
 grep -q '"name":"paged_attention","part":"generation"' flat.json || fail "no attention over the cache"
-grep -q '"name":"linear_panels","part":"generation","launches_per_step":[^}]*"bytes_per_step":null' flat.json ||
-    fail "bytes of launches whose rows vary are claimed"
+grep -q '"name":"paged_attention","part":"generation","launches_per_step":[^}]*"bytes_per_step":null' flat.json ||
+    fail "bytes of attention whose context varies are claimed"
+grep -q '"name":"linear_panels","part":"generation","launches_per_step":[^}]*"bytes_per_step":[0-9]' flat.json ||
+    fail "bytes of a product whose rows vary are not known"
 
 # Baseline, analysis, bottlenecks, in one command.
 run profile tiny.yaml --warmup 1 --steps 4 --record 1 --name before

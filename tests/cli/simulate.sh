@@ -52,6 +52,7 @@ assert names[:2] == ["ddp", "shard_optimizer"], names
 for p in points:
     assert p["step_s"] > 0 and 0 <= p["exposed_s"] < p["step_s"], p
     assert 0 < p["efficiency"] <= 1, p
+    assert p["efficiency"] <= p["efficiency_without_messages"] * 1.0001, p
     if p["ranks"] > 1 and p["strategy"] == "ddp":
         assert p["step_s"] > p["formula_step_s"], p  # copies and sums take time as well
 four = next(p for p in points if p["ranks"] == 4 and p["strategy"] == "ddp")

@@ -22,9 +22,14 @@ for view in operators kernels memory comm idle launch queue critical-path bandwi
 done
 fits trace "$data/snapshot.pickle"
 fits trace "$data/nsight.sqlite"
-for command in train plan generate chat eval stats trace bench profile doctor config tokenizer version; do
-    fits help $command
-done
+# A line of prose that was broken twice, by the text and by the page, leaves a word or two alone.
+"$TEMPER" help | awk '/^  temper/ {print $2}' >commands
+[ "$(wc -l <commands)" -gt 20 ] || fail "only $(wc -l <commands) commands in the list"
+while read -r command; do
+    fits help "$command"
+    awk 'short && /^[a-z]/ {print} {short = length($0) < 30 && /^[A-Za-z(].*[^.:]$/}' out >ragged
+    [ ! -s ragged ] || fail "help $command breaks a sentence before: $(head -1 ragged)"
+done <commands
 
 # Everything else that prints tables, with names of sixty characters.
 L=aaaaaaaaaa_bbbbbbbbbb_cccccccccc_dddddddddd_eeeeeeeeee_ffff

@@ -17,7 +17,6 @@ static void walk(const tp_snapshot *s)
         const tp_mem_stack *stack = &s->stacks[s->entries[i].stack];
         for (uint32_t k = 0; k < stack->n; k++)
             check_text(s, s->frames[s->stack_frames[stack->first + k]].file);
-        check_text(s, s->entries[i].user_metadata);
     }
     for (size_t i = 0; i < s->n_segments; i++)
         if (s->segments[i].first_block + s->segments[i].n_blocks > s->n_blocks)

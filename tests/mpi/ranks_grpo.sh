@@ -34,8 +34,8 @@ for n in 2 3; do
     nearly one ranks-$n 1e-5 1e-4
     # The same answers, by the same prompts.
     for step in 1 12; do
-        answers=$(grep -o '"response": *"[^"]*"' one/samples/step-$step.jsonl | sort | md5sum)
-        is "answers of step $step on $n ranks" "$(grep -o '"response": *"[^"]*"' ranks-$n/samples/step-$step.jsonl | sort | md5sum)" "$answers"
+        answers=$(grep -o '"answer": *"[^"]*"' one/samples/step-$step.jsonl | sort | md5sum)
+        is "answers of step $step on $n ranks" "$(grep -o '"answer": *"[^"]*"' ranks-$n/samples/step-$step.jsonl | sort | md5sum)" "$answers"
     done
 done
 ranks 2 train --quiet grpo.yaml run.dir=shard distributed.strategy=shard_optimizer

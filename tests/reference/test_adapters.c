@@ -80,7 +80,7 @@ static void make_batch(fixture *f)
         f->weights[i] /= kept;
     for (int64_t i = 0; i <= (int64_t)n; i++)
         f->cu[i] = (int32_t)(i < f->B ? i * f->T : f->B * f->T);
-    f->batch = (tp_batch_view){f->tokens, f->positions, f->targets, f->cu, f->weights};
+    f->batch = (tp_batch_view){f->tokens, f->positions, f->targets, f->cu, f->weights, 0};
 }
 
 static void set_up(fixture *f, const setup *is)

@@ -252,7 +252,7 @@ static double distance_to_training(const char *family, tp_dtype dtype)
         cu[0] = 0;
         double loss;
         const float *logp;
-        tp_batch_view batch = {tokens, positions, targets, cu, weights};
+        tp_batch_view batch = {tokens, positions, targets, cu, weights, 0};
         MUST(tp_session_eval(session, &batch, &loss, &logp, NULL));
         for (int i = 0; i < NEW; i++) {
             assert_true(isfinite(logp[PROMPT - 1 + i]));

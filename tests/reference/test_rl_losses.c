@@ -175,7 +175,7 @@ static void check_policy(fixture *f, const char *name, const tp_policy_loss *los
         f->norm.tokens += f->lengths[2 * i + 1] - f->lengths[2 * i];
     tp_policy_sums_init(&f->sums);
     tp_batch_view view = {f->mb.tokens, f->mb.positions, f->mb.targets, f->mb.cu,
-                          f->mb.loss_weights};
+                          f->mb.loss_weights, 0};
     MUST(tp_session_train_weighed(f->session, &view, true, weigh_policy, f, NULL));
     compare(f, name, f->sums.loss);
 }
@@ -259,7 +259,7 @@ static void check_pairs(fixture *f, const char *name, const tp_preference_loss *
     load_rows(f, "dpo", 1);
     f->preference = loss;
     tp_batch_view view = {f->mb.tokens, f->mb.positions, f->mb.targets, f->mb.cu,
-                          f->mb.loss_weights};
+                          f->mb.loss_weights, 0};
     MUST(tp_session_train_weighed(f->session, &view, true, weigh_pairs, f, NULL));
     compare(f, name, f->loss);
 }

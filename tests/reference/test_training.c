@@ -56,7 +56,7 @@ static void make_batch(fixture *f)
             f->positions[i] = i - f->cu[s];
     for (size_t i = 0; i < T; i++)
         f->weights[i] = (float)((double)mask[i] / total);
-    f->batch = (tp_batch_view){f->tokens, f->positions, f->targets, f->cu, f->weights};
+    f->batch = (tp_batch_view){f->tokens, f->positions, f->targets, f->cu, f->weights, 0};
 }
 
 typedef struct {

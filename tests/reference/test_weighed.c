@@ -65,7 +65,7 @@ static tp_batch_view put(arrays *a, int32_t at)
     a->cu[++n_cu] = at + N;
     for (int32_t k = n_cu + 1; k <= T; k++)
         a->cu[k] = at + N;
-    return (tp_batch_view){a->tokens, a->positions, a->targets, a->cu, a->weights};
+    return (tp_batch_view){a->tokens, a->positions, a->targets, a->cu, a->weights, 0};
 }
 
 static float seen[T];

@@ -3,6 +3,7 @@
  * list of clocks. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,14 @@ SEEN int mlock(const void *address, size_t bytes)
     if (!is_refused("mlock"))
         return (int)syscall(SYS_mlock, address, bytes);
     errno = ENOMEM;
+    return -1;
+}
+
+SEEN int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t *set)
+{
+    if (!is_refused("sched_setaffinity"))
+        return (int)syscall(SYS_sched_setaffinity, thread, bytes, set);
+    errno = EPERM;
     return -1;
 }
 

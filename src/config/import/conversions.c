@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/platform.h"
 #include "config/import/import_rows.h"
 
 static const char count_rows[] = "How many steps the run has is known with --rows N, the rows of "
@@ -96,7 +95,7 @@ static void make_batch(tp_import *im)
 /* Lines of a file that is here; 0: unknown. */
 static double count_lines(const char *path)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     double n = 0;
     if (tp_file_read(path, 1u << 30, &text, NULL) == TP_OK) {
         for (const char *p = tp_buf_str(&text); *p;) {
@@ -105,7 +104,6 @@ static double count_lines(const char *path)
             p += len + (p[len] == '\n');
         }
     }
-    tp_buf_release(&text);
     return n;
 }
 

@@ -88,7 +88,7 @@ static void take_member(tp_import *im, const tp_json *v, tp_buf *wants)
         if (!usual || tp_import_one_of(tp_import_spelled(im, v), usual))
             return;
         if (members[i].wants) {
-            tp_buf value = {0};
+            TP_OWN(tp_buf) value = {0};
             tp_import_value(v, &value);
             tp_buf_adds(wants, wants->len ? "; " : " See that ");
             for (const char *p = members[i].wants; *p; p++)
@@ -96,7 +96,6 @@ static void take_member(tp_import *im, const tp_json *v, tp_buf *wants)
                     tp_buf_adds(wants, tp_buf_str(&value)), p++;
                 else
                     tp_buf_addc(wants, *p);
-            tp_buf_release(&value);
             return;
         }
         break;
@@ -127,7 +126,7 @@ static void put_data_sets(tp_import *im)
     const tp_json *list = key->value, *one = list->type == TP_JSON_ARRAY ? list->child : NULL;
     const tp_json *files = tp_json_get(one, "data_files");
     const char *template = tp_json_str(tp_json_get(one, "chat_template"));
-    tp_buf wants = {0};
+    TP_OWN(tp_buf) wants = {0};
     if (files && files->type == TP_JSON_ARRAY)
         files = files->n == 1 ? files->child : NULL;
     if (list->type == TP_JSON_ARRAY && list->n > 1)
@@ -144,7 +143,6 @@ static void put_data_sets(tp_import *im)
              &wants);
     if (template && strcmp(template, "tokenizer_default") != 0)
         ask_for_template(im, "chat_template", template);
-    tp_buf_release(&wants);
 }
 
 /* ---- templates, tokens, plug-ins ---- */
@@ -191,7 +189,7 @@ static bool has_messages(tp_import *im)
 {
     enum { MOST = 1 << 28 };
     const char *path = tp_json_str(tp_config_find(im->recipe, "data.train.data_path"));
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     bool has = false;
     if (path && strcmp(path, "???") != 0 && tp_file_read(path, MOST, &text, NULL) == TP_OK) {
         size_t n = strcspn(tp_buf_str(&text), "\n");
@@ -199,7 +197,6 @@ static bool has_messages(tp_import *im)
             text.data[n] = 0;
         has = strstr(tp_buf_str(&text), "\"messages\"") != NULL;
     }
-    tp_buf_release(&text);
     return has;
 }
 
@@ -226,7 +223,7 @@ static void put_preferences(tp_import *im)
 static void put_data_set(tp_import *im)
 {
     static const tp_buf nothing = {0};
-    tp_buf merged = {0};
+    TP_OWN(tp_buf) merged = {0};
     const tp_import_key *mixture = tp_import_role(im, "mixture");
     if (mixture && mixture->value->type != TP_JSON_NULL) {
         tp_buf_adds(&merged, " One data set is read: put the rows of all into it.");
@@ -234,10 +231,10 @@ static void put_data_set(tp_import *im)
         tp_import_key *name = tp_import_role(im, "dataset");
         if (name && !name->line)
             name->becomes = NULL; /* the mixture is asked for, not this */
+
     } else
         put_file(im, "dataset", "data.train.data_path", tp_import_role(im, "dataset")->value,
                  &nothing);
-    tp_buf_release(&merged);
 }
 
 void tp_import_data(tp_import *im)

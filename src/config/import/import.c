@@ -7,7 +7,6 @@
 
 #include "base/files.h"
 #include "base/no_memory.h"
-#include "base/platform.h"
 #include "config/import/import_rows.h"
 #include "text/yaml/yaml.h"
 

@@ -8,8 +8,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/no_memory.h"
-#include "base/platform.h"
 #include "config/import/import_rows.h"
 #include "text/yaml/yaml.h"
 
@@ -94,7 +92,7 @@ const char *tp_import_target(tp_import *im, const char *target)
 void tp_import_value(const tp_json *value, tp_buf *out)
 {
     enum { LONGEST = 60 };
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_json_w w;
     tp_json_w_init(&w, &text, 0);
     if (value && value->type == TP_JSON_STRING && value->text.len < LONGEST &&
@@ -110,7 +108,6 @@ void tp_import_value(const tp_json *value, tp_buf *out)
     tp_buf_add(out, tp_buf_str(&text), n);
     if (n < text.len)
         tp_buf_adds(out, "...");
-    tp_buf_release(&text);
 }
 
 /* A value as it is written in `accepted` and in tables of words. */
@@ -185,7 +182,7 @@ void tp_import_put(tp_import *im, const char *role, const char *target, const ch
 void tp_import_put_json(tp_import *im, tp_import_key *from, const char *target,
                         const tp_json *value)
 {
-    tp_buf text = {0}, safe = {0};
+    TP_OWN(tp_buf) text = {0}, safe = {0};
     tp_json_w w;
     tp_json_w_init(&w, &text, 0);
     tp_json_w_value(&w, value);
@@ -195,8 +192,6 @@ void tp_import_put_json(tp_import *im, tp_import_key *from, const char *target,
         tp_buf_addc(&safe, *p);
     }
     tp_import_set(im, from, target, tp_buf_str(&safe));
-    tp_buf_release(&text);
-    tp_buf_release(&safe);
 }
 
 /* ---- roles ---- */

@@ -63,7 +63,7 @@ static bool matters(const walk *w, const tp_option *row)
 /* As it is written there, interpolations too. */
 static void put(tp_import *im, const char *path, const tp_json *value)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_json_w w;
     tp_buf_addf(&text, "%s=", path);
     tp_json_w_init(&w, &text, 0);
@@ -71,7 +71,6 @@ static void put(tp_import *im, const char *path, const tp_json *value)
     if (im->status == TP_OK)
         im->status = tp_config_set(im->recipe, tp_buf_str(&text), tp_config_origin(im->file, path),
                                    &im->err);
-    tp_buf_release(&text);
 }
 
 /* What "${a.b}" refers to; anything else is itself. */

@@ -14,7 +14,7 @@ static tp_status read_file(trainer *t, const tp_data_source_options *source, tp_
 {
     const tp_data_source_options *f = &t->o->data.fallback;
     const dpo *d = t->own;
-    tp_buf prompt = {0}, system = {0};
+    TP_OWN(tp_buf) prompt = {0}, system = {0};
     tp_preference_options options = {.path = source->data_path,
                                      .prompt_key = either(source->prompt_key, f->prompt_key),
                                      .chosen_key = either(source->chosen_key, f->chosen_key),
@@ -24,16 +24,11 @@ static tp_status read_file(trainer *t, const tp_data_source_options *source, tp_
                                      .skip_bad = t->o->data.skip_bad_rows,
                                      .progress = tp_trainer_keep_going,
                                      .user = t};
-    tp_status status = tp_prompt_file_read(either(source->prompt_file, f->prompt_file), true,
-                                           &prompt, &options.prompt_template, err);
-    if (status == TP_OK)
-        status = tp_prompt_file_read(either(source->system_prompt_file, f->system_prompt_file),
-                                     false, &system, &options.system_prompt, err);
-    if (status == TP_OK)
-        status = tp_preferences_read(&options, ret, err);
-    tp_buf_release(&prompt);
-    tp_buf_release(&system);
-    return status;
+    TP_TRY(tp_prompt_file_read(either(source->prompt_file, f->prompt_file), true, &prompt,
+                               &options.prompt_template, err));
+    TP_TRY(tp_prompt_file_read(either(source->system_prompt_file, f->system_prompt_file), false,
+                               &system, &options.system_prompt, err));
+    return tp_preferences_read(&options, ret, err);
 }
 
 static void add_pair(dpo_pairs *to, const tp_preference_pair *pair)
@@ -104,13 +99,13 @@ static void show_answer(const trainer *t, const char *name, const tp_preference_
 {
     tp_buf_addf(out, "%s, %d tokens, %d of them the answer (marked \">\"):\n", name, a->n,
                 a->n_targets);
-    tp_render_show(t->tokenizer, a->ids, a->mask, (size_t)a->n, 256, false, out);
+    tp_render_show(t->tokenizer, a->ids, a->mask, (size_t)a->n, 256, out);
 }
 
 static void send_example(trainer *t)
 {
     const dpo *d = t->own;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     show_source(&d->file, t->o->data.train.data_path, &text);
     if (d->val_file.n)
         show_source(&d->val_file, t->o->data.validation.data_path, &text);
@@ -118,19 +113,17 @@ static void send_example(trainer *t)
     show_answer(t, "rejected", &d->file.pairs[0].rejected, &text);
     tp_train_event event = {.kind = TP_EVENT_EXAMPLE, .text = tp_buf_str(&text)};
     tp_trainer_send(t, &event);
-    tp_buf_release(&text);
 }
 
 static void fingerprint(trainer *t)
 {
     const dpo *d = t->own;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_buf_addf(&text, "dpo|%s|%s|%llu|%lld|%d|%llu|%llu", d->file.source_hash,
                 tp_tokenizer_fingerprint(t->tokenizer), (unsigned long long)d->train.n,
                 (long long)t->o->policy.train_global_batch_size, t->o->data.shuffle,
                 (unsigned long long)d->file.n_tokens, (unsigned long long)t->o->seed);
     tp_trainer_fingerprint(t, tp_buf_str(&text));
-    tp_buf_release(&text);
 }
 
 tp_status tp_dpo_open_data(trainer *t, tp_error *err)

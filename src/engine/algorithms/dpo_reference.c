@@ -54,12 +54,11 @@ static tp_status hash_tensor(XXH3_state_t *state, const tp_tensor *s, tp_error *
 /* A frozen base has a name by its numbers; else a seed drew it. */
 static void hash_base(XXH3_state_t *state, const trainer *t)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_buf_addf(&text, "base '%s' seed %llu std %.17g kept as %d dtype %d",
                 t->state.base_fingerprint, (unsigned long long)t->state.seed, t->o->policy.init_std,
                 t->o->policy.peft.base, (int)t->o->policy.precision);
     XXH3_128bits_update(state, text.data, text.len + 1);
-    tp_buf_release(&text);
 }
 
 static tp_status hash_weights(XXH3_state_t *state, const trainer *t, const tp_states *states,
@@ -99,7 +98,7 @@ static tp_status hash_plugins(XXH3_state_t *state, const tp_str_list *paths, tp_
 /* What the last bits of a log-probability depend on besides numbers that went in. */
 static tp_status hash_settings(XXH3_state_t *state, const tp_train_options *o, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_buf_addf(&text,
                 "backend %s precision %d compile %d isa %d alignment %lld budget %lld packed %d "
                 "chunk %lld",
@@ -111,16 +110,14 @@ static tp_status hash_settings(XXH3_state_t *state, const tp_train_options *o, t
     for (size_t i = 0; i < o->engine.disable_passes.n; i++)
         tp_buf_addf(&text, " -%s", o->engine.disable_passes.v[i]);
     XXH3_128bits_update(state, text.data, text.len + 1);
-    tp_buf_release(&text);
     return hash_plugins(state, &o->engine.plugins, err);
 }
 
 static void hash_model(XXH3_state_t *state, const tp_model *model)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_model_describe(model, &text);
     XXH3_128bits_update(state, text.data, text.len + 1);
-    tp_buf_release(&text);
 }
 
 /* `session` holds the weights that the run began with. */
@@ -153,7 +150,7 @@ static dpo_pair *pair_at(dpo *d, uint64_t i)
 
 static bool read_cache(dpo *d, const char *path, const char *key)
 {
-    tp_buf file = {0};
+    TP_OWN(tp_buf) file = {0};
     uint64_t n = n_pairs(d), count = 0, check = 0;
     size_t body = HEAD_BYTES + (size_t)n * 2 * sizeof(double);
     bool ok = tp_file_exists(path) && tp_file_read(path, body + 8, &file, NULL) == TP_OK &&
@@ -170,13 +167,12 @@ static bool read_cache(dpo *d, const char *path, const char *key)
         pair_at(d, i)->ref_chosen = sums[0];
         pair_at(d, i)->ref_rejected = sums[1];
     }
-    tp_buf_release(&file);
     return ok;
 }
 
 static tp_status write_cache(dpo *d, const char *path, const char *key, tp_error *err)
 {
-    tp_buf file = {0};
+    TP_OWN(tp_buf) file = {0};
     uint64_t n = n_pairs(d);
     tp_buf_add(&file, magic, 8);
     tp_buf_add(&file, key, 32);
@@ -187,9 +183,7 @@ static tp_status write_cache(dpo *d, const char *path, const char *key, tp_error
     }
     uint64_t check = XXH3_64bits(file.data, file.len);
     tp_buf_add(&file, (const char *)&check, 8);
-    tp_status status = tp_file_write_atomic(path, file.data, file.len, err);
-    tp_buf_release(&file);
-    return status;
+    return tp_file_write_atomic(path, file.data, file.len, err);
 }
 
 /* ---- computing ---- */
@@ -258,7 +252,7 @@ static tp_status obtain(trainer *t, tp_session *session, tp_error *err)
 {
     dpo *d = t->own;
     char key[33];
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     double start = tp_clock_s();
     bool together = tp_trainer_reads_together(t);
     TP_TRY(make_key(t, session, key, err));
@@ -286,7 +280,6 @@ static tp_status obtain(trainer *t, tp_session *session, tp_error *err)
                           (unsigned long long)n_pairs(d), tp_plural((uint64_t)(n_pairs(d))),
                           d->reference_was_cached ? "from the cache" : "computed", d->reference_s,
                           tp_buf_str(&path));
-    tp_buf_release(&path);
     return status;
 }
 

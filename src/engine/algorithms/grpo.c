@@ -55,7 +55,7 @@ static tp_status open_prompts(trainer *t, const tp_data_source_options *source, 
                               tp_prompts **ret, tp_error *err)
 {
     const tp_data_source_options *f = &t->o->data.fallback;
-    tp_buf generator = {0};
+    TP_OWN(tp_buf) generator = {0};
     if (source->dataset_name)
         tp_buf_addf(&generator, "data.%s", source->dataset_name);
     double share = source->split_validation_size;
@@ -79,9 +79,7 @@ static tp_status open_prompts(trainer *t, const tp_data_source_options *source, 
         .max_samples = most == TP_OPT_UNSET_INT ? 0 : (uint64_t)most,
         .config = config,
         .generator = generator.len ? tp_config_find(config, tp_buf_str(&generator)) : NULL};
-    tp_status status = tp_prompts_open(&options, ret, err);
-    tp_buf_release(&generator);
-    return status;
+    return tp_prompts_open(&options, ret, err);
 }
 
 static bool should_stop(void *user) { return tp_trainer_should_stop(user); }
@@ -130,7 +128,7 @@ static tp_status open_validation(trainer *t, tp_error *err)
 static void send_example(trainer *t, const tp_prompt *prompt, const tp_ids *ids)
 {
     const grpo *g = t->own;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_buf_adds(&text, "prompts: ");
     tp_prompts_describe(g->prompts, &text);
     tp_buf_adds(&text, "\njudged by: ");
@@ -139,11 +137,10 @@ static void send_example(trainer *t, const tp_prompt *prompt, const tp_ids *ids)
                 tp_plural((uint64_t)ids->len), prompt->truth ? prompt->truth : "(not said)");
     uint8_t *nothing = calloc(ids->len + 1, 1);
     TP_HAVE(nothing);
-    tp_render_show(t->tokenizer, ids->data, nothing, ids->len, 256, false, &text);
+    tp_render_show(t->tokenizer, ids->data, nothing, ids->len, 256, &text);
     free(nothing);
     tp_train_event event = {.kind = TP_EVENT_EXAMPLE, .text = tp_buf_str(&text)};
     tp_trainer_send(t, &event);
-    tp_buf_release(&text);
 }
 
 static tp_status show_example(trainer *t, tp_error *err)
@@ -164,7 +161,7 @@ static tp_status show_example(trainer *t, tp_error *err)
 static void fingerprint(trainer *t)
 {
     const grpo *g = t->own;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_buf_adds(&text, "grpo|");
     tp_prompts_describe(g->prompts, &text);
     tp_buf_addc(&text, '|');
@@ -174,7 +171,6 @@ static void fingerprint(trainer *t)
                 (long long)options(t)->num_generations,
                 (long long)t->o->policy.train_global_batch_size, t->o->generation.temperature);
     tp_trainer_fingerprint(t, tp_buf_str(&text));
-    tp_buf_release(&text);
 }
 
 /* ---- opening ---- */
@@ -574,6 +570,7 @@ const tp_algorithm tp_algorithm_grpo = {.name = "grpo",
                                         .is_weighted = true,
                                         .generates = true,
                                         .runs_on_ranks = true,
+                                        .shares_layers = true,
                                         .needs = tp_grpo_needs,
                                         .stages = stages,
                                         .ready = ready,

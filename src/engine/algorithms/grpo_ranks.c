@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include "base/platform.h"
-
 bool tp_grpo_answers(const trainer *t, uint32_t i)
 {
     return i % (uint32_t)tp_trainer_ranks(t) == (uint32_t)tp_comm_rank(t->comm);
@@ -161,7 +159,7 @@ static void rebuild(trainer *t, const grpo_draw *draw, const char *all, const si
                     grpo_rollout *to, grpo_counts *counts, uint64_t *ret_left_out)
 {
     uint32_t n = (uint32_t)tp_trainer_ranks(t);
-    reading *from = calloc(n, sizeof *from);
+    TP_FREED reading *from = calloc(n, sizeof *from);
     TP_HAVE(from);
     for (uint32_t r = 0; r < n; r++) {
         char why[sizeof counts->why];
@@ -183,32 +181,36 @@ static void rebuild(trainer *t, const grpo_draw *draw, const char *all, const si
         its->at += sizeof prompt;
         take_group(t, its, to, counts);
     }
-    free(from);
 }
 
 tp_status tp_grpo_share(trainer *t, const grpo_draw *draw, const grpo_rollout *mine,
                         const uint32_t *prompt_of, const char *why, grpo_rollout *to,
                         grpo_counts *counts, uint64_t *ret_left_out, tp_error *err)
 {
-    tp_buf own = {0}, all = {0};
+    TP_OWN(tp_buf) own = {0}, all = {0};
     char said[sizeof counts->why] = "";
-    size_t *starts = calloc((size_t)tp_trainer_ranks(t) + 1, sizeof *starts);
+    TP_FREED size_t *starts = calloc((size_t)tp_trainer_ranks(t) + 1, sizeof *starts);
     TP_HAVE(starts);
     snprintf(said, sizeof said, "%s", why);
     put(&own, said, sizeof said);
     for (uint32_t k = 0; k < mine->n_groups; k++)
         put_group(&own, mine, &mine->groups[k], prompt_of[k]);
     *ret_left_out = 0;
-    tp_status status = gather(t, &own, starts, &all, err);
-    if (status == TP_OK)
-        rebuild(t, draw, all.data, starts, to, counts, ret_left_out);
-    free(starts);
-    tp_buf_release(&own);
-    tp_buf_release(&all);
-    return status;
+    TP_TRY(gather(t, &own, starts, &all, err));
+    rebuild(t, draw, all.data, starts, to, counts, ret_left_out);
+    return TP_OK;
 }
 
 /* ---- learning ---- */
+
+/* The share of the data that a process computes with, and whether it is the one that tells: of
+ * those that share the layers the first. */
+static uint32_t share_of(const trainer *t, uint32_t process, bool *ret_tells)
+{
+    uint32_t sharers = (uint32_t)tp_trainer_ranks(t) / tp_trainer_shares(t);
+    *ret_tells = process % sharers == 0;
+    return process / sharers;
+}
 
 /* Each answer of a rank's micro-batches, to or from its place in the buffer; counts when NULL. */
 static size_t walk(const grpo *g, uint32_t rank, uint32_t ranks,
@@ -232,23 +234,32 @@ tp_status tp_grpo_share_scores(trainer *t, float *(*scores_of)(const grpo_sample
 {
     grpo *g = t->own;
     uint32_t n = (uint32_t)tp_trainer_ranks(t), rank = (uint32_t)tp_comm_rank(t->comm);
+    uint32_t shares = tp_trainer_shares(t);
+    bool tells;
     if (n == 1)
         return TP_OK;
     size_t *starts = calloc(n + 1, sizeof *starts);
     TP_HAVE(starts);
-    for (uint32_t r = 0; r < n; r++)
-        starts[r + 1] = starts[r] + walk(g, r, n, scores_of, NULL, false);
+    for (uint32_t r = 0; r < n; r++) {
+        uint32_t share = share_of(t, r, &tells);
+        starts[r + 1] = starts[r] + (tells ? walk(g, share, shares, scores_of, NULL, false) : 0);
+    }
     float *all = calloc(starts[n] + 1, sizeof *all);
     TP_HAVE(all);
-    walk(g, rank, n, scores_of, all + starts[rank], true);
+    uint32_t own = share_of(t, rank, &tells);
+    if (tells)
+        walk(g, own, shares, scores_of, all + starts[rank], true);
     tp_exchange *exchange;
     const tp_exchange_spec spec = {
         .kind = TP_ALL_GATHER, .element = sizeof *all, .data = all, .starts = starts};
     tp_status status = tp_comm_start(t->comm, &spec, &exchange, err);
     if (status == TP_OK)
         status = tp_comm_wait(t->comm, exchange, err);
-    for (uint32_t r = 0; r < n && status == TP_OK; r++)
-        walk(g, r, n, scores_of, all + starts[r], false);
+    for (uint32_t r = 0; r < n && status == TP_OK; r++) {
+        uint32_t share = share_of(t, r, &tells);
+        if (tells)
+            walk(g, share, shares, scores_of, all + starts[r], false);
+    }
     free(all);
     free(starts);
     return status;
@@ -259,12 +270,15 @@ tp_status tp_grpo_join(trainer *t, tp_policy_sums *sums, step_result *part, tp_e
     int n = tp_trainer_ranks(t);
     if (n == 1)
         return TP_OK;
-    tp_policy_sums *all = calloc((size_t)n, sizeof *all);
+    TP_FREED tp_policy_sums *all = calloc((size_t)n, sizeof *all);
     TP_HAVE(all);
     tp_status status = tp_comm_gather(t->comm, sums, sizeof *sums, all, err);
     tp_policy_sums_init(sums);
-    for (int i = 0; i < n && status == TP_OK; i++)
-        tp_policy_sums_merge(sums, &all[i]);
-    free(all);
+    for (int i = 0; i < n && status == TP_OK; i++) {
+        bool tells;
+        (void)share_of(t, (uint32_t)i, &tells);
+        if (tells)
+            tp_policy_sums_merge(sums, &all[i]);
+    }
     return status == TP_OK ? tp_trainer_join(t, part, err) : status;
 }

@@ -232,7 +232,7 @@ void tp_grpo_write_samples(trainer *t)
     uint32_t n = g->rollout.n_samples;
     int64_t most = t->o->log_samples;
     char dir[4096], path[4200];
-    tp_buf out = {0};
+    TP_OWN(tp_buf) out = {0};
     tp_error err;
     if (most == 0 || n == 0)
         return;
@@ -244,5 +244,4 @@ void tp_grpo_write_samples(trainer *t)
     if (tp_dir_make(dir, &err) != TP_OK ||
         tp_file_write_atomic(path, out.data, out.len, &err) != TP_OK)
         tp_trainer_notice(t, "samples could not be written: %s", err.message);
-    tp_buf_release(&out);
 }

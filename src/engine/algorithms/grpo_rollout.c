@@ -142,7 +142,7 @@ static tp_status judge(trainer *t, const grpo_draw *d, const asked *asked_list, 
     grpo *g = t->own;
     uint32_t first = first_group < to->n_groups ? to->groups[first_group].first : to->n_samples;
     uint32_t n = to->n_samples - first;
-    tp_completion *completions = calloc(n ? n : 1, sizeof *completions);
+    TP_FREED tp_completion *completions = calloc(n ? n : 1, sizeof *completions);
     TP_HAVE(completions);
     for (uint32_t i = 0; i < n; i++) {
         const grpo_sample *s = &to->samples[first + i];
@@ -155,7 +155,7 @@ static tp_status judge(trainer *t, const grpo_draw *d, const asked *asked_list, 
                             .sample = s->index,
                             .is_truncated = grpo_was_cut(s)};
     }
-    tp_rewards rewards = {0};
+    TP_OWN(tp_rewards) rewards = {0};
     tp_status status = tp_environment_score(d->env, completions, n, g->pool, &rewards, err);
     for (uint32_t i = 0; i < n && status == TP_OK; i++) {
         tp_grpo_settle(t, &to->samples[first + i], &rewards.v[i], counts);
@@ -163,8 +163,6 @@ static tp_status judge(trainer *t, const grpo_draw *d, const asked *asked_list, 
             snprintf(counts->why, sizeof counts->why, "%s: %s",
                      tp_reward_status_name(rewards.v[i].status), rewards.v[i].why);
     }
-    tp_rewards_release(&rewards);
-    free(completions);
     return status;
 }
 
@@ -173,7 +171,7 @@ static void summarise_groups(trainer *t, grpo_rollout *r, uint32_t first_group)
     const grpo *g = t->own;
     double *rewards =
         calloc(2 * (size_t)options(t)->num_generations + 2 * r->n_samples, sizeof *rewards);
-    bool *valid = calloc(r->n_samples + 1, sizeof *valid);
+    TP_FREED bool *valid = calloc(r->n_samples + 1, sizeof *valid);
     TP_HAVE(rewards && valid);
     for (uint32_t k = first_group; k < r->n_groups; k++) {
         grpo_group *group = &r->groups[k];
@@ -187,7 +185,6 @@ static void summarise_groups(trainer *t, grpo_rollout *r, uint32_t first_group)
         group->raw = tp_group_summary(raw, valid, group->n, g->advantage.floor);
     }
     free(rewards);
-    free(valid);
 }
 
 /* ---- a draw ---- */
@@ -299,8 +296,8 @@ static tp_status generate_all(trainer *t, const grpo_draw *draw, grpo_rollout *t
 {
     TP_ZONE("generation");
     grpo *g = t->own;
-    asked *asked_list = calloc(draw->n_prompts + 1, sizeof *asked_list);
-    uint32_t *asked_of_group = calloc(draw->n_prompts + 1, sizeof *asked_of_group);
+    TP_FREED asked *asked_list = calloc(draw->n_prompts + 1, sizeof *asked_list);
+    TP_FREED uint32_t *asked_of_group = calloc(draw->n_prompts + 1, sizeof *asked_of_group);
     TP_HAVE(asked_list && asked_of_group);
     for (uint32_t i = 0; i < draw->n_prompts; i++)
         asked_list[i].request = -1;
@@ -312,8 +309,6 @@ static tp_status generate_all(trainer *t, const grpo_draw *draw, grpo_rollout *t
             tp_engine_forget(g->engine, asked_list[i].request);
         tp_ids_release(&asked_list[i].ids);
     }
-    free(asked_list);
-    free(asked_of_group);
     return status;
 }
 

@@ -41,13 +41,13 @@ static float *ref_of(const grpo_sample *s) { return s->ref; }
 static tp_status score(trainer *t, tp_session *session, bool is_reference, tp_error *err)
 {
     grpo *g = t->own;
-    uint32_t ranks = (uint32_t)tp_trainer_ranks(t);
+    uint32_t ranks = tp_trainer_shares(t);
     for (uint32_t i = 0; i < g->n_trained; i++) {
         grpo_sample *s = g->trained[i];
         float **to = is_reference ? &s->ref : &s->prev;
         *to = tp_arena_array(&g->arena, float, s->n_answer + 1);
     }
-    uint32_t n_micro = g->arrangement.n_micro, rank = (uint32_t)tp_comm_rank(t->comm);
+    uint32_t n_micro = g->arrangement.n_micro, rank = tp_trainer_share(t);
     for (uint32_t round = 0; round * ranks < n_micro; round++) {
         /* Where there is none left for this rank it takes part: weights may be in parts. */
         uint32_t own = round * ranks + rank, m = TP_MIN(own, n_micro - 1);
@@ -166,8 +166,8 @@ static void group_advantages(grpo *g)
     uint32_t most = 0;
     for (uint32_t k = 0; k < g->rollout.n_groups; k++)
         most = TP_MAX(most, g->rollout.groups[k].n);
-    double *rewards = calloc(2 * (size_t)most + 1, sizeof *rewards);
-    bool *valid = calloc((size_t)most + 1, sizeof *valid);
+    TP_FREED double *rewards = calloc(2 * (size_t)most + 1, sizeof *rewards);
+    TP_FREED bool *valid = calloc((size_t)most + 1, sizeof *valid);
     TP_HAVE(rewards && valid);
     for (uint32_t k = 0; k < g->rollout.n_groups; k++) {
         const grpo_group *group = &g->rollout.groups[k];
@@ -182,8 +182,6 @@ static void group_advantages(grpo *g)
             samples[i].advantage[0] = rewards[most + i];
         }
     }
-    free(rewards);
-    free(valid);
 }
 
 static void find_advantages(trainer *t)
@@ -283,12 +281,12 @@ static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r
         return TP_OK; /* nothing to learn from: the weights stay */
     count_norms(g);
     tp_policy_sums_init(&g->sums);
-    uint32_t n_micro = g->arrangement.n_micro, ranks = (uint32_t)tp_trainer_ranks(t);
+    uint32_t n_micro = g->arrangement.n_micro, ranks = tp_trainer_shares(t);
     uint32_t rounds = (n_micro + ranks - 1) / ranks;
     step_result part = t->comm ? (step_result){.data_hash = r->data_hash} : *r;
     for (uint32_t round = 0; round < rounds; round++) {
         /* Where there is none left for this rank it takes part with one that weighs nothing. */
-        uint32_t own = round * ranks + (uint32_t)tp_comm_rank(t->comm);
+        uint32_t own = round * ranks + tp_trainer_share(t);
         g->is_idle = own >= n_micro;
         g->micro = g->is_idle ? n_micro - 1 : own;
         tp_session_set_last(t->session, round + 1 == rounds);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/platform.h"
 #include "base/strings.h"
 #include "engine/algorithms/algorithms.h"
 #include "engine/data/dataset.h"
@@ -82,16 +81,15 @@ static tp_dataset_options dataset_options(const trainer *t, const tp_data_source
 static tp_status send_example(const trainer *t, tp_error *err)
 {
     const sft *s = t->own;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_dataset_report report = *tp_dataset_get_report(s->data);
     if (s->val_data)
         report.n_validation = tp_dataset_get_report(s->val_data)->n_train;
     tp_dataset_report_text(&report, &text);
-    tp_status status = tp_dataset_show(s->data, TP_SPLIT_TRAIN, 0, false, &text, err);
+    tp_status status = tp_dataset_show(s->data, TP_SPLIT_TRAIN, 0, &text, err);
     tp_train_event event = {.kind = TP_EVENT_EXAMPLE, .text = tp_buf_str(&text)};
     if (status == TP_OK)
         tp_trainer_send(t, &event);
-    tp_buf_release(&text);
     return status;
 }
 

@@ -58,14 +58,6 @@ size_t tp_kernels_usable(const tp_device *device, const tp_launch *launch, const
     return n;
 }
 
-bool tp_kernel_is_fallback(const tp_device *device, const tp_kernel *kernel)
-{
-    for (const tp_kernel *const *k = tp_device_backend(device)->kernels; *k; k++)
-        if (*k == kernel)
-            return false;
-    return true;
-}
-
 const tp_backend *tp_backend_find(const char *name)
 {
     for (size_t i = 0; i < TP_COUNTOF(backends); i++)

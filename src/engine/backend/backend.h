@@ -37,8 +37,11 @@ typedef struct tp_kernel tp_kernel;
 struct tp_launch {
     tp_op op;
     uint8_t n_in, n_out;
-    bool accumulate;  /* the accumulator input holds something to add to; when false it is
-                         overwritten (first micro-batch of a step) */
+    bool accumulate; /* the accumulator input holds something to add to; when false it is
+                        overwritten (first micro-batch of a step) */
+    /* 0, or the rows of the first operand that memory and the order of additions are planned for:
+     * this run has the first of them only */
+    int64_t planned_rows;
     uint16_t threads; /* the work is divided by */
     tp_team *team;    /* for kernels, set by the device: who does it; NULL: the caller */
     tp_attrs attrs;
@@ -48,6 +51,11 @@ struct tp_launch {
     size_t workspace_bytes;
     const tp_kernel *kernel;
 };
+
+static inline int64_t tp_launch_planned_rows(const struct tp_launch *l)
+{
+    return l->planned_rows ? l->planned_rows : l->in[0].dim[0];
+}
 
 /* One way to compute one op.  Several may exist; the planner takes the first
  * whose isa the machine has and whose accepts() says yes. */
@@ -79,7 +87,6 @@ size_t tp_kernels_usable(const tp_device *device, const tp_launch *launch, const
 /* Bytes of workspace of `launch` by that kernel.  Addresses do not count, whether operands are
  * bound or not: what is planned before is what the kernel finds when it runs. */
 size_t tp_kernel_workspace(const tp_kernel *kernel, const tp_launch *launch);
-bool tp_kernel_is_fallback(const tp_device *device, const tp_kernel *kernel);
 
 const tp_backend *tp_backend_find(const char *name); /* "ref", "cpu", "guard"; NULL: unknown */
 

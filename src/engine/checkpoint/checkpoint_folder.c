@@ -216,8 +216,8 @@ tp_status tp_checkpoint_find(const char *root, const char *run_id, tp_buf *ret_p
 /* The newest checkpoint of the run in folder `path`, wherever it keeps them. */
 static tp_status find_in_run(const char *path, tp_buf *newest, tp_error *err)
 {
-    tp_buf root = {0};
-    tp_run_record record = {0};
+    TP_OWN(tp_buf) root = {0};
+    TP_OWN(tp_run_record) record = {0};
     tp_buf_addf(&root, "%s/run.json", path);
     bool is_run = tp_file_exists(root.data);
     tp_status status = is_run ? tp_run_record_read(path, &record, err) : TP_OK;
@@ -236,8 +236,6 @@ static tp_status find_in_run(const char *path, tp_buf *newest, tp_error *err)
                          "'%s' is neither a model folder (config.json), nor a checkpoint, nor "
                          "a run with checkpoints",
                          path);
-    tp_buf_release(&root);
-    tp_run_record_release(&record);
     return status;
 }
 
@@ -247,17 +245,16 @@ static bool holds_model(const char *path, const char *below)
     static const char *const names[] = {"config.json", "adapter_config.json"};
     bool holds = false;
     for (size_t i = 0; i < TP_COUNTOF(names); i++) {
-        tp_buf probe = {0};
+        TP_OWN(tp_buf) probe = {0};
         tp_buf_addf(&probe, "%s/%s%s", path, below, names[i]);
         holds |= tp_file_exists(probe.data);
-        tp_buf_release(&probe);
     }
     return holds;
 }
 
 tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_error *err)
 {
-    tp_buf newest = {0};
+    TP_OWN(tp_buf) newest = {0};
     tp_status status = TP_OK;
     if (tp_gguf_is_file(path)) {
         tp_buf_adds(ret_folder, path);
@@ -277,7 +274,6 @@ tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_erro
         if (status == TP_OK)
             tp_buf_addf(ret_folder, "%s/model", newest.data);
     }
-    tp_buf_release(&newest);
     return status;
 }
 
@@ -318,7 +314,7 @@ tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep
     if (keep <= 0)
         return TP_OK;
     TP_TRY(list_steps(root, &steps, err));
-    candidate *all = calloc(steps.n + 1, sizeof *all);
+    TP_FREED candidate *all = calloc(steps.n + 1, sizeof *all);
     TP_HAVE(all);
     size_t n = 0;
     for (size_t i = 0; i < steps.n; i++) {
@@ -337,7 +333,6 @@ tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep
     for (size_t i = (size_t)keep; i < n && status == TP_OK; i++)
         if (all[i].step != newest)
             status = remove_step(root, all[i].step, err);
-    free(all);
     free(steps.v);
     return status;
 }

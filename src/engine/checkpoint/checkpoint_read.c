@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/platform.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "text/json/json.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/platform.h"
 #include "text/json/json.h"
 
 enum { MAX_RUN_JSON = 16 << 20, RECORD_ARENA = 256 << 20 };
@@ -64,8 +63,8 @@ static tp_status read_members(const char *dir, const char *path, const tp_json *
 
 tp_status tp_run_record_read(const char *dir, tp_run_record *ret, tp_error *err)
 {
-    tp_buf path = {0}, text = {0};
-    tp_arena arena;
+    TP_OWN(tp_buf) path = {0}, text = {0};
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root = NULL;
     tp_run_record r = {0};
     TP_TRY(tp_arena_init(&arena, RECORD_ARENA, err));
@@ -75,8 +74,6 @@ tp_status tp_run_record_read(const char *dir, tp_run_record *ret, tp_error *err)
         status = tp_json_parse(&arena, path.data, tp_buf_str(&text), text.len, NULL, &root, err);
     if (status == TP_OK)
         status = read_members(dir, path.data, root, &r, err);
-    tp_arena_release(&arena);
-    tp_buf_release(&path);
     tp_buf_release(&text);
     if (status == TP_OK)
         *ret = r;

@@ -1,7 +1,6 @@
 /* agree.c - small things that all ranks know together: sums, facts, failures. */
 #include <string.h>
 
-#include "base/platform.h"
 #include "engine/comm/comm_internal.h"
 
 static tp_status gather_parts(tp_comm *c, void *all, const size_t *starts, tp_error *err)
@@ -22,42 +21,37 @@ static size_t *new_starts(const tp_comm *c)
 
 tp_status tp_comm_gather(tp_comm *c, const void *mine, size_t bytes, void *ret, tp_error *err)
 {
-    size_t *starts = new_starts(c);
+    TP_FREED size_t *starts = new_starts(c);
     int n = tp_comm_size(c);
     for (int i = 0; i <= n; i++)
         starts[i] = (size_t)i * bytes;
     memcpy((char *)ret + starts[tp_comm_rank(c)], mine, bytes);
-    tp_status status = gather_parts(c, ret, starts, err);
-    free(starts);
-    return status;
+    return gather_parts(c, ret, starts, err);
 }
 
 tp_status tp_comm_broadcast(tp_comm *c, void *data, size_t bytes, int from, tp_error *err)
 {
-    size_t *starts = new_starts(c);
+    TP_FREED size_t *starts = new_starts(c);
     for (int i = from + 1; i <= tp_comm_size(c); i++)
         starts[i] = bytes;
-    tp_status status = gather_parts(c, data, starts, err);
-    free(starts);
-    return status;
+    return gather_parts(c, data, starts, err);
 }
 
 static tp_status combine(tp_comm *c, double *values, size_t n, bool is_max, tp_error *err)
 {
     if (tp_comm_size(c) == 1)
         return TP_OK;
-    double *all = calloc((size_t)c->size * n, sizeof *all);
+    TP_FREED double *all = calloc((size_t)c->size * n, sizeof *all);
     TP_HAVE(all);
-    tp_status status = tp_comm_gather(c, values, n * sizeof *values, all, err);
-    for (size_t k = 0; k < n && status == TP_OK; k++) {
+    TP_TRY(tp_comm_gather(c, values, n * sizeof *values, all, err));
+    for (size_t k = 0; k < n; k++) {
         values[k] = all[k];
         for (int i = 1; i < c->size; i++) {
             double x = all[(size_t)i * n + k];
             values[k] = !is_max ? values[k] + x : x > values[k] ? x : values[k];
         }
     }
-    free(all);
-    return status;
+    return TP_OK;
 }
 
 tp_status tp_comm_sum(tp_comm *c, double *values, size_t n, tp_error *err)
@@ -102,7 +96,7 @@ tp_status tp_comm_agree(tp_comm *c, tp_status status, tp_error *err)
     tp_failure mine = {.rank = c->rank, .status = (int32_t)status};
     if (status != TP_OK && err)
         snprintf(mine.text, sizeof mine.text, "%s", err->message);
-    tp_failure *all = calloc((size_t)c->size, sizeof *all);
+    TP_FREED tp_failure *all = calloc((size_t)c->size, sizeof *all);
     TP_HAVE(all);
     tp_error told;
     tp_status told_status = tp_comm_gather(c, &mine, sizeof mine, all, &told);
@@ -112,7 +106,6 @@ tp_status tp_comm_agree(tp_comm *c, tp_status status, tp_error *err)
         told_status = status;
     else if (err)
         *err = told;
-    free(all);
     return told_status;
 }
 

@@ -6,7 +6,6 @@
  * Recursive doubling gathers, the same way back.  Other numbers of ranks: in round k a rank gets
  * its part from the rank k behind it and adds it, and gathering is a ring; the order of a sum
  * follows from who owns the part.  So are sums of what is encoded, with any number of ranks. */
-#include "base/platform.h"
 #include "engine/comm/comm_internal.h"
 
 void tp_add_f32(void *into, const void *from, size_t n)

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/platform.h"
 #include "engine/comm/comm_internal.h"
 
 /* ---- who is there ---- */

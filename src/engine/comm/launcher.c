@@ -2,11 +2,8 @@
 #include <dlfcn.h>
 #include <libgen.h>
 #include <limits.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/files.h"
-#include "base/strings.h"
 #include "engine/comm/comm_internal.h"
 
 int tp_comm_launched_size(char *what, size_t size)

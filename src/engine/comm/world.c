@@ -11,13 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/platform.h"
-#include "base/strings.h"
+#include "base/clock.h"
 #include "engine/comm/comm_internal.h"
 
 /* What the child leaves behind. */
 typedef struct {
     int done; /* 0: it never came to an end */
+    double took_s;
     tp_error failure;
     tp_world_result result;
 } outcome;
@@ -26,6 +26,13 @@ typedef struct {
     void (*rank)(tp_comm *comm, void *user);
     void *user;
 } play;
+
+struct tp_world {
+    outcome *shared;
+    char *platform;
+    int ranks, said;
+    pid_t child;
+};
 
 void *tp_world_share(size_t bytes)
 {
@@ -72,10 +79,12 @@ static void simulate(const tp_world_spec *spec, play *p, outcome *ret)
 {
     tp_world_fn *run;
     char why[512] = "";
+    double began = tp_clock_s();
     tp_status status = load(&run, &ret->failure);
     if (status == TP_OK && run(TP_WORLD_VERSION, spec, live, p, &ret->result, why, sizeof why) != 0)
         status = tp_fail(&ret->failure, TP_ERR_CONFIG, "'%.200s': %s", spec->platform, why);
     ret->failure.status = status;
+    ret->took_s = tp_clock_s() - began;
     ret->done = 1;
 }
 
@@ -89,53 +98,81 @@ static void last_words(int said, char *out, size_t size)
     snprintf(out, size, "%s", text);
 }
 
-static tp_status judge(const tp_world_spec *spec, const outcome *o, int how, int said,
-                       tp_world_result *ret, tp_error *err)
+static tp_status judge(const tp_world *world, int how, tp_world_result *ret, tp_error *err)
 {
     char words[512];
+    const outcome *o = world->shared;
     *ret = o->result;
     if (o->done) {
         if (err && o->failure.status != TP_OK)
             *err = o->failure;
         return o->failure.status;
     }
-    last_words(said, words, sizeof words);
+    last_words(world->said, words, sizeof words);
     if (WIFSIGNALED(how) && WTERMSIG(how) == SIGINT)
         return tp_fail(err, TP_ERR_INTERRUPTED, "interrupted");
     if (WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL)
         return tp_fail(err, TP_ERR_NOMEM, "SimGrid was killed with %d ranks: for want of memory?",
-                       spec->ranks);
+                       world->ranks);
     return tp_fail(err, TP_ERR_CONFIG, "SimGrid gave up on '%.200s' with %d ranks%s%s",
-                   spec->platform, spec->ranks, *words ? ": " : " and does not say why", words);
+                   world->platform, world->ranks, *words ? ": " : " and does not say why", words);
+}
+
+static void forget(tp_world *world)
+{
+    if (world->said >= 0)
+        close(world->said);
+    tp_world_unshare(world->shared, sizeof *world->shared);
+    free(world->platform);
+    free(world);
+}
+
+tp_status tp_world_start(const tp_world_spec *spec, void (*rank)(tp_comm *comm, void *user),
+                         void *user, tp_world **ret, tp_error *err)
+{
+    tp_world *world = calloc(1, sizeof *world);
+    TP_HAVE(world);
+    *world = (tp_world){.shared = tp_world_share(sizeof *world->shared),
+                        .platform = strdup(spec->platform),
+                        .ranks = spec->ranks,
+                        .said = memfd_create("said", MFD_CLOEXEC)};
+    TP_HAVE(world->shared && world->platform);
+    pid_t parent = getpid();
+    world->child = world->said < 0 ? -1 : fork();
+    if (world->child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        signal(SIGINT, SIG_DFL);
+        dup2(world->said, STDERR_FILENO);
+        dup2(world->said, STDOUT_FILENO);
+        simulate(spec, &(play){rank, user}, world->shared);
+        _exit(0);
+    }
+    if (world->child < 0) {
+        forget(world);
+        return tp_fail(err, TP_ERR_IO, "a process for the simulation cannot be started");
+    }
+    *ret = world;
+    return TP_OK;
+}
+
+tp_status tp_world_finish(tp_world *world, tp_world_result *ret, double *ret_took_s, tp_error *err)
+{
+    int how = 0;
+    while (waitpid(world->child, &how, 0) < 0 && errno == EINTR)
+        ;
+    tp_status status = judge(world, how, ret, err);
+    *ret_took_s = world->shared->took_s;
+    forget(world);
+    return status;
 }
 
 tp_status tp_world_run(const tp_world_spec *spec, void (*rank)(tp_comm *comm, void *user),
                        void *user, tp_world_result *ret, tp_error *err)
 {
-    int how = 0, said = memfd_create("said", MFD_CLOEXEC);
-    outcome *o = tp_world_share(sizeof *o);
-    TP_HAVE(o);
-    pid_t parent = getpid(), child = said < 0 ? -1 : fork();
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(1);
-        signal(SIGINT, SIG_DFL);
-        dup2(said, STDERR_FILENO);
-        dup2(said, STDOUT_FILENO);
-        simulate(spec, &(play){rank, user}, o);
-        _exit(0);
-    }
-    tp_status status =
-        child < 0 ? tp_fail(err, TP_ERR_IO, "a process for the simulation cannot be started")
-                  : TP_OK;
-    if (status == TP_OK) {
-        while (waitpid(child, &how, 0) < 0 && errno == EINTR)
-            ;
-        status = judge(spec, o, how, said, ret, err);
-    }
-    if (said >= 0)
-        close(said);
-    tp_world_unshare(o, sizeof *o);
-    return status;
+    double took_s;
+    tp_world *world;
+    TP_TRY(tp_world_start(spec, rank, user, &world, err));
+    return tp_world_finish(world, ret, &took_s, err);
 }

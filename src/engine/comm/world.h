@@ -54,6 +54,14 @@ typedef int tp_world_fn(int version, const tp_world_spec *spec,
 TP_CHECKED tp_status tp_world_run(const tp_world_spec *spec,
                                   void (*rank)(tp_comm *comm, void *user), void *user,
                                   tp_world_result *ret, tp_error *err);
+/* The same in two halves.  `user` may go when the first is over. */
+typedef struct tp_world tp_world;
+TP_CHECKED tp_status tp_world_start(const tp_world_spec *spec,
+                                    void (*rank)(tp_comm *comm, void *user), void *user,
+                                    tp_world **ret, tp_error *err);
+/* Waits for it.  *ret_took_s: the seconds of a clock that it took. */
+TP_CHECKED tp_status tp_world_finish(tp_world *world, tp_world_result *ret, double *ret_took_s,
+                                     tp_error *err);
 void *tp_world_share(size_t bytes); /* zeros; NULL: there is no memory */
 void tp_world_unshare(void *shared, size_t bytes);
 

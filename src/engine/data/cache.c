@@ -6,7 +6,6 @@
 #include <xxhash.h>
 
 #include "base/grow.h"
-#include "base/platform.h"
 
 static const char magic[8] = "TPTOKENS";
 

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/platform.h"
 #include "base/strings.h"
 
 void tp_cache_touch(const char *path)

@@ -162,7 +162,7 @@ tp_status tp_cache_obtain(const char *folder, const char *key, const tp_corpus *
                           const char *source_hash, tp_cache *ret, tp_cache_outcome *ret_outcome,
                           tp_error *err)
 {
-    tp_buf path = {0}, beside = {0};
+    TP_OWN(tp_buf) path = {0}, beside = {0};
     tp_buf_addf(&path, "%s/%s.tokens", folder, key);
     tp_buf_addf(&beside, "%s.tmp", path.data);
     wish w = {key, corpus, source_hash, path.data, beside.data};
@@ -182,7 +182,5 @@ tp_status tp_cache_obtain(const char *folder, const char *key, const tp_corpus *
         *ret_outcome = outcome;
         tp_cache_touch(w.path);
     }
-    tp_buf_release(&path);
-    tp_buf_release(&beside);
     return status;
 }

@@ -100,7 +100,7 @@ static void make_key(const opening *o, tp_split split, uint64_t n_rows, char ret
 {
     const tp_dataset_options *options = o->options;
     const tp_schema_options *schema = &o->schema;
-    tp_buf numbers = {0};
+    TP_OWN(tp_buf) numbers = {0};
     tp_buf_addf(&numbers, "%d %d %d %d %zu %d %d %d", TP_CACHE_VERSION, options->add_bos,
                 options->add_eos, options->only_unmask_final, options->max_seq_length,
                 tp_tokenizer_bos(o->ds->tok), tp_tokenizer_eos(o->ds->tok),
@@ -109,7 +109,7 @@ static void make_key(const opening *o, tp_split split, uint64_t n_rows, char ret
         tp_buf_addf(&numbers, " %s %llu ", tp_split_name(split), (unsigned long long)n_rows);
         tp_arithmetic_describe(options->arithmetic, &numbers);
     }
-    tp_buf variables = {0};
+    TP_OWN(tp_buf) variables = {0};
     if (options->template_variables) {
         tp_json_w w;
         tp_json_w_init(&w, &variables, 0);
@@ -142,8 +142,6 @@ static void make_key(const opening *o, tp_split split, uint64_t n_rows, char ret
     snprintf(ret, 33, "%016llx%016llx", (unsigned long long)hash.high64,
              (unsigned long long)hash.low64);
     XXH3_freeState(state);
-    tp_buf_release(&numbers);
-    tp_buf_release(&variables);
 }
 
 static tp_status obtain(opening *o, tp_split split, uint64_t n_rows)
@@ -349,7 +347,7 @@ tp_status tp_dataset_loader(const tp_dataset *ds, tp_split split, tp_loader_opti
     return tp_loader_open(&ds->sets[split], &options, ret, err);
 }
 
-tp_status tp_dataset_show(const tp_dataset *ds, tp_split split, uint64_t i, bool ansi, tp_buf *out,
+tp_status tp_dataset_show(const tp_dataset *ds, tp_split split, uint64_t i, tp_buf *out,
                           tp_error *err)
 {
     enum { SHOWN = 512 };
@@ -359,16 +357,14 @@ tp_status tp_dataset_show(const tp_dataset *ds, tp_split split, uint64_t i, bool
         return tp_fail(err, TP_ERR_ARG, "there is no %s example %llu of %llu", tp_split_name(split),
                        (unsigned long long)i, (unsigned long long)set->n);
     TP_TRY(tp_cache_get(set->cache, set->index ? set->index[i] : i, &s, err));
-    int32_t *ids = tp_grow(NULL, s.n_tokens, sizeof *ids);
-    uint8_t *mask = tp_grow(NULL, s.n_tokens, 1);
+    TP_FREED int32_t *ids = tp_grow(NULL, s.n_tokens, sizeof *ids);
+    TP_FREED uint8_t *mask = tp_grow(NULL, s.n_tokens, 1);
     tp_sample_tokens(set->cache, &s, ids, s.n_tokens);
     for (size_t k = 0; k < s.n_tokens; k++)
         mask[k] = tp_sample_mask(&s, k);
-    tp_buf_addf(out, "%s:%llu (%s): %u tokens, %u to be learned (marked %s)\n",
+    tp_buf_addf(out, "%s:%llu (%s): %u tokens, %u to be learned (marked \">\")\n",
                 ds->source_name.data, (unsigned long long)s.line, tp_split_name(split), s.n_tokens,
-                s.n_targets, ansi ? "bold" : "\">\"");
-    tp_render_show(ds->tok, ids, mask, s.n_tokens, SHOWN, ansi, out);
-    free(ids);
-    free(mask);
+                s.n_targets);
+    tp_render_show(ds->tok, ids, mask, s.n_tokens, SHOWN, out);
     return TP_OK;
 }

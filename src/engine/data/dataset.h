@@ -72,8 +72,8 @@ TP_CHECKED tp_status tp_dataset_loader(const tp_dataset *ds, tp_split split,
                                        tp_loader_options options, tp_loader **ret, tp_error *err);
 
 /* Example i of a split with its mask, for people; a title line first. */
-TP_CHECKED tp_status tp_dataset_show(const tp_dataset *ds, tp_split split, uint64_t i, bool ansi,
-                                     tp_buf *out, tp_error *err);
+TP_CHECKED tp_status tp_dataset_show(const tp_dataset *ds, tp_split split, uint64_t i, tp_buf *out,
+                                     tp_error *err);
 
 /* How many rows were read and what became of them, as a part of a line. */
 void tp_dataset_report_line(const tp_dataset_report *report, tp_buf *out);

@@ -122,6 +122,17 @@ static bool starts(const tp_lines *lines, const char *magic, size_t n)
     return lines->wave >= n && memcmp(lines->buffer, magic, n) == 0;
 }
 
+/* Names with commas or tabs between them, as no value of JSON begins. */
+static bool is_table(const char *text, const char *end)
+{
+    bool is_name = text < end && (*text == '"' || *text == '_' || (*text >= 'A' && *text <= 'Z') ||
+                                  (*text >= 'a' && *text <= 'z'));
+    if (!is_name)
+        return false;
+    tp_slice line = tp_line_take(&text, end);
+    return memchr(line.data, ',', line.len) || memchr(line.data, '\t', line.len);
+}
+
 static tp_status check_start(tp_lines *lines, tp_error *err)
 {
     const char *path = lines->path;
@@ -132,7 +143,10 @@ static tp_status check_start(tp_lines *lines, tp_error *err)
     if (starts(lines, "\x1f\x8b", 2))
         return tp_fail(err, TP_ERR_FORMAT, "%s is compressed; unpack it with gunzip", path);
     if (starts(lines, "PAR1", 4))
-        return tp_fail(err, TP_ERR_FORMAT, "%s is Parquet; convert it to JSON lines", path);
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s is Parquet; convert it to JSON lines, such as with pandas: "
+                       "read_parquet(FILE).to_json(OUT, orient=\"records\", lines=True)",
+                       path);
     size_t i = 0;
     while (i < lines->wave && (lines->buffer[i] == ' ' || lines->buffer[i] == '\t' ||
                                lines->buffer[i] == '\r' || lines->buffer[i] == '\n'))
@@ -141,6 +155,11 @@ static tp_status check_start(tp_lines *lines, tp_error *err)
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s is a JSON array; one object per line is needed, as `jq -c '.[]'` makes "
                        "of it",
+                       path);
+    if (is_table(lines->buffer + i, lines->buffer + lines->wave))
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s begins like a table in CSV; one JSON object per line is needed, as "
+                       "`mlr --icsv --ojsonl cat` (Miller) makes of it",
                        path);
     return TP_OK;
 }

@@ -5,7 +5,7 @@
  * without the steps before it.  The sequences of a step are packed into micro-batches
  * of a fixed number of tokens N, first-fit decreasing:
  *
- *     tokens        a0 a1 a2 a3 | b0 b1 b2 | . . .        the tail is padding
+ *     tokens        a0 a1 a2 a3 | b0 b1 b2 | . . .        the tail is not computed
  *     positions      0  1  2  3    0  1  2    0 0 0
  *     targets       a1 a2 a3  0   b1 b2  0    0 0 0
  *     loss_weights   0  w  w  0    0  w  0    0 0 0

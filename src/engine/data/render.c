@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "base/platform.h"
 #include "text/template/chat_context.h"
 
 struct tp_renderer {

@@ -63,10 +63,9 @@ void tp_rendered_release(tp_rendered *r); /* zeroed is a no-op */
 TP_CHECKED tp_status tp_render(const tp_renderer *renderer, const tp_example *example,
                                const tp_row *row, tp_arena *arena, tp_rendered *ret, tp_error *err);
 
-/* Print ids with their mask for people: what is learned stands out (bold green
- * against dim, or lines that start with "> " against "| "), control characters are
- * escaped.  At most max_tokens of them; 0 = all. */
+/* Print ids with their mask for people: lines with what is learned start with "> ",
+ * others with "| "; control characters are escaped.  At most max_tokens of them; 0 = all. */
 void tp_render_show(const tp_tokenizer *tok, const int32_t *ids, const uint8_t *mask, size_t n,
-                    size_t max_tokens, bool ansi, tp_buf *out);
+                    size_t max_tokens, tp_buf *out);
 
 #endif

@@ -4,45 +4,30 @@
 
 #include "base/platform.h"
 
-static void begin_line(tp_buf *out, bool learned, bool ansi)
-{
-    tp_buf_adds(out, learned ? "> " : "| ");
-    if (ansi)
-        tp_buf_adds(out, tp_style(learned ? TP_STYLE_BOLD_GREEN : TP_STYLE_DIM));
-}
-
-static void end_line(tp_buf *out, bool ansi)
-{
-    if (ansi)
-        tp_buf_adds(out, tp_style(TP_STYLE_PLAIN));
-    tp_buf_addc(out, '\n');
-}
-
 /* A newline is written out and breaks the line, so that it can be seen. */
-static void show_run(const char *text, size_t n, bool learned, bool ansi, tp_buf *out)
+static void show_run(const char *text, size_t n, bool learned, tp_buf *out)
 {
-    begin_line(out, learned, ansi);
+    const char *mark = learned ? "> " : "| ";
+    tp_buf_adds(out, mark);
     for (size_t i = 0; i < n;) {
         uint32_t cp = 0;
         size_t len = tp_utf8_decode(text + i, n - i, &cp);
         if (len && cp == '\n') {
             tp_buf_adds(out, "\\n");
-            if (i + 1 < n) {
-                end_line(out, ansi);
-                begin_line(out, learned, ansi);
-            }
+            if (i + 1 < n)
+                tp_buf_addf(out, "\n%s", mark);
         } else {
             tp_buf_add_shown(out, text + i, len ? len : 1, true);
         }
         i += len ? len : 1;
     }
-    end_line(out, ansi);
+    tp_buf_addc(out, '\n');
 }
 
 void tp_render_show(const tp_tokenizer *tok, const int32_t *ids, const uint8_t *mask, size_t n,
-                    size_t max_tokens, bool ansi, tp_buf *out)
+                    size_t max_tokens, tp_buf *out)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     size_t shown = max_tokens ? TP_MIN(n, max_tokens) : n;
     for (size_t begin = 0; begin < shown;) {
         size_t end = begin + 1;
@@ -50,10 +35,9 @@ void tp_render_show(const tp_tokenizer *tok, const int32_t *ids, const uint8_t *
             end++;
         tp_buf_clear(&text);
         tp_tokenizer_decode(tok, ids + begin, end - begin, false, &text);
-        show_run(tp_buf_str(&text), text.len, mask[begin], ansi, out);
+        show_run(tp_buf_str(&text), text.len, mask[begin], out);
         begin = end;
     }
     if (shown < n)
         tp_buf_addf(out, "  ... and %zu more tokens\n", n - shown);
-    tp_buf_release(&text);
 }

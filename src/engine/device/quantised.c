@@ -105,7 +105,7 @@ static void encode_sizes(float *largest_of, int64_t n, uint8_t *sizes, float *gr
 void tp_nf4_encode(const float *x, int64_t n, uint8_t *codes, uint8_t *sizes, float *groups)
 {
     int64_t n_blocks = parts(n, TP_NF4_BLOCK);
-    float *largest_of = malloc((size_t)n_blocks * sizeof *largest_of);
+    TP_FREED float *largest_of = malloc((size_t)n_blocks * sizeof *largest_of);
     TP_ASSERT(largest_of);
     for (int64_t block = 0; block < n_blocks; block++) {
         int64_t begin = block * TP_NF4_BLOCK, end = TP_MIN(begin + TP_NF4_BLOCK, n);
@@ -120,7 +120,6 @@ void tp_nf4_encode(const float *x, int64_t n, uint8_t *codes, uint8_t *sizes, fl
             codes[i / 2] = (uint8_t)(code[i - begin] << 4 | code[i - begin + 1]);
     }
     encode_sizes(largest_of, n_blocks, sizes, groups);
-    free(largest_of);
 }
 
 /* ---- decoding ---- */

@@ -157,7 +157,7 @@ static void add_table(const char *prefix, const tp_settings_table *table, tp_buf
 static void add_kind(const tp_environment_kind *kind, tp_buf *out)
 {
     char prefix[100];
-    tp_buf table = {0};
+    TP_OWN(tp_buf) table = {0};
     tp_buf_addf(out, "\n### %s\n\n%s\n\n", kind->name, kind->doc);
     snprintf(prefix, sizeof prefix, "env.%s", kind->name);
     if (kind->settings.n)
@@ -175,7 +175,6 @@ static void add_kind(const tp_environment_kind *kind, tp_buf *out)
             tp_buf_add(out, p, n);
         p += n;
     }
-    tp_buf_release(&table);
 }
 
 void tp_eval_options_doc(tp_buf *out)

@@ -429,16 +429,14 @@ tp_status tp_eval_report_nemo(const tp_eval_report *r, const char *folder, tp_er
         const char *name;
         void (*write)(const tp_eval_report *, tp_buf *);
     } files[] = {{"config.json", nemo_config}, {"evaluation_data.json", nemo_data}};
-    tp_status status = check_folder(folder, err);
-    if (status == TP_OK)
-        status = tp_dir_make(folder, err);
-    for (size_t i = 0; i < TP_COUNTOF(files) && status == TP_OK; i++) {
+    TP_TRY(check_folder(folder, err));
+    TP_TRY(tp_dir_make(folder, err));
+    for (size_t i = 0; i < TP_COUNTOF(files); i++) {
         char path[4200];
-        tp_buf text = {0};
+        TP_OWN(tp_buf) text = {0};
         snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
         files[i].write(r, &text);
-        status = tp_output_put(path, text.data, text.len, err);
-        tp_buf_release(&text);
+        TP_TRY(tp_output_put(path, text.data, text.len, err));
     }
-    return status;
+    return TP_OK;
 }

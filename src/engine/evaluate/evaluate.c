@@ -266,7 +266,7 @@ static tp_status judge(evaluation *v, const size_t *indices, size_t n_indices,
                        tp_completion *completions, tp_evaluation_sample **samples, tp_prompt *made)
 {
     size_t n = 0;
-    tp_rewards rewards;
+    TP_OWN(tp_rewards) rewards = {0};
     tp_arena_rewind(&v->arena, 0);
     for (size_t i = 0; i < n_indices; i++) {
         tp_evaluation_prompt *p = &v->e->prompts[indices[i]];
@@ -290,7 +290,6 @@ static tp_status judge(evaluation *v, const size_t *indices, size_t n_indices,
         rewards.v[i] = (tp_reward){0};
     }
     v->e->judge_s += rewards.seconds;
-    tp_rewards_release(&rewards);
     return TP_OK;
 }
 

@@ -181,12 +181,11 @@ const tp_perturbation *tp_perturbation_find(const char *name)
 
 static tp_slice rewrite(const tp_perturbation *p, tp_arena *arena, tp_slice text, bool *changed)
 {
-    tp_buf out = {0};
+    TP_OWN(tp_buf) out = {0};
     p->apply(text.data, text.len, &out);
     *changed |= out.len != text.len || (out.len && memcmp(out.data, text.data, out.len) != 0);
     const char *copy = tp_arena_strndup(arena, tp_buf_str(&out), out.len);
     tp_slice written = {copy, out.len};
-    tp_buf_release(&out);
     return written;
 }
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "engine/exec/launch_trace.h"
+#include "engine/exec/rows.h"
 #include "engine/exec/work.h"
 
 enum {
@@ -24,11 +25,11 @@ typedef struct {
     size_t offset, row_bytes; /* in the pool's inputs */
     const void *host;         /* what was written last */
     int64_t n;                /* rows of the graph's */
-    tp_operand **rows;        /* operands whose rows hang on this input */
-    uint32_t n_rows;
-    uint32_t *launches; /* of which these compute them */
+    tp_ref ref;
+    int64_t **dims; /* of operands, which count this input's rows; made when they are first set */
+    uint32_t n_dims;
+    uint32_t *launches; /* whose first operand has such rows */
     uint32_t n_launches;
-    int64_t planned; /* rows */
 } input;
 
 struct tp_exec {
@@ -39,6 +40,7 @@ struct tp_exec {
     tp_launch *launches;
     tp_launch_info *info;
     uint32_t *node_of; /* launch -> node */
+    tp_rows *rows;     /* per value */
     bool *is_off;      /* launches without rows */
     double *row_share; /* of the planned rows, per launch */
     uint64_t *began;   /* per launch, in ticks, while a traced run lasts */
@@ -122,16 +124,20 @@ static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
         l->workspace_bytes > e->workspace_bytes ? l->workspace_bytes : e->workspace_bytes;
     TP_TRY(note_accumulators(e, n, err));
     tp_cost cost = tp_node_cost(e->graph, n, e->options.avg_context);
+    bool by_rows = n->n_in > 0 && e->rows[n->in[0]].of[0];
     e->info[e->n] =
         (tp_launch_info){.label = n->label ? n->label : tp_ops[n->op]->name,
                          .kernel = l->kernel->name,
                          .op = n->op,
                          .phase = n->phase,
                          .is_clone = n->is_clone,
-                         .is_fallback = tp_kernel_is_fallback(e->options.device, l->kernel),
                          .block = n->block,
+                         .by_rows = by_rows,
                          .flops = cost.flops,
-                         .bytes = cost.bytes};
+                         .bytes = cost.bytes,
+                         .row_bytes = !by_rows               ? 0
+                                      : tp_ops[n->op]->bytes ? cost.bytes
+                                                             : tp_rows_bytes(e->graph, n, e->rows)};
     e->node_of[e->n++] = node;
     return TP_OK;
 }
@@ -153,6 +159,7 @@ static void place_input(tp_exec *e, const tp_value *v)
     int64_t columns = v->rank == 2 ? v->dim[1] : 1;
     input *in = &e->inputs[e->n_inputs++];
     in->name = v->name;
+    in->ref = (tp_ref)(v - e->graph->values);
     in->n = v->dim[0];
     in->row_bytes = (size_t)columns * tp_dtype_size(v->dtype);
     in->offset = e->input_bytes;
@@ -203,6 +210,7 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
     e->graph = g;
     e->options = *options;
     find_reads(e);
+    e->rows = tp_rows_find(g, &e->arena);
     status = tp_plan_memory(g, options->share_memory, &e->arena, &e->memory, err);
     e->launches = tp_arena_array(&e->arena, tp_launch, g->n_nodes);
     e->info = tp_arena_array(&e->arena, tp_launch_info, g->n_nodes);
@@ -372,51 +380,41 @@ const tp_operand *tp_exec_output(const tp_exec *e, uint32_t k)
 
 /* ---- fewer rows ---- */
 
-/* Per value: 1 + the input on which its rows hang, or 0. */
-static uint32_t *row_owners(const tp_exec *e, tp_arena *arena)
+/* What ranks exchange keeps its size: it is planned for all of them. */
+static bool keeps_rows(const tp_launch *l) { return tp_ops[l->op]->traits & TP_OP_COMMUNICATES; }
+
+static void list_dims(const tp_exec *e, tp_ref ref, tp_operand *operand, input *in)
 {
-    const tp_graph *g = e->graph;
-    uint32_t *owner = tp_arena_array(arena, uint32_t, g->n_values);
-    for (uint32_t i = 1; i < g->n_nodes; i++) {
-        const tp_node *n = &g->nodes[i];
-        for (int k = 0; k < n->n_out; k++) {
-            if (n->op == TP_OP_input)
-                owner[n->out[k]] = (uint32_t)tp_exec_input(e, g->values[n->out[k]].name) + 1;
-            else if (n->n_in > 0 && !tp_overwrites(n, k))
-                owner[n->out[k]] = owner[n->in[0]];
-        }
-    }
-    return owner;
+    for (int d = 0; d < operand->rank; d++)
+        if (e->rows[ref].of[d] == in->ref)
+            in->dims[in->n_dims++] = &operand->dim[d];
 }
 
 /* Inputs of the same length that a node reads beside its first operand (positions beside
  * tokens) are given their rows by their own. */
-static void list_rows(tp_exec *e, int which)
+static void list_rows(tp_exec *e, input *in)
 {
-    input *in = &e->inputs[which];
     size_t most = e->n * (TP_MAX_IN + TP_MAX_OUT) + e->graph->n_outputs;
-    in->rows = tp_arena_array(&e->arena, tp_operand *, most);
+    in->dims = tp_arena_array(&e->arena, int64_t *, most);
     in->launches = tp_arena_array(&e->arena, uint32_t, e->n);
-    uint32_t *owner = row_owners(e, &e->arena);
     for (size_t i = 0; i < e->n; i++) {
         const tp_node *n = &e->graph->nodes[e->node_of[i]];
         tp_launch *l = &e->launches[i];
+        if (keeps_rows(l))
+            continue;
         for (int k = 0; k < n->n_in; k++)
-            if (n->in[k] && owner[n->in[k]] == (uint32_t)which + 1)
-                in->rows[in->n_rows++] = &l->in[k];
+            list_dims(e, n->in[k], &l->in[k], in);
         for (int k = 0; k < n->n_out; k++)
-            if (owner[n->out[k]] == (uint32_t)which + 1)
-                in->rows[in->n_rows++] = &l->out[k];
-        if (n->n_in == 0 || owner[n->in[0]] != (uint32_t)which + 1)
+            list_dims(e, n->out[k], &l->out[k], in);
+        if (n->n_in == 0 || e->rows[n->in[0]].of[0] != in->ref)
             continue;
         in->launches[in->n_launches++] = (uint32_t)i;
-        in->planned = TP_MAX(in->planned, l->in[0].dim[0]);
+        l->planned_rows = e->graph->values[n->in[0]].dim[0];
         e->info[i].varies = true;
         tp_launch_trace_vary(&e->trace, i, &e->arena, l, &e->info[i]);
     }
     for (uint32_t k = 0; k < e->graph->n_outputs; k++)
-        if (owner[e->graph->outputs[k]] == (uint32_t)which + 1)
-            in->rows[in->n_rows++] = &e->outputs[k];
+        list_dims(e, e->graph->outputs[k], &e->outputs[k], in);
 }
 
 void tp_exec_set_rows(tp_exec *e, int index, int64_t n)
@@ -424,13 +422,16 @@ void tp_exec_set_rows(tp_exec *e, int index, int64_t n)
     if (index < 0)
         return;
     input *in = &e->inputs[index];
-    if (!in->rows)
-        list_rows(e, index);
-    for (uint32_t i = 0; i < in->n_rows; i++)
-        in->rows[i]->dim[0] = n;
+    TP_ASSERT(n >= 0 && n <= in->n);
+    if (!in->dims && n == in->n)
+        return;
+    if (!in->dims)
+        list_rows(e, in);
+    for (uint32_t i = 0; i < in->n_dims; i++)
+        *in->dims[i] = n;
     for (uint32_t i = 0; i < in->n_launches; i++) {
         e->is_off[in->launches[i]] = n == 0;
-        e->row_share[in->launches[i]] = (double)n / (double)TP_MAX(in->planned, 1);
+        e->row_share[in->launches[i]] = (double)n / (double)in->n;
     }
 }
 
@@ -457,14 +458,21 @@ static const void *deciding_values(const tp_exec *e, size_t i)
     return e->inputs[e->decided_by[i] - 1].host;
 }
 
+tp_cost tp_launch_cost(const tp_launch_info *l, double share)
+{
+    double left_out = l->by_rows ? 1 - share : 0;
+    return (tp_cost){.flops = (1 - left_out) * l->flops,
+                     .bytes = l->bytes - left_out * l->row_bytes};
+}
+
 static tp_cost count_work(tp_exec *e, size_t i)
 {
     tp_launch_info *info = &e->info[i];
-    tp_cost cost = {.flops = info->flops, .bytes = info->bytes};
+    tp_cost cost = tp_launch_cost(info, e->row_share[i]);
     if (e->decided_by[i])
         cost = tp_work_of(&e->launches[i], deciding_values(e, i), cost, e->options.avg_context);
-    info->done_flops += e->row_share[i] * cost.flops;
-    info->done_bytes += e->row_share[i] * cost.bytes;
+    info->done_flops += cost.flops;
+    info->done_bytes += cost.bytes;
     return cost;
 }
 

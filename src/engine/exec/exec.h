@@ -18,13 +18,21 @@ typedef struct {
     const char *kernel;
     tp_op op;
     uint8_t phase;
-    bool is_clone, is_fallback; /* recomputed; run by `ref` because the backend has no kernel */
+    bool is_clone; /* recomputed */
     int16_t block;
+    bool by_rows;                  /* what it does goes with the rows of an input */
     double flops, bytes;           /* per run of all rows, by shapes */
+    double row_bytes;              /* of them, those that go with the rows */
     uint64_t count, ns;            /* so far */
     double done_flops, done_bytes; /* so far, of what was not left out (work.h) */
-    bool varies; /* rows have been set: what it reads per run is not known, done_bytes is of all */
+    bool varies;                   /* rows have been set: each run may have had others */
 } tp_launch_info;
+
+/* What a run with that share of the rows costs. */
+tp_cost tp_launch_cost(const tp_launch_info *launch, double share);
+/* Whether what it did is known: not that of attention to a cache, whose context is another for
+ * every row. */
+bool tp_launch_is_counted(const tp_launch_info *launch);
 
 typedef struct tp_exec tp_exec;
 
@@ -47,10 +55,10 @@ const tp_operand *tp_exec_output(const tp_exec *exec, uint32_t k);
 typedef void (*tp_host_fn)(void *user, const float *x, float *y, int64_t n);
 void tp_exec_set_host(tp_exec *exec, tp_host_fn fn, void *user);
 
-/* From the next run on, use the first n rows only of an input and of everything computed
- * row by row from it: of each node's outputs when its first operand hangs on the input.
- * Memory is planned for all rows, so n is at most the input's; 0 leaves those launches
- * out.  For graphs whose ops keep rows apart (generation). */
+/* From the next run on, use the first n rows only of an input and of everything that is as long as
+ * it (rows.h).  Memory is planned for all rows, so n is at most the input's; 0 leaves launches out
+ * whose first operand has such rows.  Kernels add in the order planned for all rows: what the rows
+ * left out would not have changed is the same bit for bit.  What ranks exchange keeps its size. */
 void tp_exec_set_rows(tp_exec *exec, int input, int64_t n);
 
 /* Which launches that are a matter of all ranks do anything; from the beginning all. */

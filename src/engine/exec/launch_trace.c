@@ -159,10 +159,10 @@ void tp_launch_trace_init(tp_launch_trace *t, tp_arena *arena, const tp_graph *g
 void tp_launch_trace_vary(tp_launch_trace *t, size_t i, tp_arena *arena, const tp_launch *launch,
                           const tp_launch_info *info)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     t->sites[i].args = describe(arena, &text, launch, info);
     t->sites[i].flops = t->sites[i].bytes = 0;
-    tp_buf_release(&text);
+    t->depends[i] = tp_launch_is_counted(info);
 }
 
 /* ---- running ---- */

@@ -29,8 +29,8 @@ void tp_launch_trace_init(tp_launch_trace *t, tp_arena *arena, const tp_graph *g
                           const tp_memory_plan *memory, const tp_launch *launches,
                           const tp_launch_info *info, const uint32_t *node_of, size_t n);
 
-/* Launch i will run with fewer rows than planned, another number each time: its events do not
- * claim FLOPs and bytes any more. */
+/* Launch i will run with fewer rows than planned, another number each time: FLOPs and bytes are
+ * written with each event, where they are known. */
 void tp_launch_trace_vary(tp_launch_trace *t, size_t i, tp_arena *arena, const tp_launch *launch,
                           const tp_launch_info *info);
 

@@ -97,8 +97,8 @@ tp_status tp_machine_load(const tp_backend *backend, int threads, tp_machine *re
                           tp_error *err)
 {
     char path[4096];
-    tp_buf text = {0};
-    tp_arena arena;
+    TP_OWN(tp_buf) text = {0};
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root;
     tp_machine m = {0};
     *ret_found = false;
@@ -107,18 +107,14 @@ tp_status tp_machine_load(const tp_backend *backend, int threads, tp_machine *re
     if (!tp_file_exists(path))
         return TP_OK;
     TP_TRY(tp_file_read(path, MAX_FILE, &text, err));
-    tp_status status = tp_arena_init(&arena, 64 << 20, err);
-    if (status == TP_OK) {
-        /* A cache that cannot be read is measured again. */
-        if (tp_json_parse(&arena, path, tp_buf_str(&text), text.len, NULL, &root, NULL) == TP_OK &&
-            read_entry(tp_json_get(root, m.fingerprint), &m)) {
-            *ret = m;
-            *ret_found = m.busy_tries == 0;
-        }
-        tp_arena_release(&arena);
+    TP_TRY(tp_arena_init(&arena, 64 << 20, err));
+    /* A cache that cannot be read is measured again. */
+    if (tp_json_parse(&arena, path, tp_buf_str(&text), text.len, NULL, &root, NULL) == TP_OK &&
+        read_entry(tp_json_get(root, m.fingerprint), &m)) {
+        *ret = m;
+        *ret_found = m.busy_tries == 0;
     }
-    tp_buf_release(&text);
-    return status;
+    return TP_OK;
 }
 
 static void write_entry(tp_json_w *w, tp_machine *m)
@@ -142,8 +138,8 @@ static void write_entry(tp_json_w *w, tp_machine *m)
 static tp_status rewrite(const tp_machine *entry, tp_error *err)
 {
     char path[4096];
-    tp_buf old = {0}, text = {0};
-    tp_arena arena;
+    TP_OWN(tp_buf) old = {0}, text = {0};
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root = NULL;
     TP_TRY(file_path(path, sizeof path, true, err));
     TP_TRY(tp_arena_init(&arena, 64 << 20, err));
@@ -162,11 +158,7 @@ static tp_status rewrite(const tp_machine *entry, tp_error *err)
     write_entry(&w, &m);
     tp_json_w_end(&w, '}');
     tp_buf_addc(&text, '\n');
-    tp_status status = tp_file_write_atomic(path, text.data, text.len, err);
-    tp_buf_release(&old);
-    tp_buf_release(&text);
-    tp_arena_release(&arena);
-    return status;
+    return tp_file_write_atomic(path, text.data, text.len, err);
 }
 
 tp_status tp_machine_save(const tp_machine *machine, tp_error *err)

@@ -95,7 +95,7 @@ static bool is_asked_for(const tp_program *p, const char *stage)
 
 static void dump(const tp_program *p, const part *from, const char *stage)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     if (!is_asked_for(p, stage))
         return;
     if (from->exec)
@@ -103,7 +103,6 @@ static void dump(const tp_program *p, const part *from, const char *stage)
     else
         tp_graph_print(&from->graph, &text);
     p->options.dump(p->options.dump_user, from->name, stage, tp_buf_str(&text));
-    tp_buf_release(&text);
 }
 
 static void observe(void *user, const char *pass, size_t graph)

@@ -16,6 +16,17 @@ static tp_operand operand_of(const tp_tensor *state)
                         .stride = state->rank == 2 ? state->dim[1] : 1};
 }
 
+/* All of what ranks keep in parts or slices, at another place. */
+static tp_operand whole_operand(const tp_tensor *state, tp_span place)
+{
+    tp_operand x = operand_of(state);
+    x.span = place;
+    x.dim[0] = tp_tensor_dim(state, 0);
+    x.dim[1] = tp_tensor_dim(state, 1);
+    x.stride = state->rank == 2 ? x.dim[1] : 1;
+    return x;
+}
+
 /* What this rank holds, as a vector; empty: dim[0] is 0. */
 static tp_operand held_operand(const tp_tensor *state)
 {
@@ -49,26 +60,22 @@ static tp_status convert(const tp_tensor *copy, tp_operand from, tp_operand to, 
 static tp_status gather(const tp_tensor *weight, tp_span to, tp_error *err)
 {
     size_t n = tp_tensor_count(weight), size = tp_dtype_size(weight->dtype);
-    char *some = malloc(GATHERED * size);
+    TP_FREED char *some = malloc(GATHERED * size);
     TP_HAVE(some);
-    tp_status status = TP_OK;
-    for (size_t at = 0; at < n && status == TP_OK; at += GATHERED) {
+    for (size_t at = 0; at < n; at += GATHERED) {
         size_t bytes = TP_MIN((size_t)GATHERED, n - at) * size;
-        status = tp_tensor_read(weight, at * size, some, bytes, err);
-        if (status == TP_OK)
-            status = tp_span_write((tp_span){to.buffer, to.offset + at * size}, some, bytes, err);
+        TP_TRY(tp_tensor_read(weight, at * size, some, bytes, err));
+        TP_TRY(tp_span_write((tp_span){to.buffer, to.offset + at * size}, some, bytes, err));
     }
-    free(some);
-    return status;
+    return TP_OK;
 }
 
 static tp_status gather_copy(const tp_tensor *copy, const tp_tensor *weight, tp_buffer *room,
                              tp_device *device, tp_error *err)
 {
-    tp_operand from = operand_of(weight);
     if (copy->layout == TP_LAYOUT_WHOLE && copy->dtype == weight->dtype)
         return gather(weight, copy->span, err);
-    from.span = (tp_span){room, 0};
+    tp_operand from = whole_operand(weight, (tp_span){room, 0});
     TP_TRY(gather(weight, from.span, err));
     return convert(copy, from, operand_of(copy), device, err);
 }
@@ -83,10 +90,13 @@ static tp_status refresh(const tp_states *states, const tp_tensor *copy, tp_devi
     return from.dim[0] ? convert(copy, from, held_operand(copy), device, err) : TP_OK;
 }
 
+/* Of a slice, rows are a copy of the slice; what a generator reads is of all. */
 static bool is_gathered(const tp_states *states, const tp_tensor *copy)
 {
-    return copy->role == TP_ROLE_COPY && !copy->keeps_part &&
-           tp_states_find(states, copy->of)->keeps_part;
+    if (copy->role != TP_ROLE_COPY || copy->keeps_part)
+        return false;
+    const tp_tensor *weight = tp_states_find(states, copy->of);
+    return weight->keeps_part || (tp_is_sliced(weight) && copy->layout != TP_LAYOUT_ROWS);
 }
 
 size_t tp_gathered_room(const tp_states *states)
@@ -137,7 +147,7 @@ tp_status tp_refresh_shadows(const tp_states *states, tp_device *device, bool ga
         if (copy->role == TP_ROLE_COPY && copy->span.buffer && !is_gathered(states, copy))
             TP_TRY(refresh(states, copy, device, err));
     }
-    if (gathers && states->parts)
+    if (gathers)
         TP_TRY(refresh_gathered(states, device, err));
     return tp_device_wait(device, err);
 }

@@ -112,7 +112,7 @@ static void read_line(const char *key, const char *line, size_t n)
 static void read_file(void)
 {
     char key[TP_BUILD_KEY], path[4096];
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     is_read = true;
     if (!tp_build_key(key) ||
         tp_cache_path("kernels.txt", false, path, sizeof path, NULL) != TP_OK ||
@@ -124,13 +124,12 @@ static void read_file(void)
             n = strcspn(line, "\n");
             read_line(key, line, n);
         }
-    tp_buf_release(&text);
 }
 
 /* Those of other builds and processors stay. */
 static void add_others(const char *path, const char *key, tp_buf *out)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     if (tp_file_read(path, MAX_FILE, &text, NULL) == TP_OK && tp_str_starts(text.data, heading))
         for (const char *line = text.data + strcspn(text.data, "\n"); *line;) {
             line += *line == '\n';
@@ -139,14 +138,13 @@ static void add_others(const char *path, const char *key, tp_buf *out)
                 tp_buf_addf(out, "%.*s\n", (int)n, line);
             line += n;
         }
-    tp_buf_release(&text);
 }
 
 void tp_tune_keep(void)
 {
     char key[TP_BUILD_KEY], path[4096];
     tp_error err = {0};
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     bool is_new = false;
     for (size_t i = 0; i < n_found; i++)
         is_new |= found[i].is_new;
@@ -160,7 +158,6 @@ void tp_tune_keep(void)
         add_others(path, key, &text);
     if (status != TP_OK || tp_file_write_atomic(path, text.data, text.len, &err) != TP_OK)
         snprintf(report.why, sizeof report.why, "not kept: %.80s", err.message);
-    tp_buf_release(&text);
 }
 
 /* ---- measuring ---- */
@@ -305,8 +302,8 @@ static finding *measure(tp_device *device, const tp_launch *l, const char *signa
     return f;
 }
 
-const tp_kernel *tp_tuned_kernel(tp_device *device, const tp_launch *launch, tp_kernel_tuning tuning,
-                                 const tp_kernel *usual)
+const tp_kernel *tp_tuned_kernel(tp_device *device, const tp_launch *launch,
+                                 tp_kernel_tuning tuning, const tp_kernel *usual)
 {
     const tp_kernel *kernels[MOST_KERNELS];
     if (tuning == TP_TUNE_OFF || !usual || !can_be_measured(launch))

@@ -2,6 +2,7 @@
 #include "engine/exec/work.h"
 
 #include "engine/device/dtype.h"
+#include "engine/exec/exec.h"
 
 int tp_work_operand(tp_op op)
 {
@@ -74,4 +75,9 @@ tp_cost tp_work_of(const tp_launch *l, const void *values, tp_cost planned, doub
     default:
         return planned;
     }
+}
+
+bool tp_launch_is_counted(const tp_launch_info *l)
+{
+    return !(l->varies && l->op == TP_OP_paged_attention);
 }

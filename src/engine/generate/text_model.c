@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/platform.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/model/adapter.h"
 #include "text/gguf/gguf.h"
@@ -15,11 +14,9 @@
 
 static bool has_file(const tp_text_model *m, const char *name)
 {
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     tp_buf_addf(&path, "%s/%s", m->folder.data, name);
-    bool has_one = tp_file_exists(path.data);
-    tp_buf_release(&path);
-    return has_one;
+    return tp_file_exists(path.data);
 }
 
 /* Where this companion is: the folder of an adapter need have none. */
@@ -77,7 +74,7 @@ tp_status tp_text_model_keep_base(tp_text_model *m, const char *base, tp_dtype d
 tp_status tp_text_model_add_adapter(tp_text_model *m, const char *name, const char *path,
                                     tp_error *err)
 {
-    tp_buf folder = {0};
+    TP_OWN(tp_buf) folder = {0};
     int32_t known;
     tp_error ignored;
     if (!*name || tp_model_find_adapter(m->model, tp_slice_of(name), &known, &ignored) == TP_OK)
@@ -86,7 +83,6 @@ tp_status tp_text_model_add_adapter(tp_text_model *m, const char *name, const ch
     tp_status status = tp_checkpoint_find_model(path, &folder, err);
     if (status == TP_OK)
         status = tp_model_add_adapter(m->model, name, folder.data, err);
-    tp_buf_release(&folder);
     return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "adapter '%s': ", name);
 }
 
@@ -179,17 +175,14 @@ tp_status tp_text_model_encode_chat(tp_text_model *m, const char *conversation, 
                                     tp_ids *out, tp_buf *ret_text, tp_error *err)
 {
     const tp_json_options tolerant = TP_JSON_TOLERANT;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     TP_TRY(need_template(m, err));
-    tp_status status = tp_chat_render_json(m->chat_template, m->tokenizer, conversation, n,
-                                           &tolerant, true, &text, err);
-    if (status == TP_OK) { /* the template writes the special tokens itself */
-        tp_encode_options options = {.parse_special = true};
-        tp_tokenizer_encode(m->tokenizer, m->scratch, tp_buf_str(&text), text.len, options, out,
-                            NULL);
-        if (ret_text)
-            tp_buf_add(ret_text, tp_buf_str(&text), text.len);
-    }
-    tp_buf_release(&text);
-    return status;
+    TP_TRY(tp_chat_render_json(m->chat_template, m->tokenizer, conversation, n, &tolerant, true,
+                               &text, err));
+    /* the template writes the special tokens itself */
+    tp_encode_options options = {.parse_special = true};
+    tp_tokenizer_encode(m->tokenizer, m->scratch, tp_buf_str(&text), text.len, options, out, NULL);
+    if (ret_text)
+        tp_buf_add(ret_text, tp_buf_str(&text), text.len);
+    return TP_OK;
 }

@@ -1,7 +1,6 @@
 /* text_prompts.c - prompts gathered from texts and files. */
 #include "engine/generate/text_prompts.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,13 +39,12 @@ tp_status tp_prompt_list_add_text(tp_prompt_list *p, tp_text_model *m, const cha
         tp_text_model_encode(m, text, n, &item->ids);
         return check(item, TP_OK, err);
     }
-    tp_buf messages = {0};
+    TP_OWN(tp_buf) messages = {0};
     tp_buf_adds(&messages, "[{\"role\":\"user\",\"content\":");
     tp_json_quote(&messages, text, n);
     tp_buf_adds(&messages, "}]");
     tp_status status =
         tp_text_model_encode_chat(m, messages.data, messages.len, &item->ids, &item->text, err);
-    tp_buf_release(&messages);
     return check(item, status, err);
 }
 
@@ -54,7 +52,7 @@ static tp_status add_conversation(tp_prompt_list *p, tp_text_model *m, const cha
                                   const tp_json *messages, const tp_json *tools, tp_error *err)
 {
     tp_text_prompt *item = add(p, place);
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_json_w w;
     tp_json_w_init(&w, &text, 0);
     tp_json_w_begin(&w, '{');
@@ -67,7 +65,6 @@ static tp_status add_conversation(tp_prompt_list *p, tp_text_model *m, const cha
     tp_json_w_end(&w, '}');
     tp_status status =
         tp_text_model_encode_chat(m, tp_buf_str(&text), text.len, &item->ids, &item->text, err);
-    tp_buf_release(&text);
     return check(item, status, err);
 }
 
@@ -120,17 +117,13 @@ static tp_status add_row(tp_prompt_list *p, tp_text_model *m, const char *place,
 static tp_status add_line(tp_prompt_list *p, tp_text_model *m, const char *place, tp_slice line,
                           const tp_prompt_options *options, tp_error *err)
 {
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *row;
     tp_json_options tolerant = TP_JSON_TOLERANT;
     TP_TRY(tp_arena_init(&arena, (1 << 16) + 64 * line.len, err));
-    tp_status status = tp_json_parse(&arena, place, line.data, line.len, &tolerant, &row, err);
-    if (status == TP_OK)
-        status = add_row(p, m, place, row, options, err);
-    if (status == TP_OK)
-        status = read_adapter(&p->items[p->n - 1], m, row, err);
-    tp_arena_release(&arena);
-    return status;
+    TP_TRY(tp_json_parse(&arena, place, line.data, line.len, &tolerant, &row, err));
+    TP_TRY(add_row(p, m, place, row, options, err));
+    return read_adapter(&p->items[p->n - 1], m, row, err);
 }
 
 static tp_status add_lines(tp_prompt_list *p, tp_text_model *m, const char *name,
@@ -153,24 +146,18 @@ static tp_status add_lines(tp_prompt_list *p, tp_text_model *m, const char *name
 tp_status tp_prompt_list_add_file(tp_prompt_list *p, tp_text_model *m, const char *path,
                                   const tp_prompt_options *options, tp_error *err)
 {
-    tp_buf text = {0};
-    tp_status status = tp_input_read(path, TP_INPUT_STREAM, MOST_INPUT, &text, err);
-    if (status == TP_OK)
-        status = add_lines(p, m, tp_input_name(path, TP_INPUT_STREAM), &text, options, err);
-    tp_buf_release(&text);
-    return status;
+    TP_OWN(tp_buf) text = {0};
+    TP_TRY(tp_input_read(path, TP_INPUT_STREAM, MOST_INPUT, &text, err));
+    return add_lines(p, m, tp_input_name(path, TP_INPUT_STREAM), &text, options, err);
 }
 
 tp_status tp_prompt_list_add_input(tp_prompt_list *p, tp_text_model *m,
                                    const tp_prompt_options *options, tp_error *err)
 {
-    tp_buf text = {0};
-    tp_status status = tp_input_read("-", TP_INPUT_STREAM, MOST_INPUT, &text, err);
-    if (status == TP_OK)
-        status = tp_prompt_list_add_text(p, m, "standard input", tp_buf_str(&text), text.len,
-                                         options, err);
-    tp_buf_release(&text);
-    return status;
+    TP_OWN(tp_buf) text = {0};
+    TP_TRY(tp_input_read("-", TP_INPUT_STREAM, MOST_INPUT, &text, err));
+    return tp_prompt_list_add_text(p, m, "standard input", tp_buf_str(&text), text.len, options,
+                                   err);
 }
 
 void tp_prompt_list_release(tp_prompt_list *p)

@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/platform.h"
-
 const tp_value *tp_shapes_in(const tp_shapes *s, int i)
 {
     static const tp_value absent;

@@ -209,7 +209,7 @@ static tp_status take_source(parser *p, tp_op op, int64_t number)
 {
     tp_value v;
     tp_tensor t = {0};
-    tp_buf name = {0}, of = {0};
+    TP_OWN(tp_buf) name = {0}, of = {0};
     tp_status status = take_type(p, &v);
     if (status == TP_OK && !take_string(p, &name))
         status = bad(p, "expected the source's name in quotes");
@@ -224,8 +224,6 @@ static tp_status take_source(parser *p, tp_op op, int64_t number)
     if (status == TP_OK)
         p->refs[number] = op == TP_OP_input ? tp_graph_input(p->g, t.name, v.dtype, v.rank, v.dim)
                                             : tp_graph_state(p->g, &t);
-    tp_buf_release(&name);
-    tp_buf_release(&of);
     return status;
 }
 
@@ -297,10 +295,8 @@ static tp_status take_op(parser *p, tp_op op, const int64_t *numbers, int n_numb
                 memcmp(type.dim, p->g->values[n->out[k]].dim, sizeof type.dim) != 0)
                 return bad(p, "the stated shape differs from the op's rule");
         }
-    tp_buf label = {0};
-    tp_status status = take_suffix(p, n, &label);
-    tp_buf_release(&label);
-    return status;
+    TP_OWN(tp_buf) label = {0};
+    return take_suffix(p, n, &label);
 }
 
 static tp_status take_line(parser *p)

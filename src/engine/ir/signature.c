@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/platform.h"
 #include "engine/ir/ops.h"
 
 #define KIND(name) #name,

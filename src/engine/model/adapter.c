@@ -117,7 +117,7 @@ static bool is_other_module(const char *text)
 
 static tp_status refuse_target(const tp_model *model, const char *text, tp_error *err)
 {
-    tp_buf names = {0};
+    TP_OWN(tp_buf) names = {0};
     list_names(model, &names);
     tp_status status =
         tp_fail(err, TP_ERR_CONFIG,
@@ -126,7 +126,6 @@ static tp_status refuse_target(const tp_model *model, const char *text, tp_error
                       "supported; of this model there are %s, or all-linear"
                     : "target_modules: no module is called '%s'; there are %s, or all-linear",
                 text, tp_buf_str(&names));
-    tp_buf_release(&names);
     return status;
 }
 
@@ -250,13 +249,11 @@ tp_status tp_lora_new(tp_model *model, const tp_lora_settings *settings, const c
     TP_TRY(check_settings(&s, err));
     if (s.targets.n == 0)
         s.targets = default_targets(model);
-    bool *chosen = calloc(model->n_params, sizeof *chosen);
+    TP_FREED bool *chosen = calloc(model->n_params, sizeof *chosen);
     TP_HAVE(chosen);
-    tp_status status = choose(model, &s, chosen, &n, err);
-    if (status == TP_OK)
-        *ret = make(model, &s, called, chosen, n);
-    free(chosen);
-    return status;
+    TP_TRY(choose(model, &s, chosen, &n, err));
+    *ret = make(model, &s, called, chosen, n);
+    return TP_OK;
 }
 
 tp_status tp_model_attach(tp_model *model, const tp_lora_settings *settings, tp_error *err)
@@ -282,21 +279,18 @@ const char *tp_model_adapter_name(const tp_model *model, size_t index)
 
 tp_status tp_model_find_adapter(const tp_model *model, tp_slice name, int32_t *ret, tp_error *err)
 {
-    tp_buf names = {0};
+    TP_OWN(tp_buf) names = {0};
     for (size_t i = 0; i < model->n_beside; i++) {
         if (tp_slice_is(name, model->beside[i]->name)) {
             *ret = (int32_t)i + 1;
-            tp_buf_release(&names);
             return TP_OK;
         }
         tp_buf_addf(&names, "%s%s", i ? ", " : "", model->beside[i]->name);
     }
-    tp_status status = tp_fail(err, TP_ERR_CONFIG,
-                               model->n_beside ? "there is no adapter '%.*s'; there are %s"
-                                               : "there is no adapter '%.*s': none was given%s",
-                               (int)TP_MIN(name.len, 64), name.data, tp_buf_str(&names));
-    tp_buf_release(&names);
-    return status;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   model->n_beside ? "there is no adapter '%.*s'; there are %s"
+                                   : "there is no adapter '%.*s': none was given%s",
+                   (int)TP_MIN(name.len, 64), name.data, tp_buf_str(&names));
 }
 
 size_t tp_model_adapter_count(const tp_model *model)

@@ -174,7 +174,7 @@ static void put_null(tp_json_w *w, const char *key)
 void tp_adapter_config_write(const tp_model *model, tp_buf *out)
 {
     const tp_lora_settings *s = &model->lora->settings;
-    char *real = model->folder ? realpath(model->folder, NULL) : NULL;
+    TP_FREED char *real = model->folder ? realpath(model->folder, NULL) : NULL;
     tp_json_w w;
     tp_json_w_init(&w, out, 2);
     tp_json_w_begin(&w, '{');
@@ -200,5 +200,4 @@ void tp_adapter_config_write(const tp_model *model, tp_buf *out)
     tp_json_w_put_bool(&w, "use_rslora", s->uses_rslora);
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');
-    free(real);
 }

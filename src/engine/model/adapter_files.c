@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/platform.h"
 #include "engine/model/adapter_internal.h"
 #include "engine/model/convert.h"
 #include "engine/model/frozen.h"
@@ -67,14 +66,13 @@ tp_status tp_model_round_base(const tp_model *model, tp_states *states, tp_base_
     tp_status status = TP_OK;
     for (size_t i = 0; i < model->n_params && status == TP_OK; i++) {
         const tp_param *p = &model->params[i];
-        float *x;
+        TP_FREED float *x = NULL;
         if (!tp_param_is_hidden(p))
             continue;
         TP_TRY(read_all(states, p, &x, err));
         status = tp_param_round(p, storage, x, err);
         if (status == TP_OK)
             status = write_all(states, p, x, err);
-        free(x);
     }
     return status;
 }
@@ -152,7 +150,7 @@ static double *row_for(const whole *x)
 
 static void merge_module(const whole *x, double scale)
 {
-    double *row = row_for(x);
+    TP_FREED double *row = row_for(x);
     for (int64_t i = 0; i < x->out; i++) {
         add_to_row(x, scale, i, row);
         double factor = x->m ? (double)x->m[i] / norm_of(row, x->in) : 1;
@@ -160,21 +158,19 @@ static void merge_module(const whole *x, double scale)
         for (int64_t k = 0; k < x->in; k++)
             w[k * x->in_step] = (float)(factor * row[k]);
     }
-    free(row);
 }
 
 tp_status tp_adapter_merge(const tp_model *model, tp_states *states, tp_error *err)
 {
     const tp_lora *l = model->lora;
-    tp_status status = TP_OK;
-    for (size_t i = 0; i < l->n_modules && status == TP_OK; i++) {
+    for (size_t i = 0; i < l->n_modules; i++) {
         whole x;
         TP_TRY(open_module(model, states, &l->modules[i], &x, err));
         merge_module(&x, l->scale);
-        status = write_all(states, l->modules[i].weight, x.w, err);
+        TP_TRY(write_all(states, l->modules[i].weight, x.w, err));
         release(&x);
     }
-    return status;
+    return TP_OK;
 }
 
 /* DoRA begins with the lengths that the base has: B is 0 still. */
@@ -295,16 +291,12 @@ tp_status tp_lora_load(const tp_lora *l, const char *folder, tp_adapter_use use,
                        tp_error *err)
 {
     tp_safetensors *file;
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     tp_buf_addf(&path, "%s/adapter_model.safetensors", folder);
-    tp_status status = tp_safetensors_open(path.data, &file, err);
-    tp_buf_release(&path);
-    if (status != TP_OK)
-        return status;
-    bool *seen = calloc(l->n_params, sizeof *seen);
+    TP_TRY(tp_safetensors_open(path.data, &file, err));
+    TP_FREED bool *seen = calloc(l->n_params, sizeof *seen);
     TP_HAVE(seen);
-    status = load_from(l, file, use, states, seen, err);
-    free(seen);
+    tp_status status = load_from(l, file, use, states, seen, err);
     tp_safetensors_close(file);
     return status;
 }
@@ -322,8 +314,8 @@ static tp_status write_tensors(const tp_model *model, const tp_states *states, c
                                tp_shard among, tensors_writer write, tp_error *err)
 {
     const tp_lora *l = model->lora;
-    tp_buf path = {0};
-    tp_tensor_out *out = calloc(l->n_params, sizeof *out);
+    TP_OWN(tp_buf) path = {0};
+    TP_FREED tp_tensor_out *out = calloc(l->n_params, sizeof *out);
     char(*names)[320] = calloc(l->n_params, sizeof *names);
     TP_HAVE(out && names);
     for (size_t i = 0; i < l->n_params; i++) {
@@ -335,14 +327,13 @@ static tp_status write_tensors(const tp_model *model, const tp_states *states, c
                                  .rank = p->rank,
                                  .dim = {p->dim[0], p->dim[1]},
                                  .source = state,
+                                 .slice = tp_is_sliced(state) ? state : NULL,
                                  .read = tp_tensor_read_held,
                                  .src_dtype = TP_DTYPE_F32};
         tp_tensor_share(state, tp_tensor_count(state), among, &out[i].begin, &out[i].end);
     }
     tp_buf_addf(&path, "%s/adapter_model.safetensors", folder);
     tp_status status = write(path.data, out, l->n_params, err);
-    tp_buf_release(&path);
-    free(out);
     free(names);
     return status;
 }

@@ -70,24 +70,19 @@ static tp_status copy_one(visit *v, const char *from, const char *name, tp_error
     v->bytes += size > 0 ? (size_t)size : 0;
     if (!v->folder)
         return TP_OK;
-    tp_buf to = {0};
+    TP_OWN(tp_buf) to = {0};
     tp_buf_addf(&to, "%s/%s", v->folder, name);
-    tp_status status = tp_file_copy(from, to.data, err);
-    tp_buf_release(&to);
-    return status;
+    return tp_file_copy(from, to.data, err);
 }
 
 static tp_status write_text(const char *folder, const char *name, const char *text, size_t n,
                             tp_error *err)
 {
     tp_writer *w;
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     tp_buf_addf(&path, "%s/%s", folder, name);
-    tp_status status = tp_writer_open(&w, path.data, err);
-    tp_buf_release(&path);
-    if (status != TP_OK)
-        return status;
-    status = tp_writer_write(w, text, n, err);
+    TP_TRY(tp_writer_open(&w, path.data, err));
+    tp_status status = tp_writer_write(w, text, n, err);
     if (status == TP_OK)
         return tp_writer_close(w, NULL, NULL, err);
     tp_writer_abandon(w);
@@ -109,15 +104,13 @@ static tp_status gguf_texts(const char *path, tp_buf *ret_tokenizer, tp_buf *ret
 
 static tp_status each_of_gguf(visit *v, const char *path, tp_error *err)
 {
-    tp_buf tokenizer = {0}, config = {0};
+    TP_OWN(tp_buf) tokenizer = {0}, config = {0};
     tp_status status = gguf_texts(path, &tokenizer, &config, err);
     v->bytes += tokenizer.len + config.len;
     if (status == TP_OK && v->folder)
         status = write_text(v->folder, "tokenizer.json", tokenizer.data, tokenizer.len, err);
     if (status == TP_OK && v->folder && !v->c->chat_template)
         status = write_text(v->folder, config_file, config.data, config.len, err);
-    tp_buf_release(&tokenizer);
-    tp_buf_release(&config);
     return status;
 }
 
@@ -176,8 +169,8 @@ static void rewrite_config(const tp_json *root, const char *chat_template, tp_bu
 
 static tp_status write_config(const tp_companions *c, const char *folder, tp_error *err)
 {
-    tp_buf path = {0}, text = {0}, out = {0};
-    tp_arena arena = {0};
+    TP_OWN(tp_buf) path = {0}, text = {0}, out = {0};
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root = NULL;
     tp_status status = TP_OK;
     bool is_gguf = tp_gguf_is_file(c->tokenizer);
@@ -197,10 +190,6 @@ static tp_status write_config(const tp_companions *c, const char *folder, tp_err
         rewrite_config(root, c->chat_template, &out);
         status = write_text(folder, config_file, out.data, out.len, err);
     }
-    tp_arena_release(&arena);
-    tp_buf_release(&path);
-    tp_buf_release(&text);
-    tp_buf_release(&out);
     return status;
 }
 

@@ -90,11 +90,10 @@ static tp_status read_numbers(const tp_fields *c, tp_generation_config *g, tp_er
 static tp_status read_object(const tp_fields *c, const int64_t *eos, int n_eos,
                              tp_generation_config *g, tp_error *err)
 {
-    tp_buf unknown = {0};
+    TP_OWN(tp_buf) unknown = {0};
     tp_status status =
         tp_keys_check(tp_generation_keys, tp_generation_key_count, c, 1, &unknown, err);
     snprintf(g->unknown, sizeof g->unknown, "%s", tp_buf_str(&unknown));
-    tp_buf_release(&unknown);
     if (status != TP_OK)
         return status;
     TP_TRY(tp_fields_bool(c, "do_sample", false, &g->do_sample, err));
@@ -107,7 +106,7 @@ static tp_status read_object(const tp_fields *c, const int64_t *eos, int n_eos,
 static tp_status parse(const char *path, const tp_buf *text, const int64_t *eos, int n_eos,
                        tp_generation_config *g, tp_error *err)
 {
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root;
     tp_json_options options = {.allow_nan = true};
     TP_TRY(tp_arena_init(&arena, text->len * JSON_FACTOR + (64 << 10), err));
@@ -118,14 +117,13 @@ static tp_status parse(const char *path, const tp_buf *text, const int64_t *eos,
     tp_fields c = {.path = path, .section = "", .object = root};
     if (status == TP_OK)
         status = read_object(&c, eos, n_eos, g, err);
-    tp_arena_release(&arena);
     return status;
 }
 
 tp_status tp_generation_config_read(const char *folder, const int64_t *eos, int n_eos,
                                     tp_generation_config *ret, tp_error *err)
 {
-    tp_buf path = {0}, text = {0};
+    TP_OWN(tp_buf) path = {0}, text = {0};
     tp_status status = TP_OK;
     *ret = (tp_generation_config){.temperature = NAN,
                                   .top_p = NAN,
@@ -143,7 +141,5 @@ tp_status tp_generation_config_read(const char *folder, const int64_t *eos, int 
         status = tp_file_read(path.data, MAX_BYTES, &text, err);
     if (status == TP_OK && ret->is_there)
         status = parse(path.data, &text, eos, n_eos, ret, err);
-    tp_buf_release(&path);
-    tp_buf_release(&text);
     return status;
 }

@@ -1,5 +1,4 @@
 /* gguf_keys.c - from a model to the keys of a GGUF file. */
-#include <string.h>
 
 #include "engine/model/gguf_config.h"
 

@@ -107,11 +107,9 @@ tp_status tp_weights_read_gguf(const tp_weights *w, size_t param, int64_t first,
     const tp_gguf_tensor *t = w->tensors[param];
     size_t length = (size_t)t->dim[0];
     tp_gguf_place place;
-    float *row = malloc(length * sizeof *row);
-    if (!row || !tp_gguf_place_of(w->model, p, &place)) {
-        free(row);
+    TP_FREED float *row = malloc(length * sizeof *row);
+    if (!row || !tp_gguf_place_of(w->model, p, &place))
         return tp_fail(err, TP_ERR_NOMEM, "cannot read '%s': out of memory", p->name);
-    }
     if (p->rank == 1)
         read_vector(w, t, &place, row, out);
     else if (place.layout == TP_GGUF_TRANSPOSED)
@@ -126,6 +124,5 @@ tp_status tp_weights_read_gguf(const tp_weights *w, size_t param, int64_t first,
                 place.layout == TP_GGUF_NEIGHBOURS ? tp_gguf_row(w->model, first + i) : first + i;
             tp_ggml_to_f32(t->type, row_of(t, from), out + (size_t)i * length, length);
         }
-    free(row);
     return TP_OK;
 }

@@ -54,7 +54,7 @@ static tp_status load_param(const tp_weights *w, size_t index, const tp_tensor *
     int64_t rows = tp_weights_rows(p), piece = tp_weights_piece(w, index);
     size_t row = (size_t)tp_weights_row_length(p);
     size_t size = tp_dtype_size(state->dtype);
-    float *wide = malloc((size_t)piece * row * sizeof *wide);
+    TP_FREED float *wide = malloc((size_t)piece * row * sizeof *wide);
     tp_status status =
         wide ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "cannot load '%s': out of memory", p->name);
     *ret_is_finite = true;
@@ -71,7 +71,6 @@ static tp_status load_param(const tp_weights *w, size_t index, const tp_tensor *
             status =
                 tp_tensor_write(state, (size_t)i * row * size, wide, (size_t)n * row * size, err);
     }
-    free(wide);
     return status;
 }
 

@@ -159,10 +159,9 @@ static tp_status choose_family(const tp_fields *c, const tp_family **ret, tp_err
 
 static tp_status check_keys(tp_model *model, const tp_fields *c, tp_error *err)
 {
-    tp_buf unknown = {0};
+    TP_OWN(tp_buf) unknown = {0};
     tp_status status = tp_config_keys_check(c, model->family->keys, &unknown, err);
     model->unknown_keys = tp_arena_strdup(&model->arena, tp_buf_str(&unknown));
-    tp_buf_release(&unknown);
     return status;
 }
 

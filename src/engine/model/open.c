@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "base/files.h"
-#include "base/platform.h"
 #include "engine/model/adapter_internal.h"
 #include "engine/model/gguf_config.h"
 
@@ -13,7 +12,7 @@ enum { ARENA_BASE = 8 << 20, MOST_BESIDE = 64 };
 static tp_status parse_generation_config(tp_model *model, const char *path, const tp_buf *text,
                                          tp_error *err)
 {
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root = NULL;
     tp_json_options options = {.allow_nan = true};
     TP_TRY(tp_arena_init(&arena, text->len * TP_CONFIG_JSON_FACTOR + (64 << 10), err));
@@ -23,22 +22,19 @@ static tp_status parse_generation_config(tp_model *model, const char *path, cons
     if (status == TP_OK && tp_fields_get(&c, "eos_token_id"))
         status =
             tp_fields_ids(&c, "eos_token_id", TP_MAX_EOS, model->info.eos, &model->info.n_eos, err);
-    tp_arena_release(&arena);
     return status;
 }
 
 /* The ids that end a text: generation_config.json knows more of them. */
 static tp_status read_generation_config(tp_model *model, tp_error *err)
 {
-    tp_buf path = {0}, text = {0};
+    TP_OWN(tp_buf) path = {0}, text = {0};
     tp_status status = TP_OK;
     tp_buf_addf(&path, "%s/generation_config.json", model->folder);
     if (tp_file_exists(path.data))
         status = tp_file_read(path.data, TP_MAX_CONFIG_BYTES, &text, err);
     if (status == TP_OK && text.len)
         status = parse_generation_config(model, path.data, &text, err);
-    tp_buf_release(&path);
-    tp_buf_release(&text);
     return status;
 }
 
@@ -64,14 +60,12 @@ static tp_status open_file(const char *config, const char *folder, tp_model **re
 static tp_status open_gguf(const char *path, tp_model **ret, tp_error *err)
 {
     tp_gguf *g;
-    tp_buf text = {0}, name = {0};
+    TP_OWN(tp_buf) text = {0}, name = {0};
     TP_TRY(tp_gguf_open(path, &g, err));
     tp_buf_addf(&name, "%s (its keys as config.json)", path);
     tp_status status = tp_gguf_config(g, &text, err);
     if (status == TP_OK)
         status = tp_model_parse_in(path, name.data, tp_buf_str(&text), text.len, ret, err);
-    tp_buf_release(&text);
-    tp_buf_release(&name);
     tp_gguf_close(g);
     return status;
 }
@@ -108,7 +102,7 @@ static tp_status attach_from(const char *folder, const char *config, const tp_bu
 {
     tp_lora_settings settings;
     const char *base;
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     tp_model *model = NULL;
     TP_TRY(
         tp_adapter_config_read(config, tp_buf_str(text), text->len, arena, &settings, &base, err));
@@ -119,7 +113,6 @@ static tp_status attach_from(const char *folder, const char *config, const tp_bu
         status = tp_model_attach(model, &settings, err);
         status = status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", config);
     }
-    tp_buf_release(&path);
     if (status != TP_OK) {
         tp_model_free(model);
         return status;
@@ -131,16 +124,11 @@ static tp_status attach_from(const char *folder, const char *config, const tp_bu
 
 static tp_status open_adapter(const char *folder, const char *config, tp_model **ret, tp_error *err)
 {
-    tp_buf text = {0};
-    tp_arena arena;
+    TP_OWN(tp_buf) text = {0};
+    TP_OWN(tp_arena) arena = {0};
     TP_TRY(tp_file_read(config, TP_MAX_CONFIG_BYTES, &text, err));
-    tp_status status = tp_arena_init(&arena, text.len * TP_CONFIG_JSON_FACTOR + ARENA_BASE, err);
-    if (status == TP_OK) {
-        status = attach_from(folder, config, &text, &arena, ret, err);
-        tp_arena_release(&arena);
-    }
-    tp_buf_release(&text);
-    return status;
+    TP_TRY(tp_arena_init(&arena, text.len * TP_CONFIG_JSON_FACTOR + ARENA_BASE, err));
+    return attach_from(folder, config, &text, &arena, ret, err);
 }
 
 /* ---- several adapters on one model ---- */
@@ -150,13 +138,12 @@ static void note_other_base(tp_model *model, tp_lora *l, const char *folder, con
                             const char *base)
 {
     struct stat theirs, ours;
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     tp_error ignored;
     bool is_found = model->folder && find_base(folder, config, base, &path, &ignored) == TP_OK &&
                     stat(path.data, &theirs) == 0 && stat(model->folder, &ours) == 0;
     if (is_found && (theirs.st_dev != ours.st_dev || theirs.st_ino != ours.st_ino))
         l->elsewhere = tp_arena_strdup(&model->arena, path.data);
-    tp_buf_release(&path);
 }
 
 static tp_status add_from(tp_model *model, const char *folder, const char *config, tp_arena *arena,
@@ -165,7 +152,7 @@ static tp_status add_from(tp_model *model, const char *folder, const char *confi
     tp_lora_settings settings;
     const char *base;
     char called[32];
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     snprintf(called, sizeof called, "adapters.%zu.", model->n_beside);
     tp_status status = tp_file_read(config, TP_MAX_CONFIG_BYTES, &text, err);
     if (status == TP_OK)
@@ -177,7 +164,6 @@ static tp_status add_from(tp_model *model, const char *folder, const char *confi
     }
     if (status == TP_OK)
         note_other_base(model, *ret, folder, config, base);
-    tp_buf_release(&text);
     return status;
 }
 
@@ -194,8 +180,8 @@ static void remember(tp_model *model, tp_lora *l, const char *name, const char *
 
 tp_status tp_model_add_adapter(tp_model *model, const char *name, const char *folder, tp_error *err)
 {
-    tp_buf config = {0};
-    tp_arena arena;
+    TP_OWN(tp_buf) config = {0};
+    TP_OWN(tp_arena) arena = {0};
     tp_lora *l;
     if (model->lora)
         return tp_fail(err, TP_ERR_CONFIG,
@@ -205,17 +191,13 @@ tp_status tp_model_add_adapter(tp_model *model, const char *name, const char *fo
         return tp_fail(err, TP_ERR_CONFIG, "more than %d adapters", MOST_BESIDE);
     TP_TRY(tp_arena_init(&arena, TP_MAX_CONFIG_BYTES * TP_CONFIG_JSON_FACTOR + ARENA_BASE, err));
     tp_buf_addf(&config, "%s/adapter_config.json", folder);
-    tp_status status = tp_file_exists(config.data)
-                           ? TP_OK
-                           : tp_fail(err, TP_ERR_CONFIG,
-                                     "'%s' is no adapter: it has no adapter_config.json", folder);
-    if (status == TP_OK)
-        status = add_from(model, folder, config.data, &arena, &l, err);
-    if (status == TP_OK)
-        remember(model, l, name, folder);
-    tp_buf_release(&config);
-    tp_arena_release(&arena);
-    return status;
+    TP_TRY(tp_file_exists(config.data)
+               ? TP_OK
+               : tp_fail(err, TP_ERR_CONFIG, "'%s' is no adapter: it has no adapter_config.json",
+                         folder));
+    TP_TRY(add_from(model, folder, config.data, &arena, &l, err));
+    remember(model, l, name, folder);
+    return TP_OK;
 }
 
 tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
@@ -230,12 +212,11 @@ tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
                        "there is no model at %s: expected a folder with config.json, a config.json "
                        "or a GGUF file; models are not downloaded, fetch it first",
                        path);
-    tp_buf config = {0};
+    TP_OWN(tp_buf) config = {0};
     tp_buf_addf(&config, "%s/config.json", path);
     tp_status status;
     if (tp_file_exists(config.data)) {
         status = open_file(config.data, path, ret, err);
-        tp_buf_release(&config);
         return status;
     }
     tp_buf_clear(&config);
@@ -248,6 +229,5 @@ tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
                     "%s has no config.json and no adapter_config.json: expected the folder of a "
                     "Hugging Face model or of an adapter",
                     path);
-    tp_buf_release(&config);
     return status;
 }

@@ -141,7 +141,7 @@ tp_status tp_safetensors_frame(const char *path, const tp_tensor_out *tensors, s
                                tp_error *err)
 {
     const tp_tensor_out **sorted = sort(tensors, n);
-    tp_buf header = {0};
+    TP_OWN(tp_buf) header = {0};
     size_t data_bytes = 0;
     tp_writer *w;
     tp_status status = check(sorted, n, err);
@@ -153,7 +153,6 @@ tp_status tp_safetensors_frame(const char *path, const tp_tensor_out *tensors, s
         status = tp_writer_open(&w, path, err);
     if (status == TP_OK)
         status = close_writer(w, write_header(w, &header, data_bytes, err), err);
-    tp_buf_release(&header);
     free(sorted);
     return status;
 }
@@ -210,13 +209,13 @@ tp_status tp_safetensors_fill(const char *path, const tp_tensor_out *tensors, si
 {
     tp_safetensors *st;
     TP_TRY(tp_safetensors_open(path, &st, err));
-    double *raw = malloc((size_t)CHUNK * (sizeof(double) + sizeof(float) + sizeof(double)));
+    TP_FREED double *raw =
+        malloc((size_t)CHUNK * (sizeof(double) + sizeof(float) + sizeof(double)));
     float *wide = (float *)(void *)(raw + CHUNK);
     TP_HAVE(raw);
     const tp_tensor_out **sorted = sort(tensors, n);
     tp_status status = fill(st, sorted, n, (scratch){raw, wide, wide + CHUNK}, err);
     free(sorted);
-    free(raw);
     tp_safetensors_close(st);
     return status;
 }
@@ -225,15 +224,11 @@ tp_status tp_safetensors_write(const char *path, const tp_tensor_out *tensors, s
                                tp_error *err)
 {
     TP_TRY(tp_safetensors_frame(path, tensors, n, err));
-    tp_tensor_out *whole = calloc(n + 1, sizeof *whole);
+    TP_FREED tp_tensor_out *whole = calloc(n + 1, sizeof *whole);
     TP_HAVE(whole);
-    tp_status status = TP_OK;
-    for (size_t i = 0; i < n && status == TP_OK; i++) {
+    for (size_t i = 0; i < n; i++) {
         whole[i] = tensors[i];
-        status = count_elements(&tensors[i], &whole[i].end, err);
+        TP_TRY(count_elements(&tensors[i], &whole[i].end, err));
     }
-    if (status == TP_OK)
-        status = tp_safetensors_fill(path, whole, n, err);
-    free(whole);
-    return status;
+    return tp_safetensors_fill(path, whole, n, err);
 }

@@ -86,9 +86,8 @@ static void shard_name(const saving *s, size_t shard, char out[64])
 
 static tp_status write_shards(const saving *s, shard_writer write, tp_error *err)
 {
-    tp_buf path = {0};
-    tp_status status = TP_OK;
-    for (size_t k = 0, first = 0; k < s->n_shards && status == TP_OK; k++) {
+    TP_OWN(tp_buf) path = {0};
+    for (size_t k = 0, first = 0; k < s->n_shards; k++) {
         char name[64];
         size_t end = first;
         while (end < s->model->n_params && s->shard[end] == k)
@@ -96,24 +95,20 @@ static tp_status write_shards(const saving *s, shard_writer write, tp_error *err
         shard_name(s, k, name);
         tp_buf_clear(&path);
         tp_buf_addf(&path, "%s/%s", s->folder, name);
-        status = write(path.data, s->tensors + first, end - first, err);
+        TP_TRY(write(path.data, s->tensors + first, end - first, err));
         first = end;
     }
-    tp_buf_release(&path);
-    return status;
+    return TP_OK;
 }
 
 tp_status tp_model_write_text(const char *folder, const char *name, const tp_buf *text,
                               tp_error *err)
 {
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     tp_writer *w = NULL;
     tp_buf_addf(&path, "%s/%s", folder, name);
-    tp_status status = tp_writer_open(&w, path.data, err);
-    tp_buf_release(&path);
-    if (status != TP_OK)
-        return status;
-    status = tp_writer_write(w, text->data, text->len, err);
+    TP_TRY(tp_writer_open(&w, path.data, err));
+    tp_status status = tp_writer_write(w, text->data, text->len, err);
     if (status == TP_OK)
         return tp_writer_close(w, NULL, NULL, err);
     tp_writer_abandon(w);
@@ -156,10 +151,9 @@ static tp_status write_index(const saving *s, tp_error *err)
     for (size_t i = 0; i < n; i++)
         sorted[i] = &s->tensors[i];
     qsort(sorted, n, sizeof *sorted, by_name);
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     describe_shards(s, sorted, &text);
     tp_status status = tp_model_write_text(s->folder, "model.safetensors.index.json", &text, err);
-    tp_buf_release(&text);
     free(sorted);
     return status;
 }
@@ -170,13 +164,10 @@ static tp_status write_config(const saving *s, tp_error *err)
     const char *dtype = s->dtype == TP_DTYPE_F32    ? "float32"
                         : s->dtype == TP_DTYPE_BF16 ? "bfloat16"
                                                     : "float16";
-    tp_buf text = {0};
-    tp_status status = tp_fields_rewrite(m->config_path, m->config_text, m->config_len, dtype,
-                                         m->family->architecture, &text, err);
-    if (status == TP_OK)
-        status = tp_model_write_text(s->folder, "config.json", &text, err);
-    tp_buf_release(&text);
-    return status;
+    TP_OWN(tp_buf) text = {0};
+    TP_TRY(tp_fields_rewrite(m->config_path, m->config_text, m->config_len, dtype,
+                             m->family->architecture, &text, err));
+    return tp_model_write_text(s->folder, "config.json", &text, err);
 }
 
 static tp_status save_frame(const saving *s, tp_error *err)

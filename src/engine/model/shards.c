@@ -52,7 +52,7 @@ static tp_status visit_map(const char *name, const tp_json *map, tp_shard_visit 
 tp_status tp_shards_parse_index(const char *name, const char *text, size_t n, tp_shard_visit visit,
                                 void *context, tp_error *err)
 {
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root = NULL;
     tp_json_options options = {.max_bytes = MAX_INDEX_BYTES};
     if (n > MAX_INDEX_BYTES)
@@ -65,7 +65,6 @@ tp_status tp_shards_parse_index(const char *name, const char *text, size_t n, tp
                          "%s: expected \"weight_map\", an object from tensor to file", name);
     if (status == TP_OK)
         status = visit_map(name, map, visit, context, err);
-    tp_arena_release(&arena);
     return status;
 }
 
@@ -83,7 +82,7 @@ static tp_status open_named(opening *o, const char *file, tp_error *err)
     if (o->n_names == MAX_FILES)
         return tp_fail(err, TP_ERR_FORMAT, "%s: the index names more than %d files", o->folder,
                        MAX_FILES);
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     tp_buf_addf(&path, "%s/%s", o->folder, file);
     tp_status status = TP_OK;
     o->last = o->n_names;
@@ -92,7 +91,6 @@ static tp_status open_named(opening *o, const char *file, tp_error *err)
         status = tp_safetensors_open(path.data, &o->opened[o->last], err);
     else
         list_name(&o->missing_files, file);
-    tp_buf_release(&path);
     return status;
 }
 
@@ -186,15 +184,12 @@ static tp_status nothing_to_open(const char *folder, tp_error *err)
 
 tp_status tp_shards_open(const char *folder, tp_shards *ret, tp_error *err)
 {
-    tp_buf single = {0}, index = {0};
+    TP_OWN(tp_buf) single = {0}, index = {0};
     tp_buf_addf(&single, "%s/model.safetensors", folder);
     tp_buf_addf(&index, "%s/model.safetensors.index.json", folder);
-    tp_status status = tp_file_exists(single.data)  ? open_single(single.data, ret, err)
-                       : tp_file_exists(index.data) ? open_indexed(folder, index.data, ret, err)
-                                                    : nothing_to_open(folder, err);
-    tp_buf_release(&single);
-    tp_buf_release(&index);
-    return status;
+    return tp_file_exists(single.data)  ? open_single(single.data, ret, err)
+           : tp_file_exists(index.data) ? open_indexed(folder, index.data, ret, err)
+                                        : nothing_to_open(folder, err);
 }
 
 void tp_shards_close(tp_shards *shards)

@@ -138,7 +138,7 @@ static tp_status check_complete(const tp_weights *w, tp_error *err)
 {
     if (w->report.n_loaded == w->model->n_params)
         return TP_OK;
-    tp_buf names = {0};
+    TP_OWN(tp_buf) names = {0};
     size_t n = 0;
     for (size_t i = 0; i < w->model->n_params; i++) {
         if (w->from[i])
@@ -151,13 +151,11 @@ static tp_status check_complete(const tp_weights *w, tp_error *err)
             tp_buf_adds(&names, "...");
     }
     bool lacks_head = n == 1 && !w->from[w->model->n_params - 1] && !w->model->info.tied;
-    tp_status status = tp_fail(err, TP_ERR_FORMAT, "%s: %zu of %zu tensors are missing: %s%s",
-                               w->model->folder, n, w->model->n_params, names.data,
-                               lacks_head ? "; if the head is the embedding, config.json must say "
-                                            "\"tie_word_embeddings\": true"
-                                          : "");
-    tp_buf_release(&names);
-    return status;
+    return tp_fail(err, TP_ERR_FORMAT, "%s: %zu of %zu tensors are missing: %s%s", w->model->folder,
+                   n, w->model->n_params, names.data,
+                   lacks_head ? "; if the head is the embedding, config.json must say "
+                                "\"tie_word_embeddings\": true"
+                              : "");
 }
 
 static tp_status find_in_folder(tp_weights *w, tp_error *err)

@@ -92,8 +92,7 @@ typedef struct {
     uint32_t n_values;
     size_t arena_bytes;     /* what must be allocated */
     size_t live_peak_bytes; /* largest sum of live roots: no layout can do better */
-    uint32_t live_peak_node;
-    bool *node_is_free; /* per node: views and in-place concats, nothing runs */
+    bool *node_is_free;     /* per node: views and in-place concats, nothing runs */
 } tp_memory_plan;
 
 /* In-place results and concats can be switched off to see what they save; views of a

@@ -60,15 +60,13 @@ tp_status tp_passes_check(const char *const *words, size_t n, const char *const 
     for (size_t i = 0; i < n; i++) {
         if (strcmp(words[i], "fuse") == 0 || tp_pass_find(words[i]) || is_one_of(words[i], more))
             continue;
-        tp_buf known = {0};
+        TP_OWN(tp_buf) known = {0};
         for (const char *const *m = more; m && *m; m++)
             tp_buf_addf(&known, "%s%s", known.len ? ", " : "", *m);
         for (const tp_pass *const *p = tp_pass_pipeline; *p; p++)
             tp_buf_addf(&known, "%s%s", known.len ? ", " : "", (*p)->name);
-        tp_status status = tp_fail(err, TP_ERR_CONFIG, "there is no pass '%s'; known: fuse, %s",
-                                   words[i], tp_buf_str(&known));
-        tp_buf_release(&known);
-        return status;
+        return tp_fail(err, TP_ERR_CONFIG, "there is no pass '%s'; known: fuse, %s", words[i],
+                       tp_buf_str(&known));
     }
     return TP_OK;
 }

@@ -242,10 +242,8 @@ static void find_live_peak(planner *p, tp_arena *arena)
     int64_t live = 0;
     for (uint32_t i = 0; i < n; i++) {
         live += change[i];
-        if (live > (int64_t)plan->live_peak_bytes) {
+        if (live > (int64_t)plan->live_peak_bytes)
             plan->live_peak_bytes = (size_t)live;
-            plan->live_peak_node = i;
-        }
     }
 }
 

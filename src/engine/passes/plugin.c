@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/platform.h"
 #include "engine/passes/pass.h"
 #include "temper/plugin.h"
 

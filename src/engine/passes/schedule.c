@@ -95,14 +95,12 @@ static void place(state *s, uint32_t node, uint32_t *order, uint32_t *n)
 
 static tp_status peak_of(const tp_graph *g, size_t *ret, tp_error *err)
 {
-    tp_arena scratch;
+    TP_OWN(tp_arena) scratch = {0};
     tp_memory_plan plan;
     TP_TRY(tp_arena_init(&scratch, 256 << 20, err));
-    tp_status status = tp_plan_memory(g, true, &scratch, &plan, err);
-    if (status == TP_OK)
-        *ret = plan.arena_bytes;
-    tp_arena_release(&scratch);
-    return status;
+    TP_TRY(tp_plan_memory(g, true, &scratch, &plan, err));
+    *ret = plan.arena_bytes;
+    return TP_OK;
 }
 
 static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)

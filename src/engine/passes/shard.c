@@ -243,7 +243,52 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
     return TP_OK;
 }
 
+/* ---- weights in slices ---- */
+
+/* Whether another graph has a slice of what this state is, or is a copy of. */
+static bool is_sliced_elsewhere(tp_graph *const *set, size_t n, const tp_tensor *t)
+{
+    bool is_copy = t->role == TP_ROLE_COPY;
+    bool is_weight = t->role == TP_ROLE_WEIGHT || t->role == TP_ROLE_ADAPTER;
+    if (tp_is_sliced(t) || (is_copy ? t->layout != TP_LAYOUT_ROWS : !is_weight))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        tp_ref ref = tp_graph_find(set[i], is_copy ? t->of : t->name);
+        if (ref && set[i]->values[ref].tensor && tp_is_sliced(set[i]->values[ref].tensor))
+            return true;
+    }
+    return false;
+}
+
+/* Ranks that share the layers generate each for itself. */
+static tp_status join(tp_graph *g, tp_graph *const *set, size_t n, const tp_pass_options *options,
+                      bool *changed, tp_error *err)
+{
+    (void)err;
+    if (options->tensor.count < 2 || !g->weights_stay)
+        return TP_OK;
+    placement p = {.g = g, .options = options, .first_new = g->n_nodes};
+    p.anchor = tp_arena_array(&g->arena, uint32_t, g->n_nodes);
+    p.is_behind = tp_arena_array(&g->arena, bool, g->n_nodes);
+    tp_graph_count_uses(g);
+    for (uint32_t i = 1; i < p.first_new; i++) {
+        tp_ref out = g->nodes[i].out[0];
+        if (g->nodes[i].op != TP_OP_state || !is_sliced_elsewhere(set, n, g->values[out].tensor))
+            continue;
+        if (g->values[out].n_uses)
+            read_whole_copy(&p, i);
+        g->nodes[i].is_dead = true;
+        *changed = true;
+    }
+    if (*changed) {
+        put_in_place(&p);
+        tp_graph_compact(g);
+    }
+    return TP_OK;
+}
+
 const tp_pass tp_pass_shard = {.name = "shard",
                                .promise =
                                    "gradients are summed over ranks, parts of weights are gathered",
-                               .run = run};
+                               .run = run,
+                               .join = join};

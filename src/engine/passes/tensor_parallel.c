@@ -115,7 +115,7 @@ static void take_slice(pass *p, tp_ref ref, tp_tensor_slice slice)
 /* That of the weight, by any graph; count 0: it has none. */
 static tp_tensor_slice known_slice(const pass *p, const tp_tensor *t)
 {
-    const char *weight = t->of ? t->of : t->name;
+    const char *weight = t->of && t->role != TP_ROLE_ADAPTER ? t->of : t->name;
     for (size_t i = 0; i < p->n_set; i++) {
         tp_ref ref = tp_graph_find(p->set[i], weight);
         const tp_tensor *w = ref ? p->set[i]->values[ref].tensor : NULL;
@@ -127,6 +127,28 @@ static tp_tensor_slice known_slice(const pass *p, const tp_tensor *t)
     return (tp_tensor_slice){0};
 }
 
+static const tp_node *product_with(const pass *p, tp_ref weight)
+{
+    for (uint32_t i = 1; weight && i < p->g->n_nodes; i++)
+        if (p->g->nodes[i].op == TP_OP_linear && p->g->nodes[i].in[1] == weight)
+            return &p->g->nodes[i];
+    return NULL;
+}
+
+/* Of B A, which is added to a weight: B [outputs, r] is in parts where the weight's outputs are, A
+ * [r, inputs] where its inputs are.  A reads what the weight does. */
+static tp_tensor_slice slice_of_adapter(const pass *p, tp_ref adapter)
+{
+    tp_ref base = tp_graph_find(p->g, p->g->values[adapter].tensor->of);
+    const tp_node *own = product_with(p, adapter), *whole = product_with(p, base);
+    if (!own || !whole || p->of[base].is != DIVIDED)
+        return (tp_tensor_slice){0};
+    tp_tensor_slice s = p->g->values[base].tensor->slice;
+    s.axis ^= whole->attrs.transposed;
+    bool is_a = own->in[0] == whole->in[0];
+    return s.axis == (is_a ? 1 : 0) ? s : (tp_tensor_slice){0};
+}
+
 /* What is known of a state by now. */
 static void settle(pass *p, tp_ref ref)
 {
@@ -134,6 +156,8 @@ static void settle(pass *p, tp_ref ref)
         return;
     const tp_tensor *t = p->g->values[ref].tensor;
     tp_tensor_slice known = t->role == TP_ROLE_CONSTANT ? (tp_tensor_slice){0} : known_slice(p, t);
+    if (t->role == TP_ROLE_ADAPTER && !known.count)
+        known = slice_of_adapter(p, ref);
     if (known.count)
         take_slice(p, ref, known);
 }
@@ -147,9 +171,13 @@ static bool is_open(const pass *p, tp_ref ref)
 /* q, k and v side by side are divided each. */
 static int groups_of(const pass *p, tp_ref product)
 {
-    for (uint32_t i = p->g->values[product].node + 1; i < p->g->n_nodes; i++)
-        if (p->g->nodes[i].op == TP_OP_split && p->g->nodes[i].in[0] == product)
-            return p->g->nodes[i].n_out;
+    for (uint32_t i = p->g->values[product].node + 1; i < p->g->n_nodes; i++) {
+        const tp_node *n = &p->g->nodes[i];
+        if (n->op == TP_OP_split && n->in[0] == product)
+            return n->n_out;
+        if (n->op == TP_OP_add && n->in[0] == product) /* with what an adapter adds */
+            product = n->out[0];
+    }
     return 1;
 }
 
@@ -381,6 +409,16 @@ static tp_status infer_again(pass *p, uint32_t node)
     return TP_OK;
 }
 
+/* Terms are float32, where a frozen table is in bf16 as well. */
+static void make_exact(pass *p, const tp_node *n, int out)
+{
+    tp_value *v = &p->g->values[n->out[out]];
+    if (tp_op_out_fixed(n->op, out))
+        return;
+    v->is_exact = true;
+    v->dtype = TP_DTYPE_F32;
+}
+
 static tp_status divide(pass *p, uint32_t node, const way *w)
 {
     int64_t lengths[TP_MAX_OUT];
@@ -393,7 +431,8 @@ static tp_status divide(pass *p, uint32_t node, const way *w)
         int axis = divided_axis(w, &sig->out[k], &n->attrs);
         lengths[k] = axis < 0 ? 0 : v->dim[axis];
         p->of[n->out[k]] = (standing){axis < 0 ? SUM : DIVIDED, axis, lengths[k]};
-        v->is_exact |= axis < 0 && !tp_op_out_fixed(n->op, k);
+        if (axis < 0)
+            make_exact(p, n, k);
     }
     TP_TRY(divide_attributes(p, n, w));
     TP_TRY(infer_again(p, node));
@@ -451,6 +490,25 @@ static bool is_counted_elsewhere(const pass *p, const tp_node *n)
     return n->op == TP_OP_sumsq && p->options->tensor.index > 0 && p->of[n->in[0]].is == WHOLE;
 }
 
+/* Of terms of a sum it makes terms of its result: nothing need be added up for it. */
+static bool keeps_terms(const pass *p, const tp_node *n)
+{
+    bool first = p->of[n->in[0]].is == SUM, second = n->n_in > 1 && p->of[n->in[1]].is == SUM;
+    switch ((int)n->op) {
+    case TP_OP_add:
+        return first && second;
+    case TP_OP_scale:
+        return first;
+    case TP_OP_linear:
+    case TP_OP_linear_dx:
+    case TP_OP_linear_dw: /* in[2]: what it adds up in, with every rank's terms */
+        return first != second && p->of[n->in[0]].is != DIVIDED && p->of[n->in[1]].is != DIVIDED &&
+               (n->op == TP_OP_linear_dw || !n->in[2]);
+    default:
+        return false;
+    }
+}
+
 /* Everything that it reads is whole. */
 static tp_status keep_whole(pass *p, uint32_t node)
 {
@@ -461,7 +519,7 @@ static tp_status keep_whole(pass *p, uint32_t node)
         put(p, node);
         return TP_OK;
     }
-    bool stays_sum = n->op == TP_OP_add && p->of[n->in[0]].is == SUM && p->of[n->in[1]].is == SUM;
+    bool stays_sum = keeps_terms(p, n);
     bool is_squares = n->op == TP_OP_sumsq;
     for (int k = 0; k < p->g->nodes[node].n_in && !stays_sum && !is_squares; k++) {
         tp_ref in = p->g->nodes[node].in[k];
@@ -475,7 +533,7 @@ static tp_status keep_whole(pass *p, uint32_t node)
     if (stays_sum || is_squares)
         p->of[n->out[0]].is = SUM;
     if (stays_sum)
-        p->g->values[n->out[0]].is_exact = true;
+        make_exact(p, n, 0);
     put(p, node);
     return TP_OK;
 }
@@ -521,7 +579,7 @@ static void finish_outputs(pass *p)
 static tp_status join(tp_graph *g, tp_graph *const *set, size_t n_set,
                       const tp_pass_options *options, bool *changed, tp_error *err)
 {
-    if (options->tensor.count < 2)
+    if (options->tensor.count < 2 || g->weights_stay) /* those are read whole: shard.c */
         return TP_OK;
     uint32_t n_nodes = g->n_nodes;
     size_t most = 8 * (size_t)n_nodes + 4 * g->n_outputs + 16, values = g->n_values + most;

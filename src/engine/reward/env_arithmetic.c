@@ -36,11 +36,10 @@ static void score_form(const tp_completion *c, tp_reward *ret)
     tp_slice answer = final_part(tp_answer_trim((tp_slice){c->text, c->n_text}));
     tp_slice truth = final_part(tp_answer_trim(tp_slice_of(c->prompt->truth)));
     bool right = tp_slice_eq(answer, truth);
-    tp_buf spelled = {0};
+    TP_OWN(tp_buf) spelled = {0};
     tp_buf_add(&spelled, answer.data, answer.len);
     tp_reward_give(ret, right, right ? TP_CORRECT_YES : TP_CORRECT_NO,
                    answer.len ? tp_buf_str(&spelled) : NULL);
-    tp_buf_release(&spelled);
 }
 
 static void score_number(const tp_completion *c, int64_t result, tp_reward *ret)

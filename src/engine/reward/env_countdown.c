@@ -101,13 +101,12 @@ static void score(const void *settings_, void *state, const tp_completion *c, tp
         tp_reward_give(ret, 0, TP_CORRECT_NO, NULL);
         return;
     }
-    tp_buf spelled = {0};
+    TP_OWN(tp_buf) spelled = {0};
     tp_answer_normalize(found, &spelled);
     bool right = uses_numbers(&e, &question, o->use_all) && e.has_value &&
                  tp_rational_equal(e.value, (tp_rational){question.target, 1});
     tp_reward_give(ret, right ? 1 : o->format_score, right ? TP_CORRECT_YES : TP_CORRECT_NO,
                    tp_buf_str(&spelled));
-    tp_buf_release(&spelled);
 }
 
 /* ---- questions ---- */

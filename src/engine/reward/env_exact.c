@@ -77,7 +77,7 @@ static void score(const void *settings_, void *state, const tp_completion *c, tp
         return;
     }
     tp_slice found = find_place(o, (tp_slice){c->text, c->n_text});
-    tp_buf answer = {0}, truth = {0};
+    TP_OWN(tp_buf) answer = {0}, truth = {0};
     tp_answer_spell(tp_slice_of(c->prompt->truth), &o->how, &truth);
     if (found.data)
         tp_answer_spell(found, &o->how, &answer);
@@ -85,8 +85,6 @@ static void score(const void *settings_, void *state, const tp_completion *c, tp
                  (answer.len == 0 || memcmp(answer.data, truth.data, answer.len) == 0);
     tp_reward_give(ret, right, right ? TP_CORRECT_YES : TP_CORRECT_NO,
                    found.data ? tp_buf_str(&answer) : NULL);
-    tp_buf_release(&answer);
-    tp_buf_release(&truth);
 }
 
 const tp_environment_kind tp_env_exact = {

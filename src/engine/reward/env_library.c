@@ -134,7 +134,7 @@ static void score(const void *settings_, void *state, const tp_completion *c, tp
 {
     const settings *o = settings_;
     library *lib = state;
-    tp_buf row = {0};
+    TP_OWN(tp_buf) row = {0};
     tp_json_w w;
     tp_json_w_init(&w, &row, 0);
     if (c->prompt->row)
@@ -157,7 +157,6 @@ static void score(const void *settings_, void *state, const tp_completion *c, tp
         pthread_mutex_unlock(&lib->mutex);
     verdict.message[sizeof verdict.message - 1] = 0;
     give(&verdict, rc, ret);
-    tp_buf_release(&row);
 }
 
 const tp_environment_kind tp_env_library = {.name = "library",

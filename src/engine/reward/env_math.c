@@ -142,19 +142,16 @@ static reply find_reply(const settings *o, tp_slice text, bool wants_number)
 
 static bool same_spelling(tp_slice a, tp_slice b)
 {
-    tp_buf x = {0}, y = {0};
+    TP_OWN(tp_buf) x = {0}, y = {0};
     tp_answer_normalize(a, &x);
     tp_answer_normalize(b, &y);
-    bool same = x.len == y.len && x.len && memcmp(x.data, y.data, x.len) == 0;
-    tp_buf_release(&x);
-    tp_buf_release(&y);
-    return same;
+    return x.len == y.len && x.len && memcmp(x.data, y.data, x.len) == 0;
 }
 
 static void give(tp_reward *ret, bool right, const reply *r)
 {
     char number[TP_RATIONAL_TEXT];
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     const char *answer = NULL;
     if (r->has_number) {
         tp_number_text(&r->number, number);
@@ -164,7 +161,6 @@ static void give(tp_reward *ret, bool right, const reply *r)
         answer = tp_buf_str(&text);
     }
     tp_reward_give(ret, right ? 1 : 0, right ? TP_CORRECT_YES : TP_CORRECT_NO, answer);
-    tp_buf_release(&text);
 }
 
 /* The expected answer: behind "####", in a box, or as it is. */

@@ -346,7 +346,7 @@ static void take_stray(batch *b, worker *w, int64_t id)
 /* False when the worker had to be given up. */
 static bool hear(batch *b, worker *w, tp_slice line)
 {
-    tp_reward *verdict = tp_rewards_new(1);
+    TP_FREED tp_reward *verdict = tp_rewards_new(1);
     int64_t id = tp_program_line_read(line, verdict);
     int place = w->is_owing ? -1 : find_question(w, id);
     bool fine = true;
@@ -363,7 +363,6 @@ static bool hear(batch *b, worker *w, tp_slice line)
         take_stray(b, w, id);
     }
     tp_reward_release(verdict);
-    free(verdict);
     return fine;
 }
 

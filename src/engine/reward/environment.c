@@ -122,15 +122,13 @@ static tp_status bind_section(tp_config *config, const tp_json *section,
 
 static tp_status unknown_kind(const char *place, const char *name, tp_error *err)
 {
-    tp_buf known = {0};
+    TP_OWN(tp_buf) known = {0};
     for (const tp_environment_kind *const *k = tp_environment_kinds; *k; k++)
         tp_buf_addf(&known, "%s%s", k == tp_environment_kinds ? "" : ", ", (*k)->name);
-    tp_status status = tp_fail(err, TP_ERR_CONFIG,
-                               "%s: there is no environment \"%.60s\"; there "
-                               "are %s",
-                               place, name, tp_buf_str(&known));
-    tp_buf_release(&known);
-    return status;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "%s: there is no environment \"%.60s\"; there "
+                   "are %s",
+                   place, name, tp_buf_str(&known));
 }
 
 static tp_status add_function(tp_environment *env, const tp_environment_kind *kind,

@@ -52,7 +52,7 @@ static tp_status ask(tp_environment *env, const tp_prompt *prompt, tp_pool *pool
     tp_environment_watch watch = {is_over, say, &p};
     const char *truth = prompt->truth ? prompt->truth : "";
     tp_completion completion = {.prompt = prompt, .text = truth, .n_text = strlen(truth)};
-    tp_rewards rewards = {0};
+    TP_OWN(tp_rewards) rewards = {0};
     double start = tp_clock_s();
     tp_environment_set_watch(env, &watch);
     tp_status status = tp_environment_score(env, &completion, 1, pool, &rewards, err);
@@ -64,19 +64,15 @@ static tp_status ask(tp_environment *env, const tp_prompt *prompt, tp_pool *pool
     if (status == TP_OK)
         status = look_at(&rewards.v[0], *truth ? "the expected answer" : "an empty answer",
                          tp_clock_s() - start, ret_text, err);
-    tp_rewards_release(&rewards);
     return status;
 }
 
 tp_status tp_environment_try(tp_environment *env, const tp_prompts *prompts, tp_pool *pool,
                              tp_buf *ret_text, tp_error *err)
 {
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     tp_prompt prompt;
     TP_TRY(tp_arena_init(&arena, tp_prompts_arena_bytes(prompts), err));
-    tp_status status = tp_prompts_get(prompts, 0, &arena, &prompt, err);
-    if (status == TP_OK)
-        status = ask(env, &prompt, pool, ret_text, err);
-    tp_arena_release(&arena);
-    return status;
+    TP_TRY(tp_prompts_get(prompts, 0, &arena, &prompt, err));
+    return ask(env, &prompt, pool, ret_text, err);
 }

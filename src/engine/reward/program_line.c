@@ -108,7 +108,7 @@ static int64_t read_object(const tp_json *object, tp_reward *ret)
 
 int64_t tp_program_line_read(tp_slice line, tp_reward *ret)
 {
-    tp_arena arena = {0};
+    TP_OWN(tp_arena) arena = {0};
     tp_error err = {0};
     tp_json_options options = TP_JSON_TOLERANT;
     const tp_json *object;
@@ -127,6 +127,5 @@ int64_t tp_program_line_read(tp_slice line, tp_reward *ret)
     } else {
         id = read_object(object, ret);
     }
-    tp_arena_release(&arena);
     return id;
 }

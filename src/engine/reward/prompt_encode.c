@@ -1,7 +1,6 @@
 /* prompt_encode.c - prompts as token ids. */
 #include <string.h>
 
-#include "base/platform.h"
 #include "engine/reward/prompts.h"
 #include "text/template/chat.h"
 #include "text/template/chat_context.h"
@@ -104,7 +103,7 @@ tp_status tp_prompts_check(const tp_prompts *prompts, tp_prompt_encoder *encoder
                            uint64_t *ret_too_long, tp_error *err)
 {
     tp_arena arena;
-    tp_ids ids = {0};
+    TP_OWN(tp_ids) ids = {0};
     uint64_t n = tp_prompts_are_made(prompts) ? 0 : tp_prompts_count(prompts), count = 0;
     TP_TRY(tp_arena_init(&arena, tp_prompts_arena_bytes(prompts), err));
     tp_status status = TP_OK;
@@ -119,7 +118,6 @@ tp_status tp_prompts_check(const tp_prompts *prompts, tp_prompt_encoder *encoder
         if (status == TP_OK && should_stop && should_stop(user))
             status = tp_fail(err, TP_ERR_INTERRUPTED, "stopped while the prompts were read");
     }
-    tp_ids_release(&ids);
     tp_arena_release(&arena);
     if (status == TP_OK)
         *ret_too_long = count;

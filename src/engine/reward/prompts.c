@@ -152,16 +152,14 @@ static tp_status get_row(const tp_prompts *p, uint64_t index, tp_arena *arena, t
 /* Every row once, so that a bad one is told before the work begins. */
 static tp_status check_rows(const tp_prompts *p, tp_error *err)
 {
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     TP_TRY(tp_arena_init(&arena, tp_prompt_row_arena_bytes(&p->row_options, p->longest), err));
-    tp_status status = TP_OK;
-    for (uint64_t i = 0; i < p->n && status == TP_OK; i++) {
+    for (uint64_t i = 0; i < p->n; i++) {
         tp_prompt prompt;
         tp_arena_rewind(&arena, 0);
-        status = get_row(p, i, &arena, &prompt, err);
+        TP_TRY(get_row(p, i, &arena, &prompt, err));
     }
-    tp_arena_release(&arena);
-    return status;
+    return TP_OK;
 }
 
 static const char *keep_key(tp_prompts *p, int i, const char *key)

@@ -144,14 +144,13 @@ static tp_status nothing_fits(reading *r)
 /* A row that only a kind of environment can put into words. */
 static tp_status ask(reading *r, const tp_json *object, tp_json **ret)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     for (const tp_environment_kind *const *k = tp_environment_kinds; *k; k++)
         if ((*k)->ask && (*k)->ask(object, &text)) {
             *ret = tp_tree_new(r->arena, TP_JSON_ARRAY);
             tp_slice copy = {tp_arena_strndup(r->arena, text.data, text.len), text.len};
             (*ret)->child = tp_tree_message(r->arena, "user", copy);
             (*ret)->n = 1;
-            tp_buf_release(&text);
             return TP_OK;
         }
     return nothing_fits(r);

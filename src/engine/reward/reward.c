@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/platform.h"
 #include "engine/reward/environment_kind.h"
 
 const char *tp_reward_status_name(tp_reward_status status)

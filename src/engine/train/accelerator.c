@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/platform.h"
-
 /* NVML's binary interface, version 2 of the functions that have one. */
 typedef void *device;
 typedef struct {

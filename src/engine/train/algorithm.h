@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "base/platform.h"
 #include "engine/data/arithmetic.h"
 #include "engine/data/loader.h"
 #include "engine/train/checkpoint.h"
@@ -252,7 +253,8 @@ void tp_trainer_end_graph(trainer *t, tp_trainer_stopwatch w);
 void tp_trainer_count(trainer *t, const tp_microbatch *mb, step_result *r);
 static inline tp_batch_view tp_trainer_view(const tp_microbatch *mb)
 {
-    return (tp_batch_view){mb->tokens, mb->positions, mb->targets, mb->cu, mb->loss_weights};
+    return (tp_batch_view){mb->tokens, mb->positions,    mb->targets,
+                           mb->cu,     mb->loss_weights, TP_MAX(mb->n_used, 1)};
 }
 
 /* stability.c: gradient norm, then clip and update, or what the policies for numbers that are not

@@ -1,7 +1,6 @@
 /* attempt.c - a run that begins or goes on: whose checkpoints these are, where they end, and
  * what has changed since the attempt before. */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -170,7 +169,7 @@ static tp_status begin_anew(const trainer *t, size_t n_damaged, tp_error *err)
 
 tp_status tp_attempt_resume(trainer *t, bool *ret_resumed, tp_error *err)
 {
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     size_t n_steps;
     tp_status status =
         tp_checkpoint_find(t->checkpoint_dir, tp_run_id(t->run), &path, &n_steps, err);
@@ -179,7 +178,6 @@ tp_status tp_attempt_resume(trainer *t, bool *ret_resumed, tp_error *err)
         status = load(t, path.data, err);
     else if (status == TP_OK)
         status = begin_anew(t, n_steps, err);
-    tp_buf_release(&path);
     return status;
 }
 
@@ -290,20 +288,18 @@ static void compare(trainer *t, const tp_json *old, const tp_json *new, tp_buf *
     }
     if (is_section)
         return;
-    tp_buf a = {0}, b = {0};
+    TP_OWN(tp_buf) a = {0}, b = {0};
     value_text(old, &a);
     value_text(new, &b);
     if (strcmp(tp_buf_str(&a), tp_buf_str(&b)) != 0)
         add_change(t, tp_buf_str(key), a.data, b.data);
-    tp_buf_release(&a);
-    tp_buf_release(&b);
 }
 
 tp_status tp_attempt_compare(trainer *t, tp_error *err)
 {
     char path[4096];
-    tp_recipe old;
-    tp_buf key = {0};
+    TP_CLEANUP(tp_recipe_close) tp_recipe old = {0};
+    TP_OWN(tp_buf) key = {0};
     tp_error why;
     const tp_run_record *before = tp_run_before(t->run);
     (void)err;
@@ -323,8 +319,6 @@ tp_status tp_attempt_compare(trainer *t, tp_error *err)
     size_t n = t->changes.len;
     compare(t, tp_config_resolved(old.config), tp_config_resolved(t->config), &key);
     t->has_other_config = t->changes.len > n;
-    tp_recipe_close(&old);
-    tp_buf_release(&key);
     return TP_OK;
 }
 
@@ -332,26 +326,21 @@ tp_status tp_attempt_compare(trainer *t, tp_error *err)
 static tp_status keep_config(trainer *t, tp_error *err)
 {
     char path[4096], name[64];
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_run_path(t->run, "config.yaml", path);
     if (!t->has_other_config || !tp_file_exists(path))
         return TP_OK;
     snprintf(name, sizeof name, "config.attempt-%d.yaml", tp_run_attempt(t->run) - 1);
-    tp_status status = tp_file_read(path, MAX_CONFIG, &text, err);
-    if (status == TP_OK)
-        status = tp_run_write(t->run, name, &text, err);
-    tp_buf_release(&text);
-    return status;
+    TP_TRY(tp_file_read(path, MAX_CONFIG, &text, err));
+    return tp_run_write(t->run, name, &text, err);
 }
 
 tp_status tp_attempt_write_config(trainer *t, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     TP_TRY(keep_config(t, err));
     tp_config_write(t->config, &text);
-    tp_status status = tp_run_write(t->run, "config.yaml", &text, err);
-    tp_buf_release(&text);
-    return status;
+    return tp_run_write(t->run, "config.yaml", &text, err);
 }
 
 bool tp_attempt_has_nothing_to_do(const trainer *t)

@@ -177,12 +177,11 @@ void tp_bad_step_record(trainer *t, const step_result *r, const bad_step *b)
 {
     char path[4200];
     tp_error why;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     if (!b->folder[0])
         return;
     put_record(t, r, b, &text);
     snprintf(path, sizeof path, "%s/record.json", b->folder);
     if (tp_file_write_atomic(path, text.data, text.len, &why) != TP_OK)
         tp_trainer_notice(t, "the step is not kept: %s", why.message);
-    tp_buf_release(&text);
 }

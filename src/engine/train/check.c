@@ -25,7 +25,7 @@ static const char *missing(unsigned needs)
 static void open_stage(trainer *t, const tp_trainer_stage *s, unsigned *had, const reporter *r)
 {
     tp_error err = {0};
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     if (s->open(t, &err) != TP_OK) {
         tell(r, s->name, TP_FOUND_FAILED, err.message);
         return;
@@ -35,7 +35,6 @@ static void open_stage(trainer *t, const tp_trainer_stage *s, unsigned *had, con
         s->describe(t, &text);
         tell(r, s->name, TP_FOUND_OK, tp_buf_str(&text));
     }
-    tp_buf_release(&text);
 }
 
 static void check_stage(trainer *t, const tp_trainer_stage *s, unsigned *had, const reporter *r)

@@ -75,18 +75,15 @@ static tp_tensor_out describe(const tp_states *states, const tp_tensor *s, tp_sh
 static tp_status write_optimizer(const tp_states *states, tp_dtype model_dtype, const char *path,
                                  tp_shard among, tensors_writer write, tp_error *err)
 {
-    tp_arena names;
+    TP_OWN(tp_arena) names = {0};
     size_t n = 0;
     TP_TRY(tp_arena_init(&names, 256 << 20, err));
-    tp_tensor_out *out = calloc(states->n + 1, sizeof *out);
+    TP_FREED tp_tensor_out *out = calloc(states->n + 1, sizeof *out);
     TP_HAVE(out);
     for (size_t i = 0; i < states->n; i++)
         if (belongs_to_optimizer(&states->items[i], model_dtype))
             out[n++] = describe(states, &states->items[i], among, &names);
-    tp_status status = write(path, out, n, err);
-    free(out);
-    tp_arena_release(&names);
-    return status;
+    return write(path, out, n, err);
 }
 
 static void put_history(tp_json_w *w, const char *key, const tp_step_history *h)
@@ -211,11 +208,9 @@ static tp_status write_frame(const char *folder, const tp_checkpoint_options *o,
     if (o->save_optimizer)
         TP_TRY(write_optimizer(states, dtype_of(o, session), path, (tp_shard){0},
                                tp_safetensors_frame, err));
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     write_state_json(state, &text);
-    tp_status status = tp_model_write_text(folder, "state.json", &text, err);
-    tp_buf_release(&text);
-    return status;
+    return tp_model_write_text(folder, "state.json", &text, err);
 }
 
 /* What this rank writes of the tensors. */

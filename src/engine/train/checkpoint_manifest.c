@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "base/files.h"
-#include "base/platform.h"
 #include "engine/train/checkpoint_internal.h"
 #include "text/json/json.h"
 

@@ -9,7 +9,7 @@ void tp_model_fingerprint(const tp_model *model, char ret[33])
 {
     size_t n;
     const tp_param *params = tp_model_params(model, &n);
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     for (size_t i = 0; i < n; i++)
         tp_buf_addf(&text, "%s %lld %lld\n", params[i].name, (long long)params[i].dim[0],
                     (long long)params[i].dim[1]);
@@ -19,5 +19,4 @@ void tp_model_fingerprint(const tp_model *model, char ret[33])
                     (long long)params[i].dim[1]);
     XXH128_hash_t h = XXH3_128bits(text.data, text.len);
     snprintf(ret, 33, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
-    tp_buf_release(&text);
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/affinity.h"
 #include "base/cpu.h"
 #include "base/files.h"
 #include "base/huge_pages.h"
@@ -20,6 +21,12 @@ int tp_trainer_threads(const tp_train_options *o)
     if (o->engine.threads != TP_OPT_UNSET_INT)
         return (int)o->engine.threads;
     return tp_cpu_count();
+}
+
+tp_affinity tp_trainer_affinity(const tp_train_options *o)
+{
+    bool shares = o->threads_here && o->threads_here < tp_cpu_count();
+    return shares ? TP_AFFINITY_NONE : (tp_affinity)o->engine.affinity;
 }
 
 bool tp_trainer_is_packed(const tp_train_options *o)
@@ -165,6 +172,7 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
                                   .clips_value = isfinite(o->policy.clip_grad_value),
                                   .clips_adaptively = isfinite(o->policy.adaptive_clip_factor),
                                   .optimizer = &o->policy.optimizer,
+                                  .keeps_padding = !o->engine.padding_free,
                                   .weighed = o->algorithm->is_weighted,
                                   .forward_only = is_reference,
                                   .parts = parts_of(o),
@@ -197,6 +205,9 @@ static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_erro
     TP_TRY(tp_plugins_use(o->engine.plugins.v, o->engine.plugins.n, err));
     tp_huge_pages_use(o->engine.huge_pages);
     tp_locked_memory_use(o->data.pin_memory);
+    tp_niceness_raise((int)o->engine.niceness);
+    tp_numa_interleave(o->engine.numa);
+    tp_affinity_use(tp_trainer_affinity(o));
     return tp_device_open(backend, &options, ret, err);
 }
 

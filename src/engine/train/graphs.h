@@ -6,6 +6,7 @@
 #ifndef TP_ENGINE_TRAIN_GRAPHS_H
 #define TP_ENGINE_TRAIN_GRAPHS_H
 
+#include "base/affinity.h"
 #include "engine/generate/engine.h"
 #include "engine/train/options.h"
 #include "engine/train/session.h"
@@ -50,6 +51,8 @@ TP_CHECKED tp_status tp_run_model_open(const tp_train_options *o, tp_model **ret
 /* Puts engine.isa in force: ceilings are those of an instruction set. */
 TP_CHECKED tp_status tp_trainer_force_isa(const tp_train_options *o, tp_error *err);
 int tp_trainer_threads(const tp_train_options *o);
+/* None where processes share processors: all would choose the same. */
+tp_affinity tp_trainer_affinity(const tp_train_options *o);
 int64_t tp_trainer_token_budget(const tp_train_options *o);
 /* Sequences whose log-probabilities are compared with ones computed elsewhere start at
  * multiples of this; 0: anywhere. */

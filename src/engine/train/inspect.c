@@ -67,8 +67,8 @@ static void check_run_json(inspection *in)
 {
     char path[4096];
     tp_error err = {0};
-    tp_buf text = {0};
-    tp_arena arena = {0};
+    TP_OWN(tp_buf) text = {0};
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root;
     snprintf(path, sizeof path, "%s/run.json", in->dir);
     tp_status status = tp_file_read(path, MAX_RUN_JSON, &text, &err);
@@ -85,8 +85,6 @@ static void check_run_json(inspection *in)
              "killed while it ran, last written at step %" PRId64 "; --resume goes on", in->step);
     else
         tell(in, "run.json", TP_FOUND_OK, "%s at step %" PRId64, in->state, in->step);
-    tp_arena_release(&arena);
-    tp_buf_release(&text);
 }
 
 /* ---- config.yaml ---- */
@@ -96,7 +94,7 @@ static void check_config(inspection *in, char *ret_root, size_t n)
 {
     char path[4096];
     tp_error err = {0};
-    tp_recipe recipe;
+    TP_CLEANUP(tp_recipe_close) tp_recipe recipe = {0};
     snprintf(path, sizeof path, "%s/config.yaml", in->dir);
     snprintf(ret_root, n, "%s/checkpoints", in->dir);
     if (tp_recipe_open(path, NULL, 0, &recipe, &err) != TP_OK) {
@@ -108,7 +106,6 @@ static void check_config(inspection *in, char *ret_root, size_t n)
         snprintf(ret_root, n, "%s", recipe.options.checkpointing.checkpoint_dir);
     tell(in, "config.yaml", TP_FOUND_OK, "loads as a configuration of %s",
          recipe.options.algorithm->name);
-    tp_recipe_close(&recipe);
 }
 
 /* ---- metrics.jsonl ---- */
@@ -140,7 +137,7 @@ static void read_line(const char *path, tp_slice line, uint64_t number, tp_arena
 static tp_status read_metrics(const char *path, metrics *m, tp_error *err)
 {
     tp_lines lines = {0};
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     TP_TRY(tp_arena_init(&arena, LINE_ARENA, err));
     tp_status status = tp_lines_open(&lines, path, err);
     while (status == TP_OK && !lines.at_end) {
@@ -153,7 +150,6 @@ static tp_status read_metrics(const char *path, metrics *m, tp_error *err)
         }
     }
     tp_lines_close(&lines);
-    tp_arena_release(&arena);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/affinity.h"
 #include "base/cpu.h"
 #include "base/huge_pages.h"
 #include "base/locked_memory.h"
@@ -108,6 +109,29 @@ static void look_threads(const tp_train_options *o, tp_lever_report *r)
             processors == 1 ? "" : "s", asked);
     else if (o->engine.threads == TP_OPT_UNSET_INT)
         say(r, r->state, processors > 1 ? "%d processors" : "%d processor", processors);
+}
+
+static void look_affinity(const tp_train_options *o, tp_lever_report *r)
+{
+    char why[128];
+    tp_affinity asked = (tp_affinity)o->engine.affinity;
+    if (asked == TP_AFFINITY_NONE)
+        return;
+    if (tp_trainer_affinity(o) != asked)
+        say(r, TP_LEVER_FELL_BACK,
+            "processes share processors; mpirun --bind-to core divides them");
+    else if (tp_affinity_refused(asked, tp_trainer_threads(o), why, sizeof why))
+        say(r, TP_LEVER_FELL_BACK, "%s", why);
+    else
+        r->state = TP_LEVER_ON;
+}
+
+static void look_numa(const tp_train_options *o, tp_lever_report *r)
+{
+    char why[128];
+    r->state = o->engine.numa ? TP_LEVER_ON : TP_LEVER_OFF;
+    if (o->engine.numa && tp_numa_interleave_refused(why, sizeof why))
+        say(r, TP_LEVER_FELL_BACK, "%s", why);
 }
 
 static void look_huge_pages(const tp_train_options *o, tp_lever_report *r)
@@ -324,7 +348,7 @@ static tp_status plan_with(const tp_config *config, const tp_ranks *ranks,
                            const tp_lever_choice *choice, const tp_model *model, bool resumes,
                            const tp_machine *machine, tp_run_plan *ret, tp_error *err)
 {
-    tp_recipe other = {0};
+    TP_CLEANUP(tp_recipe_close) tp_recipe other = {0};
     char **overrides = NULL;
     size_t n = 0;
     TP_TRY(tp_config_copy(config, &other.config, err));
@@ -337,7 +361,6 @@ static tp_status plan_with(const tp_config *config, const tp_ranks *ranks,
     if (status == TP_OK)
         status = tp_run_plan_compute(&other.options, model, resumes, machine, ret, err);
     free(overrides);
-    tp_recipe_close(&other);
     return status;
 }
 

@@ -1,7 +1,6 @@
 /* levers.c - the rows of levers.def, what a level sets, and the overrides of a choice of levers. */
 #include "engine/train/levers.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/platform.h"
@@ -196,7 +195,7 @@ tp_status tp_level_apply(tp_config *config, const tp_option *table, size_t n, tp
 {
     int level;
     settings s = {0};
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     TP_TRY(find_level(config, &level, err));
     const char *const origins[TP_LEVELS] = {"level basic", "level advanced", "level ultra"};
     tp_status status = TP_OK;
@@ -211,6 +210,5 @@ tp_status tp_level_apply(tp_config *config, const tp_option *table, size_t n, tp
         status = tp_config_set(config, text.data, origins[level], err);
     }
     settings_release(&s);
-    tp_buf_release(&text);
     return status;
 }

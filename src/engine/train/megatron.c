@@ -145,7 +145,7 @@ static tp_status adopt_scheduler(tp_config *config, tp_error *err)
     if (!tp_config_find(config, SCHEDULER) || is_null(config, SCHEDULER))
         return tp_config_set(config, "policy.scheduler=null", "default", err);
     schedule_text s = {0};
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_status status = make_schedule(config, &s, err);
     if (status == TP_OK) {
         tp_buf_addf(&text, "policy.scheduler=[%s%s%s%s]", tp_buf_str(&s.parts),
@@ -155,7 +155,6 @@ static tp_status adopt_scheduler(tp_config *config, tp_error *err)
     }
     tp_buf_release(&s.parts);
     tp_buf_release(&s.milestones);
-    tp_buf_release(&text);
     return status;
 }
 

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/platform.h"
 #include "engine/train/trainer_internal.h"
 
 /* Reading the limits costs some files: a run of short steps has better things to do. */

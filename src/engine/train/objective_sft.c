@@ -7,7 +7,7 @@ static tp_status add_gradient(const tp_model *model, tp_graph *g, tp_ref loss, t
 {
     size_t n;
     const tp_param *params = tp_model_trained(model, &n);
-    tp_ref *weights = calloc(n, sizeof *weights);
+    TP_FREED tp_ref *weights = calloc(n, sizeof *weights);
     TP_HAVE(weights);
     int64_t one = 1;
     tp_ref scale = tp_graph_input(g, "loss_scale", TP_DTYPE_F32, 1, &one);
@@ -17,9 +17,7 @@ static tp_status add_gradient(const tp_model *model, tp_graph *g, tp_ref loss, t
         if (w)
             weights[used++] = w;
     }
-    tp_status status = tp_graph_autodiff(g, loss, scale, weights, used, err);
-    free(weights);
-    return status;
+    return tp_graph_autodiff(g, loss, scale, weights, used, err);
 }
 
 /* The forward pass and what both objectives read. */

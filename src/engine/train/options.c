@@ -234,7 +234,7 @@ static void list_names(tp_buf *out)
 /* A recipe that says nothing about what to train is none; without one, SFT is the default. */
 static tp_status no_algorithm(const tp_config *config, tp_error *err)
 {
-    tp_buf sections = {0}, names = {0};
+    TP_OWN(tp_buf) sections = {0}, names = {0};
     list_names(&names);
     for (const tp_json *v = tp_config_resolved(config)->child; v; v = v->next)
         if (!tp_slice_is(v->key, "run"))
@@ -246,8 +246,6 @@ static tp_status no_algorithm(const tp_config *config, tp_error *err)
                 tp_config_file(config), tp_buf_str(&names), tp_buf_str(&sections),
                 is_evaluation ? "evaluations are run by temper eval"
                               : "add one, or the file is not meant for training");
-    tp_buf_release(&sections);
-    tp_buf_release(&names);
     return status;
 }
 
@@ -563,9 +561,9 @@ tp_status tp_train_options_check_files(const tp_config *config, const tp_train_o
                                        tp_error *err)
 {
     size_t n;
-    tp_option *table = tp_train_options_of(o->algorithm, o->policy.optimizer.kind, &n);
+    TP_FREED tp_option *table = tp_train_options_of(o->algorithm, o->policy.optimizer.kind, &n);
     bool is_random = o->policy.init == TP_INIT_RANDOM;
-    tp_buf missing = {0};
+    TP_OWN(tp_buf) missing = {0};
     for (size_t i = 0; i < n; i++) {
         const char *name = table[i].name, *remedy = NULL;
         bool is_template = strcmp(name, "policy.tokenizer.chat_template") == 0;
@@ -581,10 +579,7 @@ tp_status tp_train_options_check_files(const tp_config *config, const tp_train_o
             remedy = "models are not downloaded: give a Hugging Face folder";
         tp_config_check_path(config, name, remedy, &missing);
     }
-    free(table);
-    tp_status status = missing.len ? tp_fail_list(err, TP_ERR_IO, missing.data) : TP_OK;
-    tp_buf_release(&missing);
-    return status;
+    return missing.len ? tp_fail_list(err, TP_ERR_IO, missing.data) : TP_OK;
 }
 
 tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_error *err)

@@ -188,7 +188,10 @@ typedef struct {
         double memory_limit_bytes; /* INFINITY: none */
         double memory_watch;       /* NaN: none */
         int64_t loss_chunk;        /* 0: chosen by the kernel */
-        bool in_place, huge_pages;
+        bool in_place, huge_pages, padding_free;
+        int affinity; /* tp_affinity */
+        int numa;     /* 1: memory of all nodes in turn */
+        int64_t niceness;
         tp_str_list plugins;
     } engine;
 

@@ -1,8 +1,6 @@
 /* peft.c - the two sections that ask for an adapter, as one. */
 #include "engine/train/peft.h"
 
-#include <string.h>
-
 #define LORA_CFG "policy.dtensor_cfg.lora_cfg"
 
 /* In the order of the choices in options.def. */

@@ -96,17 +96,20 @@ double tp_launch_seconds(const tp_machine *m, tp_dtype dtype, const tp_launch_in
     return m ? tp_machine_seconds(m, dtype, contracts ? l->flops : 0, l->bytes) : NAN;
 }
 
-static double seconds_of(const tp_exec *exec, const tp_machine *m, tp_dtype dtype)
+/* Of a run with that share of the rows. */
+static work work_of(const tp_exec *exec, const tp_machine *m, tp_dtype dtype, double share)
 {
-    double s = m ? 0 : NAN;
-    for (size_t i = 0; m && i < tp_exec_launch_count(exec); i++)
-        s += tp_launch_seconds(m, dtype, tp_exec_launch(exec, i));
-    return s;
-}
-
-static work work_of(const tp_exec *exec, const tp_machine *m, tp_dtype dtype)
-{
-    return (work){tp_exec_flops(exec, true), tp_exec_bytes(exec), seconds_of(exec, m, dtype)};
+    work w = {.s = m ? 0 : NAN};
+    for (size_t i = 0; i < tp_exec_launch_count(exec); i++) {
+        tp_launch_info l = *tp_exec_launch(exec, i);
+        tp_cost cost = tp_launch_cost(&l, share);
+        l.flops = cost.flops;
+        l.bytes = cost.bytes;
+        w.flops += tp_ops[l.op]->traits & TP_OP_CONTRACTS ? l.flops : 0;
+        w.bytes += l.bytes;
+        w.s += tp_launch_seconds(m, dtype, &l);
+    }
+    return w;
 }
 
 static void add_work(tp_run_plan *p, work w, double times, double *ret_s)
@@ -123,6 +126,14 @@ static double micro_batches(const tp_train_options *o, int64_t n)
     int64_t room = tp_trainer_is_packed(o) ? tp_trainer_token_budget(o) / each
                                            : o->policy.train_micro_batch_size;
     return ceil((double)n / (double)TP_MAX(room, 1));
+}
+
+/* Of the places of those micro-batches, the share that full sequences take. */
+static double share_filled(const tp_train_options *o, int64_t n)
+{
+    double each = (double)(o->policy.max_total_sequence_length * o->algorithm->sequences_per_unit);
+    double places = micro_batches(o, n) * (double)tp_trainer_token_budget(o);
+    return o->engine.padding_free ? fmin((double)n * each / places, 1) : 1;
 }
 
 /* Rows of a step of generation: answers in flight, as many as the cache holds. */
@@ -154,11 +165,11 @@ static tp_status add_generation(const tp_train_options *o, const tp_model *model
     tp_status status = tp_engine_create(model, &options, &states, &decode, err);
     if (status == TP_OK) {
         double prompts = (double)(o->policy.max_total_sequence_length - length);
-        work prefill = work_of(tp_engine_exec(g->engine), m, dtype);
+        work prefill = work_of(tp_engine_exec(g->engine), m, dtype, 1);
         double filling = ceil(prompts * (double)needs.prompts / TP_ENGINE_STEP_TOKENS);
         double decoding = ceil((double)answers / (double)rows) * (double)length;
         add_work(p, prefill, filling, &p->generation_s);
-        add_work(p, work_of(tp_engine_exec(decode), m, dtype), decoding, &p->generation_s);
+        add_work(p, work_of(tp_engine_exec(decode), m, dtype, 1), decoding, &p->generation_s);
         p->generation_steps = filling + decoding;
         tp_engine_free(decode);
     }
@@ -174,9 +185,10 @@ static tp_status plan_step(const tp_train_options *o, const tp_model *model, con
     int64_t batch = o->policy.train_global_batch_size, n = needs.sequences;
     p->updates = ceil((double)n / (double)batch);
     p->micro_batches = p->updates * ceil(micro_batches(o, batch) / TP_MAX(o->ranks.ranks, 1));
-    work train = work_of(tp_session_exec(g->session, "train"), m, dtype);
-    work eval = work_of(tp_session_exec(g->session, "eval"), m, dtype);
-    p->micro_s = train.s;
+    double share = share_filled(o, batch);
+    work train = work_of(tp_session_exec(g->session, "train"), m, dtype, share);
+    work eval = work_of(tp_session_exec(g->session, "eval"), m, dtype, share);
+    p->micro_s = work_of(tp_session_exec(g->session, "train"), m, dtype, 1).s;
     add_work(p, train, p->micro_batches, &p->training_s);
     double update = p->session.update_bytes;
     add_work(p, (work){.bytes = update, .s = m ? update / m->update_bytes : NAN}, p->updates,

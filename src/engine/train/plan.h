@@ -35,7 +35,7 @@ typedef struct {
     double updates, micro_batches; /* micro_batches: of all updates together */
     double flops, moved_bytes;     /* contractions; between memory and processor */
     /* Seconds at least; NaN: this machine was not measured; 0: there is no such part. */
-    double micro_s; /* one micro-batch, forward and backward */
+    double micro_s; /* one full micro-batch, forward and backward */
     double training_s, update_s, logprob_s, reference_s, generation_s, step_s;
     double generation_steps; /* of the generator, in a step of the run */
 } tp_run_plan;

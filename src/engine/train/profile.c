@@ -109,7 +109,7 @@ static void put_offset(tp_json_w *w, const char *key, const tp_clock_offset *o)
 static tp_status compare_clocks(const trainer *t, tp_clock_offset *ret, tp_error *err)
 {
     const tp_profile *p = &t->profile;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_json_w w;
     if (!t->comm)
         return TP_OK;
@@ -127,7 +127,6 @@ static tp_status compare_clocks(const trainer *t, tp_clock_offset *ret, tp_error
     tp_json_w_end(&w, '}');
     tp_json_w_end(&w, '}');
     tp_trace_metadata("distributedInfo", tp_buf_str(&text));
-    tp_buf_release(&text);
     return TP_OK;
 }
 

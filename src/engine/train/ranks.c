@@ -202,10 +202,9 @@ static tp_status hash_program(tp_comm_fact *fact, tp_error *err)
 
 static void hash_config(const trainer *t, tp_comm_fact *fact)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_config_write(t->config, &text);
     hash_text(fact, tp_buf_str(&text), text.len);
-    tp_buf_release(&text);
 }
 
 static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *err)
@@ -214,7 +213,7 @@ static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *er
     tp_status status = TP_OK;
     const tp_states *states = tp_session_states(t->session);
     XXH3_state_t *hash = XXH3_createState();
-    char *chunk = malloc(CHUNK);
+    TP_FREED char *chunk = malloc(CHUNK);
     TP_ASSERT(hash && chunk && XXH3_128bits_reset(hash) == XXH_OK);
     for (size_t i = 0; i < states->n; i++) {
         const tp_tensor *s = &states->items[i];
@@ -231,7 +230,6 @@ static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *er
     fact->hash[0] = h.high64;
     fact->hash[1] = h.low64;
     XXH3_freeState(hash);
-    free(chunk);
     return status;
 }
 
@@ -240,7 +238,7 @@ static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *er
 static void hash_schedule(const trainer *t, tp_comm_fact *fact)
 {
     static const char *const graphs[] = {"train", "norm", "update", "gather", "generate"};
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     for (size_t g = 0; g < TP_COUNTOF(graphs); g++) {
         int found = tp_program_find(t->graphs.program, graphs[g]);
         const tp_exec *e = found < 0 ? NULL : tp_program_exec(t->graphs.program, found);
@@ -252,7 +250,6 @@ static void hash_schedule(const trainer *t, tp_comm_fact *fact)
         }
     }
     hash_text(fact, tp_buf_str(&text), text.len);
-    tp_buf_release(&text);
 }
 
 tp_status tp_ranks_compare(trainer *t, tp_error *err)
@@ -307,7 +304,7 @@ tp_status tp_ranks_join_text(trainer *t, char *where, size_t size, tp_error *err
     int n = tp_trainer_ranks(t);
     if (n == 1)
         return TP_OK;
-    char *all = calloc((size_t)n, size);
+    TP_FREED char *all = calloc((size_t)n, size);
     TP_HAVE(all);
     tp_status status = tp_comm_gather(t->comm, where, size, all, err);
     for (int i = 0; i < n && status == TP_OK; i++)
@@ -315,7 +312,6 @@ tp_status tp_ranks_join_text(trainer *t, char *where, size_t size, tp_error *err
             snprintf(where, size, "rank %d: %s", i, all + (size_t)i * size);
             break;
         }
-    free(all);
     return status;
 }
 

@@ -20,16 +20,14 @@ static tp_status name_after_file(tp_config *config, const char *path, tp_error *
 {
     if (tp_config_find(config, "run.name") || !is_training(config))
         return TP_OK;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
     const char *dot = strrchr(file, '.');
     if (strcmp(path, "-") == 0) /* of standard input */
         file = "stdin";
     int n = (int)(dot && dot != file ? (size_t)(dot - file) : strlen(file));
     tp_buf_addf(&text, "run.name=%.*s", n, file);
-    tp_status status = tp_config_override(config, text.data, err);
-    tp_buf_release(&text);
-    return status;
+    return tp_config_override(config, text.data, err);
 }
 
 /* A plan reads no data: a recipe that leaves the file to be named can be planned as it is. */

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/log.h"
-#include "base/platform.h"
 #include "engine/model/adapter.h"
 #include "engine/train/trainer_internal.h"
 
@@ -302,7 +301,7 @@ static void put_result(trainer *t, tp_json_w *w)
 
 tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err)
 {
-    tp_buf out = {0};
+    TP_OWN(tp_buf) out = {0};
     tp_json_w w;
     tp_json_w_init(&w, &out, 2);
     tp_json_w_begin(&w, '{');
@@ -320,7 +319,5 @@ tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err
     tp_custom_write(&t->custom, &w);
     tp_json_w_end(&w, '}');
     tp_buf_addc(&out, '\n');
-    tp_status status = tp_run_write(t->run, "run.json", &out, err);
-    tp_buf_release(&out);
-    return status;
+    return tp_run_write(t->run, "run.json", &out, err);
 }

@@ -9,7 +9,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/output.h"
@@ -246,14 +245,11 @@ tp_status tp_run_open_scratch(const char *dir, bool resume, tp_run **ret, tp_err
         return tp_fail(err, TP_ERR_IO, "cannot make '%s': %s; set TMPDIR", scratch,
                        strerror(errno));
     snprintf(path, sizeof path, "%s/%.200s", scratch, slash && slash[1] ? slash + 1 : "run");
-    tp_status status = tp_run_open(path, false, ret, err);
-    if (status != TP_OK)
-        return status;
+    TP_TRY(tp_run_open(path, false, ret, err));
     snprintf((*ret)->scratch, sizeof(*ret)->scratch, "%s", scratch);
-    tp_run_record record = {0};
+    TP_OWN(tp_run_record) record = {0};
     if (resume && tp_run_record_read(dir, &record, NULL) == TP_OK)
         tp_run_adopt(*ret, record.id);
-    tp_run_record_release(&record);
     return TP_OK;
 }
 

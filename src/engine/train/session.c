@@ -21,6 +21,8 @@ enum { TRAIN, EXACT, EVAL, NORM, CLIP, UPDATE, GATHER, N_GRAPHS };
 static const char *const graph_names[N_GRAPHS] = {"train", "exact",  "eval",  "norm",
                                                   "clip",  "update", "gather"};
 enum { EXACT_PART = 4 };
+/* A row alone costs what its tile does, and very few rows would be another product. */
+enum { ROWS_TOGETHER = 16, LEAST_ROWS = 32 };
 
 struct tp_session {
     const tp_model *model;
@@ -35,7 +37,7 @@ struct tp_session {
     uint32_t noise[4]; /* of the micro-batch; the device may read it late */
     uint64_t noise_seed;
     int64_t noise_step, noise_micro;
-    batch_inputs train_inputs, exact_inputs, eval_inputs;
+    batch_inputs inputs[N_GRAPHS]; /* of those that read a batch */
 };
 
 /* ---- building ---- */
@@ -304,11 +306,9 @@ tp_status tp_session_alloc(tp_session *s, tp_error *err)
         return tp_fail(err, TP_ERR_NOMEM, "cannot keep the log-probabilities of %lld tokens",
                        (long long)s->options.tokens);
     TP_TRY(tp_program_alloc(s->program, s->states, err));
-    s->eval_inputs = find_inputs(exec_of(s, EVAL));
-    if (exec_of(s, TRAIN))
-        s->train_inputs = find_inputs(exec_of(s, TRAIN));
-    if (exec_of(s, EXACT))
-        s->exact_inputs = find_inputs(exec_of(s, EXACT));
+    for (int i = TRAIN; i <= EVAL; i++)
+        if (exec_of(s, i))
+            s->inputs[i] = find_inputs(exec_of(s, i));
     return TP_OK;
 }
 
@@ -354,14 +354,30 @@ static tp_status write_seed(tp_session *s, tp_exec *e, int input, tp_error *err)
     return tp_exec_write(e, input, s->noise, -1, err);
 }
 
-/* The graphs share their inputs' memory, so every run begins by writing all of them. */
-static tp_status write_batch(tp_session *s, tp_exec *e, const batch_inputs *in,
-                             const tp_batch_view *b, tp_error *err)
+int64_t tp_session_rows(const tp_session *s, int64_t n_used)
 {
-    TP_TRY(tp_exec_write(e, in->tokens, b->tokens, -1, err));
-    TP_TRY(tp_exec_write(e, in->positions, b->positions, -1, err));
-    TP_TRY(tp_exec_write(e, in->targets, b->targets, -1, err));
-    TP_TRY(tp_exec_write(e, in->weights, b->loss_weights, -1, err));
+    int64_t groups = (n_used + ROWS_TOGETHER - 1) / ROWS_TOGETHER;
+    bool all = s->options.keeps_padding || n_used == 0;
+    return all ? s->options.tokens
+               : TP_MIN(TP_MAX(groups * ROWS_TOGETHER, LEAST_ROWS), s->options.tokens);
+}
+
+static tp_status write_rows(tp_exec *e, int input, const void *data, int64_t rows, tp_error *err)
+{
+    tp_exec_set_rows(e, input, rows);
+    return tp_exec_write(e, input, data, rows, err);
+}
+
+/* The graphs share their inputs' memory, so every run begins by writing all of them. */
+static tp_status write_batch(tp_session *s, int which, const tp_batch_view *b, tp_error *err)
+{
+    tp_exec *e = exec_of(s, which);
+    const batch_inputs *in = &s->inputs[which];
+    int64_t rows = TP_MIN(tp_session_rows(s, b->n_used), tokens_of(s, which));
+    TP_TRY(write_rows(e, in->tokens, b->tokens, rows, err));
+    TP_TRY(write_rows(e, in->positions, b->positions, rows, err));
+    TP_TRY(write_rows(e, in->targets, b->targets, rows, err));
+    TP_TRY(write_rows(e, in->weights, b->loss_weights, rows, err));
     TP_TRY(tp_exec_write(e, in->cu, b->cu, -1, err));
     if (in->dropout_seed >= 0)
         TP_TRY(write_seed(s, e, in->dropout_seed, err));
@@ -384,7 +400,7 @@ void tp_session_set_last(tp_session *s, bool is_last)
 tp_status tp_session_train(tp_session *s, const tp_batch_view *batch, bool is_first,
                            double *ret_loss, tp_error *err)
 {
-    TP_TRY(write_batch(s, exec_of(s, TRAIN), &s->train_inputs, batch, err));
+    TP_TRY(write_batch(s, TRAIN, batch, err));
     TP_TRY(tp_program_run(s->program, s->graphs[TRAIN], !is_first, err));
     return read_loss(exec_of(s, TRAIN), ret_loss, err);
 }
@@ -393,7 +409,7 @@ tp_status tp_session_train_weighed(tp_session *s, const tp_batch_view *batch, bo
                                    tp_host_fn fn, void *user, tp_error *err)
 {
     tp_exec_set_host(exec_of(s, TRAIN), fn, user);
-    TP_TRY(write_batch(s, exec_of(s, TRAIN), &s->train_inputs, batch, err));
+    TP_TRY(write_batch(s, TRAIN, batch, err));
     return tp_program_run(s->program, s->graphs[TRAIN], !is_first, err);
 }
 
@@ -401,14 +417,15 @@ tp_status tp_session_eval(tp_session *s, const tp_batch_view *batch, double *ret
                           const float **ret_logp, tp_error *err)
 {
     tp_exec *e = exec_of(s, EVAL);
-    TP_TRY(write_batch(s, e, &s->eval_inputs, batch, err));
+    TP_TRY(write_batch(s, EVAL, batch, err));
     TP_TRY(tp_program_run(s->program, s->graphs[EVAL], false, err));
     TP_TRY(read_loss(e, ret_loss, err));
     if (!ret_logp)
         return TP_OK;
     *ret_logp = s->logp;
-    return tp_exec_read(e, TP_OUTPUT_LOGP, 0, s->logp, (size_t)s->options.tokens * sizeof *s->logp,
-                        err);
+    size_t rows = (size_t)tp_session_rows(s, batch->n_used);
+    memset(s->logp + rows, 0, ((size_t)s->options.tokens - rows) * sizeof *s->logp);
+    return tp_exec_read(e, TP_OUTPUT_LOGP, 0, s->logp, rows * sizeof *s->logp, err);
 }
 
 tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err)
@@ -457,7 +474,7 @@ tp_status tp_session_find_nonfinite(tp_session *s, const tp_batch_view *batch, c
     static const char *const phases[] = {"forward", "backward", "update"};
     int bad;
     tp_exec *e = exec_of(s, TRAIN);
-    TP_TRY(write_batch(s, e, &s->train_inputs, batch, err));
+    TP_TRY(write_batch(s, TRAIN, batch, err));
     TP_TRY(tp_exec_run_checked(e, false, &bad, err));
     if (bad < 0) {
         snprintf(out, cap, "%s", "");
@@ -481,6 +498,7 @@ static tp_batch_view cut(const tp_batch_view *b, int64_t n, int64_t tokens, floa
         cu[i] = (int32_t)TP_MIN(b->cu[i], n);
     first.loss_weights = weights;
     first.cu = cu;
+    first.n_used = b->n_used ? TP_MIN(b->n_used, n) : n;
     return first;
 }
 
@@ -491,8 +509,7 @@ static tp_status add_gradients(tp_session *s, int which, const tp_batch_view *ba
     int64_t micro = s->noise_micro;
     tp_exec_set_host(exec_of(s, which), NULL, NULL);
     s->loss_scale = sign * scale;
-    tp_status status = write_batch(
-        s, exec_of(s, which), which == EXACT ? &s->exact_inputs : &s->train_inputs, batch, err);
+    tp_status status = write_batch(s, which, batch, err);
     s->loss_scale = scale;
     s->noise_micro = micro;
     return status == TP_OK ? tp_program_run(s->program, s->graphs[which], sign < 0, err) : status;

@@ -19,6 +19,7 @@ typedef struct {
     int64_t max_positions;      /* longest sequence */
     float temperature;          /* logits are divided by it; 0: they are not */
     double avg_context;         /* mean keys per query, for costs; 0 = half of max_positions */
+    bool keeps_padding;         /* all of T are computed, whatever a batch has */
     bool weighed;               /* the loss is the host's: tp_session_train_weighed() */
     bool forward_only;          /* no training graph, no optimizer state */
     bool clips_value, clips_adaptively;     /* there is tp_session_clip() */
@@ -51,7 +52,11 @@ TP_CHECKED tp_status tp_session_weights_changed(tp_session *s, tp_error *err);
 typedef struct {
     const int32_t *tokens, *positions, *targets, *cu;
     const float *loss_weights;
+    int64_t n_used; /* where the last sequence ends: behind it nothing has to be computed; 0: all */
 } tp_batch_view;
+
+/* Of the T places those that are computed for a batch of n_used: whole groups of them. */
+int64_t tp_session_rows(const tp_session *s, int64_t n_used);
 
 /* Whether the next micro-batch is the last of its step: only then are gradients summed over ranks,
  * unless they are kept in parts.
@@ -71,7 +76,8 @@ TP_CHECKED tp_status tp_session_train(tp_session *s, const tp_batch_view *batch,
 TP_CHECKED tp_status tp_session_train_weighed(tp_session *s, const tp_batch_view *batch,
                                               bool is_first, tp_host_fn fn, void *user,
                                               tp_error *err);
-/* Forward only.  ret_logp (tokens elements, valid until the next call) may be NULL. */
+/* Forward only.  ret_logp (tokens elements, valid until the next call; 0 where nothing was
+ * computed) may be NULL. */
 TP_CHECKED tp_status tp_session_eval(tp_session *s, const tp_batch_view *batch, double *ret_loss,
                                      const float **ret_logp, tp_error *err);
 /* The global L2 norm of the gradients, of all ranks together. */

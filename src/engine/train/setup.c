@@ -46,7 +46,7 @@ static tp_status train_tokenizer(trainer *t, tp_error *err)
         return TP_OK;
     snprintf(t->tokenizer_dir, sizeof t->tokenizer_dir, "%s/tokenizer", tp_run_dir(t->run));
     tp_arithmetic_options options = tp_trainer_arithmetic(t->o);
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     TP_TRY(tp_arithmetic_check(&options, err));
     tp_arithmetic_text(&options, 20000, &text);
     tp_bpe_train_options bpe = {.pre_tokenizer = "smollm2",
@@ -59,7 +59,6 @@ static tp_status train_tokenizer(trainer *t, tp_error *err)
     const char *texts[] = {text.data};
     if (status == TP_OK)
         status = tp_tokenizer_train(texts, &text.len, 1, &bpe, t->tokenizer_dir, err);
-    tp_buf_release(&text);
     return status;
 }
 
@@ -79,7 +78,7 @@ static void use_the_base(const trainer *t, tp_buf *path)
 
 static tp_status find_tokenizer(trainer *t, const char *name, tp_error *err)
 {
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     const char *model = t->o->policy.model_name;
     tp_status status = TP_OK;
     if (model && t->model_folder[0] && strcmp(name, model) == 0)
@@ -104,7 +103,6 @@ static tp_status find_tokenizer(trainer *t, const char *name, tp_error *err)
         status = tp_fail(err, TP_ERR_CONFIG, "policy.tokenizer.name is too long");
     if (status == TP_OK)
         memcpy(t->tokenizer_dir, path.data, path.len + 1);
-    tp_buf_release(&path);
     return status;
 }
 
@@ -313,27 +311,23 @@ static tp_status fill_weights(trainer *t, tp_error *err)
 
 static tp_status open_own_model(trainer *t, tp_error *err)
 {
-    tp_buf path = {0};
-    tp_status status = tp_run_model_open(t->o, &t->model, &path, err);
-    if (status == TP_OK && t->o->policy.init != TP_INIT_RANDOM) {
+    TP_OWN(tp_buf) path = {0};
+    TP_TRY(tp_run_model_open(t->o, &t->model, &path, err));
+    if (t->o->policy.init != TP_INIT_RANDOM) {
         snprintf(t->model_folder, sizeof t->model_folder, "%s", path.data);
         if (strcmp(path.data, t->o->policy.model_name) != 0)
             tp_trainer_notice(t, "policy.model_name: the model of '%s' is '%s'",
                               t->o->policy.model_name, path.data);
     }
-    tp_buf_release(&path);
-    return status;
+    return TP_OK;
 }
 
 /* There is a checkpoint to go on from. */
 static bool resumes(const trainer *t)
 {
-    tp_buf path = {0};
-    bool found = t->hooks->resume &&
-                 tp_checkpoint_find(t->checkpoint_dir, NULL, &path, NULL, NULL) == TP_OK &&
-                 path.len > 0;
-    tp_buf_release(&path);
-    return found;
+    TP_OWN(tp_buf) path = {0};
+    return t->hooks->resume &&
+           tp_checkpoint_find(t->checkpoint_dir, NULL, &path, NULL, NULL) == TP_OK && path.len > 0;
 }
 
 /* max-autotune: kernels are measured before the run is planned, which then has their workspace. */

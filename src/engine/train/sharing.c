@@ -15,6 +15,14 @@ static int64_t sharers(const tp_train_options *o, const char **ret_key)
     return o->ranks.ranks < 2 ? 1 : o->distributed.theirs; /* their recipes run in one as well */
 }
 
+static bool is_disabled(const tp_train_options *o, const char *pass)
+{
+    for (size_t i = 0; i < o->engine.disable_passes.n; i++)
+        if (strcmp(o->engine.disable_passes.v[i], pass) == 0)
+            return true;
+    return false;
+}
+
 /* What does not go together with it yet. */
 static tp_status check_sharing(const tp_train_options *o, const char *key, int64_t n, tp_error *err)
 {
@@ -25,7 +33,11 @@ static tp_status check_sharing(const tp_train_options *o, const char *key, int64
         {o->algorithm->title, !o->algorithm->shares_layers},
         {"distributed.strategy other than ddp", o->distributed.strategy != TP_STRATEGY_DDP},
         {"distributed.compress", o->distributed.compress != TP_WIRE_PLAIN},
-        {"policy.peft", o->policy.peft.enabled},
+        {"policy.peft.use_dora", o->policy.peft.enabled && o->policy.peft.use_dora},
+        {"policy.peft.dropout", o->policy.peft.enabled && o->policy.peft.dropout > 0},
+        {"policy.peft.base in few bits",
+         o->policy.peft.enabled &&
+             (o->policy.peft.base == 1 + TP_BASE_INT8 || o->policy.peft.base == 1 + TP_BASE_NF4)},
         {"policy.activation_compression=int8",
          o->policy.activation_compression == TP_COMPRESSION_INT8},
         {"an optimizer that looks at whole matrices", o->policy.optimizer.kind->looks_at_whole}};
@@ -33,12 +45,16 @@ static tp_status check_sharing(const tp_train_options *o, const char *key, int64
         if (others[i].is_set)
             return tp_fail(err, TP_ERR_UNSUPPORTED, "%s=%lld is not supported together with %s",
                            key, (long long)n, others[i].what);
-    for (size_t i = 0; i < o->engine.disable_passes.n; i++)
-        if (strcmp(o->engine.disable_passes.v[i], "tensor-parallel") == 0)
-            return tp_fail(err, TP_ERR_CONFIG,
-                           "engine.disable_passes: without tensor-parallel processes do not share "
-                           "the layers, as %s=%lld says",
-                           key, (long long)n);
+    if (is_disabled(o, "tensor-parallel"))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "engine.disable_passes: without tensor-parallel processes do not share "
+                       "the layers, as %s=%lld says",
+                       key, (long long)n);
+    if (o->algorithm->generates && (is_disabled(o, "pack-weights") || is_disabled(o, "shard")))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "engine.disable_passes: without pack-weights and shard processes that share "
+                       "the layers (%s=%lld) have no whole weights to generate with",
+                       key, (long long)n);
     return TP_OK;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/platform.h"
 
 /* Micro-batches of an update that are gone through: the first, two like all that follow, the last.
@@ -120,7 +120,7 @@ static void live(tp_comm *comm, void *user)
     enum { TABLES = 64 << 20 }; /* of addresses */
     const score *s = user;
     rank_result *r = &s->results[tp_comm_rank(comm)];
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     double nobody = 0;
     tp_status status = tp_arena_init(&arena, TABLES, &r->failure);
     if (status == TP_OK)
@@ -132,7 +132,6 @@ static void live(tp_comm *comm, void *user)
     add_times(1, &before, &after, r);
     r->step_s = after.step_s - before.step_s;
     r->failure.status = status;
-    tp_arena_release(&arena);
 }
 
 /* ---- the step ---- */
@@ -148,7 +147,8 @@ static void add_act(const tp_program *program, const char *graph, const tp_machi
     ret->seconds = tp_arena_array(arena, double, tp_exec_launch_count(e) + 1);
     for (size_t i = 0; i < tp_exec_launch_count(e); i++) {
         const tp_launch_info *l = tp_exec_launch(e, i);
-        ret->seconds[i] = tp_launch_seconds(m, dtype, l);
+        if (!(tp_ops[l->op]->traits & TP_OP_COMMUNICATES)) /* those take what the network does */
+            ret->seconds[i] = tp_launch_seconds(m, dtype, l);
         ret->all_s += ret->seconds[i];
     }
 }
@@ -179,12 +179,35 @@ static tp_status make_score(const tp_run_graphs *g, const tp_run_plan *plan, con
     return TP_OK;
 }
 
+/* The step if messages took no time. */
+static double quiet_s(const score *s)
+{
+    double update_s = s->update.exec ? s->update.all_s : s->update_s;
+    return s->before_s +
+           s->updates * (s->micro_batches * s->train.all_s + update_s + s->gather.all_s);
+}
+
 static void release_score(score *s, int ranks)
 {
     if (s->nothing && s->nothing != MAP_FAILED)
         munmap(s->nothing, s->nothing_bytes);
     tp_world_unshare(s->results, (size_t)ranks * sizeof *s->results);
 }
+
+/* Worlds do not know of each other: as many are played at once as there are processors. */
+enum { MOST_AT_ONCE = 4 };
+
+typedef struct {
+    tp_world *world;
+    rank_result *results;
+    tp_simulated_point *point;
+} performance;
+
+typedef struct {
+    performance going[MOST_AT_ONCE]; /* in the order of their beginning */
+    int n, most;
+    double alone_s;
+} stage;
 
 /* ---- one point ---- */
 
@@ -196,11 +219,11 @@ static tp_world_spec spec_of(const tp_simulation_options *how, int ranks)
                            .slow_factor = how->slow_factor};
 }
 
-static tp_status collect(const score *s, tp_simulated_point *p, tp_error *err)
+static tp_status collect(const rank_result *results, tp_simulated_point *p, tp_error *err)
 {
     double repeated = 0;
     for (int i = 0; i < p->ranks; i++) {
-        const rank_result *r = &s->results[i];
+        const rank_result *r = &results[i];
         if (r->failure.status != TP_OK) {
             if (err)
                 *err = r->failure;
@@ -217,54 +240,82 @@ static tp_status collect(const score *s, tp_simulated_point *p, tp_error *err)
     return TP_OK;
 }
 
-static tp_status simulate(const tp_simulation_options *how, score *s, tp_simulated_point *p,
-                          tp_error *err)
+static void say(const tp_simulation_options *how, const tp_simulated_point *p)
+{
+    char text[256];
+    if (!how->note)
+        return;
+    snprintf(text, sizeof text, "%d ranks, %s: a step of %.4g s took %.1f s to simulate", p->ranks,
+             p->strategy, p->step_s, p->took_s);
+    how->note(how->user, text);
+}
+
+/* Of the one that began first. */
+static tp_status finish(stage *all, const tp_simulation_options *how, tp_error *err)
+{
+    performance first = all->going[0];
+    tp_simulated_point *p = first.point;
+    memmove(all->going, all->going + 1, (size_t)--all->n * sizeof all->going[0]);
+    tp_status status = tp_world_finish(first.world, &p->world, &p->took_s, err);
+    if (status == TP_OK)
+        status = collect(first.results, p, err);
+    tp_world_unshare(first.results, (size_t)p->ranks * sizeof *first.results);
+    if (status != TP_OK)
+        return status;
+    p->efficiency = all->alone_s / (p->step_s * p->ranks);
+    p->compute_efficiency = all->alone_s / (p->compute_efficiency * p->ranks);
+    say(how, p);
+    return TP_OK;
+}
+
+/* The results are the stage's from here on. */
+static tp_status begin(stage *all, const tp_simulation_options *how, score *s,
+                       tp_simulated_point *p, tp_error *err)
 {
     tp_world_spec spec = spec_of(how, p->ranks);
     spec.nothing = s->nothing;
     spec.nothing_bytes = s->nothing_bytes;
-    double began = tp_clock_s();
-    TP_TRY(tp_world_run(&spec, live, s, &p->world, err));
-    p->took_s = tp_clock_s() - began;
-    return collect(s, p, err);
+    if (all->n == all->most)
+        TP_TRY(finish(all, how, err));
+    performance next = {.results = s->results, .point = p};
+    TP_TRY(tp_world_start(&spec, live, s, &next.world, err));
+    s->results = NULL;
+    all->going[all->n++] = next;
+    return TP_OK;
 }
 
 /* With these buckets.  *ret_messages: more than are wanted, and nothing was simulated. */
 static tp_status try_buckets(const tp_train_options *o, const tp_model *model, const tp_machine *m,
                              const tp_network *network, const tp_simulation_options *how,
-                             double most, tp_simulated_point *p, double *ret_messages,
+                             double most, stage *all, tp_simulated_point *p, double *ret_messages,
                              tp_error *err)
 {
     tp_strategy_plan strategy;
-    tp_run_graphs graphs;
+    TP_OWN(tp_run_graphs) graphs = {0};
     tp_run_plan plan;
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     score s = {0};
     TP_TRY(tp_strategy_plan_make(o, model, m, network, &strategy, &graphs, err));
-    tp_status status = tp_arena_init(&arena, 1 << 30, err);
-    if (status == TP_OK) {
-        status = tp_run_plan_make(o, model, &graphs, m, &plan, err);
-        if (status == TP_OK)
-            status = make_score(&graphs, &plan, m, p->ranks, &arena, &s, err);
-        double others = fmax(plan.micro_batches / plan.updates - PLAYED, 0) * plan.updates;
-        *ret_messages = strategy.rounds - others * strategy.rounds_each;
-        p->strategy = strategy.strategy;
-        p->formula_s = strategy.step_s;
-        p->compute_efficiency = plan.step_s;
-        p->bucket_mib = o->distributed.bucket_mib;
-        if (status == TP_OK && *ret_messages <= most)
-            status = simulate(how, &s, p, err);
-        release_score(&s, p->ranks);
-        tp_arena_release(&arena);
-    }
-    tp_run_graphs_release(&graphs);
+    TP_TRY(tp_arena_init(&arena, 1 << 30, err));
+    TP_TRY(tp_run_plan_make(o, model, &graphs, m, &plan, err));
+    tp_status status = make_score(&graphs, &plan, m, p->ranks, &arena, &s, err);
+    double others = fmax(plan.micro_batches / plan.updates - PLAYED, 0) * plan.updates;
+    *ret_messages = strategy.rounds - others * strategy.rounds_each;
+    p->strategy = strategy.strategy;
+    p->formula_s = strategy.step_s;
+    p->bucket_mib = o->distributed.bucket_mib;
+    if (status == TP_OK)
+        p->compute_efficiency = quiet_s(&s);
+    if (status == TP_OK && *ret_messages <= most)
+        status = begin(all, how, &s, p, err);
+    release_score(&s, p->ranks);
     return status;
 }
 
 static tp_status simulate_point(const tp_train_options *o, const tp_model *model,
                                 const tp_machine *m, const tp_network *network,
-                                const tp_simulation_options *how, double alone_s,
-                                tp_simulated_point *p, tp_error *err)
+                                const tp_simulation_options *how, stage *all, tp_simulated_point *p,
+                                tp_error *err)
 {
     double messages = 0, before;
     double most =
@@ -272,7 +323,7 @@ static tp_status simulate_point(const tp_train_options *o, const tp_model *model
     tp_train_options with = *o;
     do { /* larger buckets, as long as that helps */
         before = messages;
-        TP_TRY(try_buckets(&with, model, m, network, how, most, p, &messages, err));
+        TP_TRY(try_buckets(&with, model, m, network, how, most, all, p, &messages, err));
         if (messages <= most)
             break;
         with.distributed.bucket_mib *= 2;
@@ -280,7 +331,7 @@ static tp_status simulate_point(const tp_train_options *o, const tp_model *model
     if (messages > most) {
         with.distributed.bucket_mib /= 2;
         most = how->most_messages;
-        TP_TRY(try_buckets(&with, model, m, network, how, most, p, &messages, err));
+        TP_TRY(try_buckets(&with, model, m, network, how, most, all, p, &messages, err));
     }
     if (messages > most)
         return tp_fail(err, TP_ERR_UNSUPPORTED,
@@ -288,8 +339,6 @@ static tp_status simulate_point(const tp_train_options *o, const tp_model *model
                        "takes %.3g: take 2^k ranks, which need k rounds of messages and not one "
                        "for each rank",
                        p->ranks, messages, p->strategy, most);
-    p->efficiency = alone_s / (p->step_s * p->ranks);
-    p->compute_efficiency = alone_s / (p->compute_efficiency * p->ranks);
     return TP_OK;
 }
 
@@ -307,16 +356,6 @@ static tp_status measure_network(const tp_simulation_options *how, int ranks, tp
     return TP_OK;
 }
 
-static void say(const tp_simulation_options *how, const tp_simulated_point *p)
-{
-    char text[256];
-    if (!how->note)
-        return;
-    snprintf(text, sizeof text, "%d ranks, %s: a step of %.4g s took %.1f s to simulate", p->ranks,
-             p->strategy, p->step_s, p->took_s);
-    how->note(how->user, text);
-}
-
 static tp_simulated_point *add_point(tp_simulation *s, int ranks)
 {
     tp_simulated_point *p = &s->points[s->n++];
@@ -326,7 +365,7 @@ static tp_simulated_point *add_point(tp_simulation *s, int ranks)
 
 static tp_status simulate_ranks(const tp_train_options *o, const tp_model *model,
                                 const tp_machine *m, const tp_simulation_options *how, int ranks,
-                                tp_simulation *s, tp_error *err)
+                                stage *all, tp_simulation *s, tp_error *err)
 {
     tp_network network;
     TP_TRY(measure_network(how, ranks, &network, &s->network, err));
@@ -335,8 +374,7 @@ static tp_status simulate_ranks(const tp_train_options *o, const tp_model *model
         if (!tp_strategy_is_possible(o, ranks, i, &with))
             continue;
         tp_simulated_point *p = add_point(s, ranks);
-        TP_TRY(simulate_point(&with, model, m, &network, how, s->alone_s, p, err));
-        say(how, p);
+        TP_TRY(simulate_point(&with, model, m, &network, how, all, p, err));
     }
     return TP_OK;
 }
@@ -366,14 +404,21 @@ tp_status tp_simulation_make(const tp_train_options *o, const tp_model *model,
     tp_train_options one = *o;
     TP_HAVE(s.points);
     one.ranks.ranks = 0;
+    stage all = {.most = TP_MIN(tp_cpu_count(), MOST_AT_ONCE)};
     tp_status status = tp_run_plan_compute(&one, model, false, machine, &alone, err);
     if (status == TP_OK) {
-        s.alone_s = alone.step_s;
+        s.alone_s = all.alone_s = alone.step_s;
         s.micro_batches = alone.micro_batches / alone.updates;
         add_alone(&one, &s);
     }
     for (int n = 2; status == TP_OK && n / 2 < how->ranks; n *= 2)
-        status = simulate_ranks(&one, model, machine, how, TP_MIN(n, how->ranks), &s, err);
+        if (TP_MIN(n, how->ranks) >= how->from)
+            status =
+                simulate_ranks(&one, model, machine, how, TP_MIN(n, how->ranks), &all, &s, err);
+    while (all.n) {
+        tp_status ended = finish(&all, how, status == TP_OK ? err : NULL);
+        status = status == TP_OK ? ended : status;
+    }
     if (status != TP_OK)
         tp_simulation_release(&s);
     *ret = s;

@@ -26,7 +26,7 @@ typedef struct {
 
 typedef struct {
     const char *platform; /* a file */
-    int ranks;            /* 1, 2, 4 ... and this number */
+    int from, ranks;      /* 1, 2, 4 ... and the last; of those before the first 1 alone */
     const char *slow_link;
     double slow_factor;
     /* Of a step: buckets grow until a rank has no more than few, all ranks no more than many.

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/platform.h"
 #include "engine/train/parts.h"
 
 /* What a slice has of the range, one run behind the other in `packed`, to its places in `whole`. */

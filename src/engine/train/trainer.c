@@ -47,7 +47,7 @@ void tp_trainer_end_graph(trainer *t, tp_trainer_stopwatch w)
 void tp_trainer_count(trainer *t, const tp_microbatch *mb, step_result *r)
 {
     r->used += mb->n_tokens;
-    r->padded += mb->capacity - mb->n_tokens;
+    r->padded += tp_session_rows(t->session, TP_MAX(mb->n_used, 1)) - mb->n_tokens;
     r->trained += mb->n_trained;
     r->sequences += mb->n_sequences;
     r->flops += tp_trainer_step_flops(t->model, mb->n_tokens, (double)mb->sum_of_squares);
@@ -346,16 +346,26 @@ tp_status tp_train_step(tp_train_loop *l, tp_train_step_result *ret, tp_error *e
     trainer *t = &l->t;
     step_result r = {0};
     int64_t restores = t->state.restores;
-    if (l->status == TP_OK && tp_train_is_over(l))
+    *ret = (tp_train_step_result){.step = t->state.step,
+                                  .max_steps = t->max_steps,
+                                  .loss = NAN,
+                                  .grad_norm = NAN,
+                                  .lr = NAN,
+                                  .seconds = NAN,
+                                  .is_last = true};
+    if (l->status != TP_OK) {
+        if (err)
+            *err = l->failure;
+        return l->status;
+    }
+    if (tp_train_is_over(l))
         return tp_fail(err, TP_ERR_ARG, "all %lld steps of the run are done",
                        (long long)t->max_steps);
-    if (l->status == TP_OK) {
-        /* Where memory runs out nobody comes back here. */
-        l->status = TP_ERR_NOMEM;
-        (void)!tp_fail(&l->failure, l->status, "memory ran out in step %lld",
-                       (long long)t->state.step + 1);
-        l->status = step(t, &r, &l->failure);
-    }
+    /* Where memory runs out nobody comes back here. */
+    l->status = TP_ERR_NOMEM;
+    (void)!tp_fail(&l->failure, l->status, "memory ran out in step %lld",
+                   (long long)t->state.step + 1);
+    l->status = step(t, &r, &l->failure);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
     if (l->status == TP_ERR_INTERRUPTED)
         (void)!tp_fail(&l->failure, l->status, "stopped at step %lld", (long long)t->state.step);

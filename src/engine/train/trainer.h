@@ -106,7 +106,7 @@ typedef struct {
 /* A training, step by step.  All calls of one come from one thread. */
 typedef struct tp_train_loop tp_train_loop;
 
-/* How the step at which a loop stands has ended. */
+/* How the step at which a loop stands has ended; figures of one that was not begun are NaN. */
 typedef struct {
     int64_t step, max_steps;                         /* step: done so far */
     double loss, grad_norm, lr, loss_scale, seconds; /* loss_scale 0: there is none */

@@ -31,13 +31,12 @@ static bool is_set(const tp_data_source_options *o, size_t offset)
 
 static void name_unused(const trainer *t, const char *section, const tp_data_source_options *o)
 {
-    tp_buf names = {0};
+    TP_OWN(tp_buf) names = {0};
     for (size_t i = 0; i < TP_COUNTOF(keys); i++)
         if (!obeys(t->a, keys[i].name) && is_set(o, keys[i].offset))
             tp_buf_addf(&names, "%s%s.%s", names.len ? ", " : "", section, keys[i].name);
     if (names.len)
         tp_trainer_notice(t, "%s: no effect in %s", tp_buf_str(&names), t->a->name);
-    tp_buf_release(&names);
 }
 
 static tp_status refuse_max_samples(const trainer *t, const char *key, int64_t asked, tp_error *err)

@@ -1,7 +1,6 @@
 /* watchdog.c - one thread that sleeps until a deadline or until it has another one. */
 #include "engine/train/watchdog.h"
 
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/error.h"
+
 double tp_percent(int64_t part, int64_t whole)
 {
     char text[64];
@@ -42,7 +44,7 @@ static bool find_span(const tp_activity *v, size_t n, int64_t device, tp_breakdo
 
 bool tp_breakdown_make(const tp_activity *v, size_t n, int64_t device, tp_breakdown *ret)
 {
-    tp_periods compute = {0}, comm = {0}, mem = {0}, working = {0}, all = {0};
+    TP_OWN(tp_periods) compute = {0}, comm = {0}, mem = {0}, working = {0}, all = {0};
     tp_breakdown b = {0};
     if (!find_span(v, n, device, &b))
         return false;
@@ -60,11 +62,6 @@ bool tp_breakdown_make(const tp_activity *v, size_t n, int64_t device, tp_breakd
     b.overlap_ns = tp_periods_common(&comm, &compute);
     b.exposed_comm_ns = b.comm_ns - b.overlap_ns;
     b.exposed_mem_ns = b.mem_ns - tp_periods_common(&mem, &working);
-    tp_periods_release(&compute);
-    tp_periods_release(&comm);
-    tp_periods_release(&mem);
-    tp_periods_release(&working);
-    tp_periods_release(&all);
     *ret = b;
     return true;
 }

@@ -19,13 +19,11 @@ size_t tp_change_resamples(size_t n_before, size_t n_after)
 static tp_status weigh_pairs(const double *before, const double *after, size_t n, tp_t_test *t,
                              tp_permutation_result *perm, tp_error *err)
 {
-    double *d = tp_vec_new(n, sizeof *d);
+    TP_FREED double *d = tp_vec_new(n, sizeof *d);
     for (size_t i = 0; i < n; i++)
         d[i] = after[i] - before[i];
     *t = tp_paired_t(after, before, n, LEVEL);
-    tp_status status = tp_signflip_test(d, n, tp_change_resamples(n, n), SEED, perm, err);
-    free(d);
-    return status;
+    return tp_signflip_test(d, n, tp_change_resamples(n, n), SEED, perm, err);
 }
 
 tp_status tp_change_weigh(const double *before, size_t n_before, const double *after,

@@ -147,8 +147,8 @@ static void add_totals(tp_comparison *c, const tp_selection *sel, side *s)
     add_breakdown(names, sel->v, sel->n, -1, s);
     for (size_t k = 0; k < sel->steps.n; k++)
         side_add(s, names[0], (int64_t)k, sel->steps.v[k].end - sel->steps.v[k].start);
-    tp_keyed *order = tp_vec_new(sel->n, sizeof *order);
-    tp_activity *v = tp_vec_new(sel->n, sizeof *v);
+    TP_FREED tp_keyed *order = tp_vec_new(sel->n, sizeof *order);
+    TP_FREED tp_activity *v = tp_vec_new(sel->n, sizeof *v);
     size_t n = 0;
     for (size_t i = 0; i < sel->n; i++) {
         int64_t step = tp_steps_at(&sel->steps, tp_launch_time(sel, i));
@@ -163,8 +163,6 @@ static void add_totals(tp_comparison *c, const tp_selection *sel, side *s)
             ;
         add_breakdown(names, v + from, to - from, (int64_t)order[from].key, s);
     }
-    free(order);
-    free(v);
 }
 
 /* ---- evidence ---- */

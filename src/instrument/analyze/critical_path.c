@@ -55,8 +55,8 @@ static int64_t stream_of(const walker *w, uint32_t work)
 static void order_works(walker *w)
 {
     const tp_selection *sel = w->sel;
-    uint32_t *last = tp_vec_new(sel->events->n_tracks, sizeof *last);
-    tp_keyed *order = tp_vec_new(sel->n, sizeof *order);
+    TP_FREED uint32_t *last = tp_vec_new(sel->events->n_tracks, sizeof *last);
+    TP_FREED tp_keyed *order = tp_vec_new(sel->n, sizeof *order);
     memset(last, 0xFF, sel->events->n_tracks * sizeof *last);
     w->before = tp_vec_new(sel->n, sizeof *w->before);
     w->by_end = tp_vec_new(sel->n, sizeof *w->by_end);
@@ -79,8 +79,6 @@ static void order_works(walker *w)
         w->launched[i].key = tp_key_of(stream_of(w, w->launched[i].index));
     }
     tp_sort_keyed(w->launched, sel->n);
-    free(order);
-    free(last);
 }
 
 static int by_stream_and_call(const void *a, const void *b)
@@ -345,7 +343,6 @@ static uint32_t walk_work(walker *w, uint32_t work)
 {
     const tp_activity *a = &w->sel->v[work];
     uint32_t launch = w->sel->launch[work], before = w->before[work], other = awaited(w, work);
-    w->path->n_works++;
     charge(w, (tp_path_part)a->work, a->name, a->start < w->now ? a->start : w->now);
     if (other != TP_NO_ROW && w->sel->v[other].start < w->now &&
         (before == TP_NO_ROW || w->sel->v[other].end > w->sel->v[before].end))

@@ -52,7 +52,6 @@ typedef struct {
     int64_t ns[TP_PATH_COUNT]; /* add up to end - start */
     tp_path_row *rows;         /* by time, descending */
     size_t n;
-    size_t n_works; /* device works on the path */
 } tp_critical_path;
 
 void tp_critical_path_find(const tp_selection *selection, const tp_operators *operators,

@@ -207,7 +207,7 @@ static bool same_process(const tp_event_track *a, const tp_event_track *b)
 static tp_status put_processes(writer *w)
 {
     const tp_events *e = w->e;
-    tp_number_map seen = {0};
+    TP_OWN(tp_number_map) seen = {0};
     tp_status status = TP_OK;
     for (size_t t = 0; t < e->n_tracks && status == TP_OK; t++) {
         uint64_t key = (uint64_t)e->tracks[t].pid * 31 + e->tracks[t].pid_text;
@@ -220,7 +220,6 @@ static tp_status put_processes(writer *w)
         w->processes[t] = w->next_track++;
         status = put_process(w, t, w->processes[t]);
     }
-    tp_number_map_release(&seen);
     return status;
 }
 
@@ -296,19 +295,17 @@ static tp_status put_span(writer *w, lanes *all, const tp_time_span *span)
 
 static tp_status put_rows(writer *w, const tp_time_span *v, size_t n)
 {
-    tp_status status = TP_OK;
-    for (size_t from = 0, to; from < n && status == TP_OK; from = to) {
+    for (size_t from = 0, to; from < n; from = to) {
         lanes all = {0};
-        for (to = from; to < n && v[to].thread == v[from].thread && status == TP_OK; to++)
-            status = put_span(w, &all, &v[to]);
+        for (to = from; to < n && v[to].thread == v[from].thread; to++)
+            TP_TRY(put_span(w, &all, &v[to]));
         for (size_t k = 0; k < all.n; k++) {
-            if (status == TP_OK)
-                status = close_until(w, &all.v[k], INT64_MAX);
+            TP_TRY(close_until(w, &all.v[k], INT64_MAX));
             free(all.v[k].ends);
         }
         free(all.v);
     }
-    return status;
+    return TP_OK;
 }
 
 /* ---- memory as a counter ---- */
@@ -316,7 +313,7 @@ static tp_status put_rows(writer *w, const tp_time_span *v, size_t n)
 static tp_status put_memory(writer *w)
 {
     const tp_events *e = w->e;
-    tp_number_map tracks = {0}; /* device -> the low half of its track's uuid */
+    TP_OWN(tp_number_map) tracks = {0}; /* device -> the low half of its track's uuid */
     tp_status status = TP_OK;
     for (size_t i = 0; i < e->n_memory && status == TP_OK; i++) {
         const tp_memory_instant *m = &e->memory[i];
@@ -347,7 +344,6 @@ static tp_status put_memory(writer *w)
         if (status == TP_OK)
             status = end_packet(w);
     }
-    tp_number_map_release(&tracks);
     return status;
 }
 

@@ -97,8 +97,8 @@ static void explain_gap(const tp_selection *sel, const context *c, tp_idle_gap *
 /* Longest first; equal ones in order of time. */
 static void order_by_length(tp_idle_gap *gaps, size_t n)
 {
-    tp_keyed *keyed = tp_vec_new(n, sizeof *keyed);
-    tp_idle_gap *sorted = tp_vec_new(n, sizeof *sorted);
+    TP_FREED tp_keyed *keyed = tp_vec_new(n, sizeof *keyed);
+    TP_FREED tp_idle_gap *sorted = tp_vec_new(n, sizeof *sorted);
     for (size_t i = 0; i < n; i++)
         keyed[i] = (tp_keyed){~tp_key_of(gaps[i].end - gaps[i].start), (uint32_t)i};
     tp_sort_keyed(keyed, n);
@@ -106,13 +106,11 @@ static void order_by_length(tp_idle_gap *gaps, size_t n)
         sorted[i] = gaps[keyed[i].index];
     if (n)
         memcpy(gaps, sorted, n * sizeof *gaps);
-    free(keyed);
-    free(sorted);
 }
 
 static void summarize(tp_idle_row *row, const tp_idle_gap *gaps, size_t n)
 {
-    int64_t *lengths = tp_vec_new(n, sizeof *lengths);
+    TP_FREED int64_t *lengths = tp_vec_new(n, sizeof *lengths);
     row->gap_p50_ns = row->gap_p90_ns = row->gap_max_ns = TP_UNKNOWN;
     for (size_t i = 0; i < n; i++)
         lengths[i] = gaps[i].end - gaps[i].start;
@@ -122,7 +120,6 @@ static void summarize(tp_idle_row *row, const tp_idle_gap *gaps, size_t n)
         row->gap_p90_ns = tp_rank_quantile(lengths, n, 0.9);
         row->gap_max_ns = lengths[n - 1];
     }
-    free(lengths);
 }
 
 void tp_idle_make(const tp_selection *sel, tp_idle_table *ret)
@@ -163,7 +160,7 @@ void tp_idle_make(const tp_selection *sel, tp_idle_table *ret)
 int64_t tp_idle_under_graphs(const tp_selection *sel)
 {
     tp_breakdown all;
-    tp_periods busy = {0}, graphs = {0}, hidden = {0};
+    TP_OWN(tp_periods) busy = {0}, graphs = {0}, hidden = {0};
     if (sel->n_graphs == 0 || !tp_breakdown_make(sel->v, sel->n, TP_ALL_DEVICES, &all))
         return 0;
     for (size_t i = 0; i < sel->events->n; i++)
@@ -172,11 +169,7 @@ int64_t tp_idle_under_graphs(const tp_selection *sel)
     tp_periods_normalize(&graphs);
     tp_breakdown_union(sel->v, sel->n, TP_ALL_DEVICES, TP_WORK_COUNT, &busy);
     tp_periods_subtract(&graphs, &busy, &hidden);
-    int64_t ns = tp_periods_within(&hidden, all.start, all.end);
-    tp_periods_release(&busy);
-    tp_periods_release(&graphs);
-    tp_periods_release(&hidden);
-    return ns;
+    return tp_periods_within(&hidden, all.start, all.end);
 }
 
 void tp_idle_release(tp_idle_table *t)

@@ -63,8 +63,8 @@ tp_status tp_growth_of_trace(const tp_selection *sel, const tp_operators *o, tp_
     const tp_events *e = sel->events;
     size_t n_steps = sel->steps.n;
     lifetimes l = {0};
-    int64_t *ends = tp_vec_new(n_steps, sizeof *ends);
-    tp_keyed *order = tp_vec_new(e->n_memory, sizeof *order);
+    TP_FREED int64_t *ends = tp_vec_new(n_steps, sizeof *ends);
+    TP_FREED tp_keyed *order = tp_vec_new(e->n_memory, sizeof *order);
     for (size_t i = 0; i < n_steps; i++)
         ends[i] = sel->steps.v[i].end;
     tp_sort_i64(ends, n_steps);
@@ -89,8 +89,6 @@ tp_status tp_growth_of_trace(const tp_selection *sel, const tp_operators *o, tp_
     }
     tp_status status = tp_survivors_make(l.v, l.n, e->strings.n + 1, n_steps, ret, err);
     release(&l);
-    free(order);
-    free(ends);
     return status;
 }
 

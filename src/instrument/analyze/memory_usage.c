@@ -15,7 +15,7 @@ static bool is_host(int16_t device_type) { return device_type == 0; }
 /* Instants in the order of device, time and index. */
 static uint32_t *order_instants(const tp_events *e)
 {
-    tp_keyed *keyed = tp_vec_new(e->n_memory, sizeof *keyed);
+    TP_FREED tp_keyed *keyed = tp_vec_new(e->n_memory, sizeof *keyed);
     uint32_t *order = tp_vec_new(e->n_memory, sizeof *order);
     for (size_t i = 0; i < e->n_memory; i++)
         keyed[i] = (tp_keyed){tp_key_of(e->memory[i].index), (uint32_t)i};
@@ -31,7 +31,6 @@ static uint32_t *order_instants(const tp_events *e)
     tp_sort_keyed(keyed, e->n_memory);
     for (size_t i = 0; i < e->n_memory; i++)
         order[i] = keyed[i].index;
-    free(keyed);
     return order;
 }
 
@@ -109,7 +108,6 @@ static void follow(walk *w)
         pair_up(w, i);
     }
     d->last_bytes = running;
-    d->last_reserved = at(w, w->n - 1)->reserved;
     d->lifetime_p50_ns = d->lifetime_p90_ns = TP_UNKNOWN;
     if (w->n_lifetimes) {
         tp_sort_i64(w->lifetimes, w->n_lifetimes);
@@ -166,7 +164,7 @@ static size_t list_owners(const walk *w, const tp_number_map *live, tp_memory_ow
 
 static void attribute_peak(walk *w)
 {
-    tp_number_map live = {0};
+    TP_OWN(tp_number_map) live = {0};
     int64_t count = 0, bytes = 0, best = INT64_MIN;
     size_t peak = 0;
     for (size_t i = 0; i < w->n; i++)
@@ -177,7 +175,6 @@ static void attribute_peak(walk *w)
     for (size_t i = 0; i <= peak; i++)
         tp_number_map_set(&live, at(w, i)->addr, at(w, i)->bytes > 0 ? (uint32_t)i : GONE);
     w->d->n_at_peak = list_owners(w, &live, &w->d->at_peak, &count, &bytes);
-    tp_number_map_release(&live);
 }
 
 /* In use at the end of every step: the last value before it. */

@@ -30,7 +30,7 @@ typedef struct {
     int64_t first_bytes;         /* before the first instant */
     int64_t peak_bytes, peak_ts; /* allocated */
     int64_t peak_reserved;       /* TP_UNKNOWN */
-    int64_t last_bytes, last_reserved;
+    int64_t last_bytes;
     int64_t never_freed, never_freed_bytes;   /* allocated in the window, alive at its end */
     int64_t older_frees, older_free_bytes;    /* freed here, allocated before */
     int64_t lifetime_p50_ns, lifetime_p90_ns; /* TP_UNKNOWN without pairs */

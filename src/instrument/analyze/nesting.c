@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
 
@@ -27,8 +28,8 @@ static void order_equal_starts(const tp_time_span *v, tp_keyed *keyed, size_t n)
 
 void tp_spans_sort(tp_time_span *v, size_t n)
 {
-    tp_keyed *keyed = tp_vec_new(n, sizeof *keyed);
-    tp_time_span *sorted = tp_vec_new(n, sizeof *sorted);
+    TP_FREED tp_keyed *keyed = tp_vec_new(n, sizeof *keyed);
+    TP_FREED tp_time_span *sorted = tp_vec_new(n, sizeof *sorted);
     for (size_t i = 0; i < n; i++)
         keyed[i] = (tp_keyed){tp_key_of(v[i].start), (uint32_t)i};
     tp_sort_keyed(keyed, n);
@@ -40,8 +41,6 @@ void tp_spans_sort(tp_time_span *v, size_t n)
         sorted[i] = v[keyed[i].index];
     for (size_t i = 0; i < n; i++)
         v[i] = sorted[i];
-    free(keyed);
-    free(sorted);
 }
 
 /* What the children seen so far have covered of each span. */
@@ -64,8 +63,8 @@ static void add_child(cover *c, const tp_time_span *child)
 void tp_spans_nest(const tp_time_span *v, size_t n, uint32_t *parent, int64_t *self_union,
                    int64_t *self_sum)
 {
-    cover *covers = tp_vec_new(n, sizeof *covers);
-    uint32_t *stack = tp_vec_new(n, sizeof *stack);
+    TP_FREED cover *covers = tp_vec_new(n, sizeof *covers);
+    TP_FREED uint32_t *stack = tp_vec_new(n, sizeof *stack);
     size_t depth = 0;
     for (size_t i = 0; i < n; i++) {
         if (i > 0 && v[i].thread != v[i - 1].thread)
@@ -90,8 +89,6 @@ void tp_spans_nest(const tp_time_span *v, size_t n, uint32_t *parent, int64_t *s
         if (self_sum)
             self_sum[i] = duration - covers[i].sum;
     }
-    free(stack);
-    free(covers);
 }
 
 uint32_t tp_spans_at(const tp_time_span *v, size_t n, const uint32_t *parent, uint32_t thread,

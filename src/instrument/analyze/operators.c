@@ -65,7 +65,7 @@ static void add_unions(const tp_events *events, tp_operators *o, const uint32_t 
         bool is_set;
         int64_t until;
     } reach;
-    reach *reached = tp_vec_new(o->n, sizeof *reached);
+    TP_FREED reach *reached = tp_vec_new(o->n, sizeof *reached);
     for (size_t i = 0; i < o->n_spans; i++) {
         const tp_time_span *s = &o->spans[i];
         uint32_t row = row_of[events->name[s->event]];
@@ -77,7 +77,6 @@ static void add_unions(const tp_events *events, tp_operators *o, const uint32_t 
         o->rows[row].total_union_ns = tp_add_saturating(o->rows[row].total_union_ns, s->end - from);
         *r = (reach){.thread = s->thread, .is_set = true, .until = s->end};
     }
-    free(reached);
 }
 
 /* ---- device time ---- */
@@ -85,7 +84,7 @@ static void add_unions(const tp_events *events, tp_operators *o, const uint32_t 
 static void find_operators(const tp_selection *sel, tp_operators *o)
 {
     const tp_events *events = sel->events;
-    tp_number_index by_external = {0};
+    TP_OWN(tp_number_index) by_external = {0};
     if (o->kind == TP_EVENT_CPU_OP) {
         tp_number_index_reserve(&by_external, o->n_spans);
         for (size_t i = 0; i < o->n_spans; i++)
@@ -106,14 +105,13 @@ static void find_operators(const tp_selection *sel, tp_operators *o)
                              events->start[launch]);
         o->op_of[i] = op;
     }
-    tp_number_index_release(&by_external);
 }
 
 static void add_device_time(const tp_selection *sel, tp_operators *o, const uint32_t *row_of)
 {
     const tp_events *events = sel->events;
-    int64_t *reach = tp_vec_new(o->n, sizeof *reach);
-    size_t *stamp = tp_vec_new(o->n, sizeof *stamp);
+    TP_FREED int64_t *reach = tp_vec_new(o->n, sizeof *reach);
+    TP_FREED size_t *stamp = tp_vec_new(o->n, sizeof *stamp);
     for (size_t i = 0; i < o->n; i++)
         reach[i] = INT64_MIN;
     for (size_t i = 0; i < sel->n; i++) { /* in order of their starts */
@@ -142,8 +140,6 @@ static void add_device_time(const tp_selection *sel, tp_operators *o, const uint
             }
         }
     }
-    free(stamp);
-    free(reach);
 }
 
 static int by_cost(const void *a, const void *b)

@@ -12,8 +12,13 @@ void tp_periods_release(tp_periods *set)
     *set = (tp_periods){0};
 }
 
+static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+
 void tp_periods_add(tp_periods *set, int64_t start, int64_t end)
 {
+    start = later(start, TP_PERIODS_FIRST);
+    end = earlier(end, TP_PERIODS_LAST);
     if (end <= start)
         return;
     set->v = tp_vec_room(set->v, &set->cap, set->n + 1, sizeof *set->v);
@@ -22,6 +27,7 @@ void tp_periods_add(tp_periods *set, int64_t start, int64_t end)
 
 void tp_periods_extend(tp_periods *set, int64_t start, int64_t end)
 {
+    end = earlier(end, TP_PERIODS_LAST);
     if (end <= start)
         return;
     if (set->n > 0 && start <= set->v[set->n - 1].end) {
@@ -58,9 +64,6 @@ int64_t tp_periods_length(const tp_periods *set)
         sum += set->v[i].end - set->v[i].start;
     return sum;
 }
-
-static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
 int64_t tp_periods_common(const tp_periods *a, const tp_periods *b)
 {

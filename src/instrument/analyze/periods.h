@@ -16,6 +16,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A set lies between these two, so that no length overflows; what a damaged file has beyond is cut
+ * off.  Damaged buffers gave durations of 236 years, which still fit. */
+#define TP_PERIODS_FIRST (-(INT64_C(1) << 60))
+#define TP_PERIODS_LAST (INT64_MAX - (INT64_C(1) << 60))
+
 typedef struct {
     int64_t start, end;
 } tp_period;

@@ -59,7 +59,7 @@ static void add_rank(table *t, const tp_selection *sel, size_t rank, tp_rank_row
 {
     const tp_events *e = sel->events;
     int64_t base = e->info.base_ns == TP_UNKNOWN ? 0 : e->info.base_ns, *counts = NULL;
-    tp_string_table kinds = {0};
+    TP_OWN(tp_string_table) kinds = {0};
     size_t cap = 0;
     tp_string_table_init(&kinds);
     for (size_t i = 0; i < sel->n; i++) {
@@ -89,7 +89,6 @@ static void add_rank(table *t, const tp_selection *sel, size_t rank, tp_rank_row
             (visit){tp_add_saturating(base, a->start), tp_add_saturating(base, a->end), true};
     }
     free(counts);
-    tp_string_table_release(&kinds);
 }
 
 /* ---- clocks ---- */
@@ -120,7 +119,7 @@ static void take_offset(const tp_selection *const *selections, size_t rank, tp_r
 
 static void find_offset(const table *t, size_t rank, tp_rank_row *row)
 {
-    int64_t *differences = tp_vec_new(t->n, sizeof *differences);
+    TP_FREED int64_t *differences = tp_vec_new(t->n, sizeof *differences);
     size_t n = 0;
     for (size_t i = 0; i < t->n; i++) {
         const visit *v = &t->visits[i * t->n_ranks];
@@ -136,7 +135,6 @@ static void find_offset(const table *t, size_t rank, tp_rank_row *row)
         }
         row->offset_spread_ns = median_of(differences, n);
     }
-    free(differences);
 }
 
 /* ---- waiting ---- */
@@ -223,7 +221,7 @@ static int by_skew(const void *a, const void *b)
 
 static void add_up(const table *t, tp_rank_table *ret)
 {
-    pile *piles = NULL;
+    TP_FREED pile *piles = NULL;
     size_t n = 0, cap = 0;
     for (size_t i = 0; i < t->n; i++) {
         int64_t skew, transfer;
@@ -242,7 +240,6 @@ static void add_up(const table *t, tp_rank_table *ret)
         finish(&piles[i], &ret->collectives[ret->n_collectives++]);
     if (n)
         qsort(ret->collectives, n, sizeof *ret->collectives, by_skew);
-    free(piles);
 }
 
 void tp_ranks_make(const tp_selection *const *selections, const int64_t *ranks, size_t n,

@@ -157,7 +157,7 @@ static tp_status summarise(const double *x, size_t n, size_t n_resamples, tp_rep
 
 int tp_find_outlier(const double *values, size_t n, double *ret_p)
 {
-    double *others = tp_vec_new(n, sizeof *others);
+    TP_FREED double *others = tp_vec_new(n, sizeof *others);
     double mean = tp_mean(values, n), least = -1;
     size_t far = 0, k = 0;
     *ret_p = (double)NAN;
@@ -177,7 +177,6 @@ int tp_find_outlier(const double *values, size_t n, double *ret_p)
         *ret_p = p < 1 ? p : 1;
         found = (int)far;
     }
-    free(others);
     return found;
 }
 
@@ -323,13 +322,12 @@ static tp_status conclude_table(const tp_repeats *r, tp_repeat_table *t, bool is
 tp_status tp_repeats_conclude(tp_repeats *r, tp_error *err)
 {
     double *x = tp_vec_new(r->n_files, sizeof *x), *y = tp_vec_new(r->n_files, sizeof *y);
-    int *file = tp_vec_new(r->n_files, sizeof *file);
+    TP_FREED int *file = tp_vec_new(r->n_files, sizeof *file);
     tp_status status = TP_OK;
     for (int t = 0; t < TP_FIGURE_TABLES && status == TP_OK; t++)
         status = conclude_table(r, &r->tables[t], t == TP_FIGURES_TOTALS, x, y, file, err);
     free(x);
     free(y);
-    free(file);
     return status;
 }
 

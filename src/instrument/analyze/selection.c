@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "instrument/analyze/collectives.h"
 #include "instrument/analyze/number_index.h"
+#include "instrument/analyze/periods.h"
 #include "instrument/analyze/sort.h"
 
 static const char *const scope_names[] = {"all", "linked", "steps"};
@@ -147,8 +148,8 @@ static bool is_work(const tp_selection *s, size_t i)
 static uint32_t *number_devices(const tp_events *events, tp_selection *s)
 {
     uint32_t *of_track = tp_vec_new(events->n_tracks, sizeof *of_track);
-    int64_t *id = tp_vec_new(events->n_tracks + 2, sizeof *id);
-    tp_string_table keys = {0};
+    TP_FREED int64_t *id = tp_vec_new(events->n_tracks + 2, sizeof *id);
+    TP_OWN(tp_string_table) keys = {0};
     memset(of_track, 0xFF, events->n_tracks * sizeof *of_track);
     tp_string_table_init(&keys);
     for (size_t i = 0; i < events->n; i++) {
@@ -167,13 +168,10 @@ static uint32_t *number_devices(const tp_events *events, tp_selection *s)
         of_track[track] = tp_string_add(&keys, text, strlen(text));
         id[of_track[track]] = events->tracks[track].device;
     }
-    uint32_t *place = order_devices(&keys, id, s);
+    TP_FREED uint32_t *place = order_devices(&keys, id, s);
     for (size_t t = 0; t < events->n_tracks; t++)
         if (of_track[t] != TP_NO_ROW)
             of_track[t] = place[of_track[t]];
-    tp_string_table_release(&keys);
-    free(place);
-    free(id);
     return of_track;
 }
 
@@ -207,12 +205,9 @@ int64_t tp_event_end(const tp_events *events, size_t i)
     return tp_add_saturating(events->start[i], dur);
 }
 
-/* Differences of the times that are kept fit in 64 bits; damaged buffers gave durations of
- * 236 years, which still do. */
 static bool is_beyond(const tp_events *events, size_t i)
 {
-    const int64_t before = (int64_t)1 << 60, after = INT64_MAX - before;
-    return events->start[i] < -before || tp_event_end(events, i) > after;
+    return events->start[i] < TP_PERIODS_FIRST || tp_event_end(events, i) > TP_PERIODS_LAST;
 }
 
 static bool in_scope(const tp_selection *s, const tp_events *events, size_t i, uint32_t launch)
@@ -248,7 +243,7 @@ static tp_work classify(tp_selection *s, const tp_events *events, size_t i, uint
 static void collect(const tp_events *events, const uint32_t *device_of, tp_number_index *launches,
                     tp_selection *s)
 {
-    uint8_t *names = tp_vec_new(events->strings.n + 1, 1);
+    TP_FREED uint8_t *names = tp_vec_new(events->strings.n + 1, 1);
     size_t cap = 0, cap_launch = 0;
     for (size_t i = 0; i < events->n; i++) {
         uint8_t kind = events->kind[i];
@@ -286,7 +281,6 @@ static void collect(const tp_events *events, const uint32_t *device_of, tp_numbe
                           .work = (uint8_t)classify(s, events, i, names[name]),
                           .is_kernel = kind == TP_EVENT_KERNEL || kind == TP_EVENT_COLLECTIVE};
     }
-    free(names);
 }
 
 static void order_by_start(tp_selection *s)
@@ -311,13 +305,12 @@ static void order_by_start(tp_selection *s)
 void tp_selection_make(const tp_events *events, const tp_select_options *options, tp_selection *ret)
 {
     tp_selection s = {.events = events, .options = *options};
-    tp_number_index launches = {0};
+    TP_OWN(tp_number_index) launches = {0};
     s.is_host = works_on_host(events);
     tp_steps_find(events, &s.steps);
     uint32_t *device_of = number_devices(events, &s);
     index_launches(events, &launches);
     collect(events, device_of, &launches, &s);
-    tp_number_index_release(&launches);
     free(device_of);
     order_by_start(&s);
     *ret = s;

@@ -115,7 +115,6 @@ static void read_ring(const tp_snapshot *s, uint32_t device, tp_snapshot_device 
             on_alloc(&r, i);
         if (e->action == TP_MEM_FREE_COMPLETED)
             on_free(&r, i);
-        d->oom_events += e->action == TP_MEM_OOM;
         if (d->net_bytes > d->peak_net_bytes)
             d->peak_net_bytes = d->net_bytes;
         if (d->net_bytes > largest) {
@@ -235,7 +234,7 @@ void tp_snapshot_usage_release(tp_snapshot_usage *u)
 size_t tp_snapshot_at_peak(const tp_snapshot *s, const tp_snapshot_device *d, tp_stack_bytes **ret)
 {
     tp_stack_bytes *by_stack = new_counters(s);
-    tp_number_map live = {0};
+    TP_OWN(tp_number_map) live = {0};
     int64_t older = d->initial_bytes;
     size_t first = s->device_first[d->device];
     for (size_t i = first; i <= d->peak_entry; i++) {
@@ -256,7 +255,7 @@ size_t tp_snapshot_at_peak(const tp_snapshot *s, const tp_snapshot_device *d, tp
         count_bytes(&by_stack[s->entries[from].stack], known(s->entries[from].size));
     }
     /* Blocks of the end that the ring neither made nor freed lived at the peak too. */
-    tp_number_map made = {0};
+    TP_OWN(tp_number_map) made = {0};
     for (size_t i = first; i < s->device_first[d->device + 1]; i++)
         if (s->entries[i].action == TP_MEM_ALLOC)
             tp_number_map_add(&made, s->entries[i].addr, 1);
@@ -271,8 +270,6 @@ size_t tp_snapshot_at_peak(const tp_snapshot *s, const tp_snapshot_device *d, tp
     }
     if (older > 0)
         count_bytes(&by_stack[0], older);
-    tp_number_map_release(&made);
-    tp_number_map_release(&live);
     return gather(by_stack, s->n_stacks, ret);
 }
 

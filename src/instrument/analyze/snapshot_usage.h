@@ -32,7 +32,6 @@ typedef struct {
     int64_t initial_bytes;                       /* reconstructed */
     int64_t peak_bytes;                          /* initial + the largest net */
     size_t peak_entry;                           /* index of the entry that reached it */
-    int64_t oom_events;
 } tp_snapshot_device;
 
 /* Bytes by the stack that allocated them. */

@@ -228,7 +228,7 @@ static tp_status read_entry(const reader *in, const tp_json *entry)
 tp_status tp_baselines_read(const char *name, const char *text, size_t n, tp_baselines *ret,
                             tp_error *err)
 {
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root;
     tp_baselines b;
     tp_json_options options = {.allow_nan = true, .max_bytes = 64 << 20};
@@ -240,10 +240,8 @@ tp_status tp_baselines_read(const char *name, const char *text, size_t n, tp_bas
                          TP_BENCH_MAX_RESULTS);
     if (status == TP_OK)
         status = tp_baselines_init(&b, err);
-    if (status != TP_OK) {
-        tp_arena_release(&arena);
+    if (status != TP_OK)
         return status;
-    }
     reader in = {.file = name, .b = &b, .err = err};
     for (const tp_json *e = root->child; e && status == TP_OK; e = e->next)
         status = read_entry(&in, e);

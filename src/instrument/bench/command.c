@@ -42,14 +42,13 @@ tp_status tp_command_words(tp_arena *arena, const char *const *words, size_t n,
 
 static tp_status read_count(const char *path, double *ret, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_status status = tp_file_read(path, 256 << 20, &text, err);
     const char *at = status == TP_OK ? strstr(tp_buf_str(&text), "\ntotals: ") : NULL;
     if (status == TP_OK && !at)
         status = tp_fail(err, TP_ERR_FORMAT, "Callgrind's output '%s' has no totals", path);
     if (status == TP_OK)
         *ret = strtod(at + 9, NULL);
-    tp_buf_release(&text);
     return status;
 }
 

@@ -99,7 +99,7 @@ static void put_attribute(tp_buf *out, const char *name, const char *value)
 
 static void put_case(const tp_bench_result *result, tp_buf *out)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     const char *slash = strchr(result->name, '/');
     char class[256];
     snprintf(class, sizeof class, "%.*s", (int)(slash ? slash - result->name : 0), result->name);
@@ -123,7 +123,6 @@ static void put_case(const tp_bench_result *result, tp_buf *out)
         put_xml(out, tp_buf_str(&text));
         tp_buf_adds(out, "</system-out>\n    </testcase>\n");
     }
-    tp_buf_release(&text);
 }
 
 void tp_write_junit(const tp_bench_report *r, tp_buf *out)

@@ -41,7 +41,7 @@ static void unit_of(const tp_bench_metric *m, char *out, size_t cap)
 
 static void put_units(const tp_bench_report *r, tp_buf *out)
 {
-    tp_buf seen = {0};
+    TP_OWN(tp_buf) seen = {0};
     for (size_t i = 0; i < r->n_results; i++) {
         for (size_t k = 0; k < r->results[i].n_metrics; k++) {
             const tp_bench_metric *m = &r->results[i].metrics[k];
@@ -56,7 +56,6 @@ static void put_units(const tp_bench_report *r, tp_buf *out)
                         m->metric.kind == TP_METRIC_EXACT ? "exact" : "nothing");
         }
     }
-    tp_buf_release(&seen);
 }
 
 static void put_number(tp_buf *out, double v)
@@ -70,7 +69,7 @@ static void put_rounds(const tp_bench_report *r, const tp_bench_result *result, 
 {
     for (size_t i = 0; i < result->rounds; i++) {
         const tp_bench_metric *time = tp_result_time(result);
-        tp_buf line = {0};
+        TP_OWN(tp_buf) line = {0};
         for (size_t k = 0; k < result->n_metrics; k++) {
             const tp_bench_metric *m = &result->metrics[k];
             char unit[128];
@@ -85,7 +84,6 @@ static void put_rounds(const tp_bench_report *r, const tp_bench_result *result, 
             tp_buf_addf(out, " %llu%s\n", (unsigned long long)(result->work ? result->work : 1),
                         line.data);
         }
-        tp_buf_release(&line);
     }
 }
 

@@ -27,11 +27,9 @@ static double half_median(const double *sorted, size_t n, bool upper, bool with_
 static box box_of(const double *values, size_t n, const tp_summary *s)
 {
     box b = {.q1 = s->median, .q3 = s->median, .low = s->min, .high = s->max};
-    double *sorted = malloc((n + 1) * sizeof *sorted);
-    if (!sorted || n < 2) {
-        free(sorted);
+    TP_FREED double *sorted = malloc((n + 1) * sizeof *sorted);
+    if (!sorted || n < 2)
         return b;
-    }
     memcpy(sorted, values, n * sizeof *sorted);
     tp_sort(sorted, n);
     b.q1 = (half_median(sorted, n, false, false) + half_median(sorted, n, false, true)) / 2;
@@ -46,7 +44,6 @@ static box box_of(const double *values, size_t n, const tp_summary *s)
         b.low = sorted[i] >= low ? sorted[i] : b.low;
     for (size_t i = 0; i < n; i++)
         b.high = sorted[i] <= high ? sorted[i] : b.high;
-    free(sorted);
     return b;
 }
 

@@ -88,25 +88,22 @@ static const tp_bench_format *recognise(const tp_json *root)
 static tp_status read_json(const char *name, const char *text, size_t n,
                            const tp_bench_format *format, tp_bench_report *ret, tp_error *err)
 {
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root;
     tp_json_options options = TP_JSON_TOLERANT;
     options.max_bytes = TP_BENCH_MAX_FILE;
     TP_TRY(tp_arena_init(&arena, 64 * n + (1 << 20), err));
-    tp_status status = tp_json_parse(&arena, name, text, n, &options, &root, err);
-    if (status == TP_OK && !format)
+    TP_TRY(tp_json_parse(&arena, name, text, n, &options, &root, err));
+    if (!format)
         format = recognise(root);
-    if (status == TP_OK && !format)
-        status = tp_fail(err, TP_ERR_FORMAT,
-                         "%s: not a benchmark file that is known; 'temper bench --formats' lists "
-                         "them",
-                         name);
-    if (status == TP_OK && !format->read_json)
-        status = tp_fail(err, TP_ERR_FORMAT, "%s: JSON is not what %s holds", name, format->name);
-    if (status == TP_OK)
-        status = format->read_json(name, root, ret, err);
-    tp_arena_release(&arena);
-    return status;
+    if (!format)
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s: not a benchmark file that is known; 'temper bench --formats' lists "
+                       "them",
+                       name);
+    if (!format->read_json)
+        return tp_fail(err, TP_ERR_FORMAT, "%s: JSON is not what %s holds", name, format->name);
+    return format->read_json(name, root, ret, err);
 }
 
 tp_status tp_bench_read(const char *name, const char *text, size_t n, const tp_bench_format *format,

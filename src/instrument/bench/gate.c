@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-#include "temper/exit_status.h"
 #include "instrument/bench/formats.h"
 #include "stats/stats.h"
+#include "temper/exit_status.h"
 
 static bool is_judged(const tp_bench_metric *m)
 {
@@ -117,16 +117,12 @@ tp_gate_summary tp_gate_conclude(const tp_bench_report *r, const tp_gate_options
 void tp_gate_suspects(const tp_bench_report *r, double rate, tp_buf *out)
 {
     size_t n = tp_gate_family(r), at = 0, listed = 0;
-    double *p = malloc((2 * n + 1) * sizeof *p);
-    if (!p || n == 0) {
-        free(p);
+    TP_FREED double *p = malloc((2 * n + 1) * sizeof *p);
+    if (!p || n == 0)
         return;
-    }
     visit_family((tp_bench_report *)r, p, NULL);
-    if (tp_adjust(TP_ADJUST_BH, p, n, p + n, NULL) != TP_OK) {
-        free(p);
+    if (tp_adjust(TP_ADJUST_BH, p, n, p + n, NULL) != TP_OK)
         return;
-    }
     for (size_t i = 0; i < r->n_results; i++) {
         for (size_t k = 0; k < r->results[i].n_metrics; k++) {
             const tp_bench_metric *m = &r->results[i].metrics[k];
@@ -137,7 +133,6 @@ void tp_gate_suspects(const tp_bench_report *r, double rate, tp_buf *out)
                             m->metric.name);
         }
     }
-    free(p);
 }
 
 /* ---- stored reports ---- */

@@ -165,14 +165,13 @@ void tp_host_read(const tp_json *object, tp_host *ret)
 
 static bool ask_git(const char *folder, const char *const *argv, char *out, size_t cap)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_process_usage usage;
     tp_process_command command = {.argv = argv, .folder = folder, .timeout_s = 10};
     bool ok = tp_process_read(&command, 1 << 20, &text, &usage, NULL) == TP_OK &&
               usage.exit_status == 0 && !usage.has_timed_out;
     if (ok)
         snprintf(out, cap, "%.*s", (int)strcspn(tp_buf_str(&text), "\n"), tp_buf_str(&text));
-    tp_buf_release(&text);
     return ok;
 }
 

@@ -185,21 +185,18 @@ tp_status tp_pipe_open(const tp_process_command *command, tp_pipe *ret, tp_error
 
 tp_status tp_pipe_send(tp_pipe *p, const char *line, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_buf_addf(&text, "%s\n", line);
     running = p->pid;
     for (size_t sent = 0; sent < text.len;) {
         ssize_t n = write(p->to, text.data + sent, text.len - sent);
         if (n < 0 && errno == EINTR && !interrupted)
             continue;
-        if (n < 0) {
-            tp_buf_release(&text);
+        if (n < 0)
             return tp_fail(err, interrupted ? TP_ERR_INTERRUPTED : TP_ERR_IO,
                            "the measured program does not listen: %s", strerror(errno));
-        }
         sent += (size_t)n;
     }
-    tp_buf_release(&text);
     return TP_OK;
 }
 

@@ -104,11 +104,10 @@ tp_summary tp_summarise(const double *values, size_t n)
 void tp_result_fail(tp_bench_report *r, tp_bench_result *result, const char *fmt, ...)
 {
     va_list ap;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     va_start(ap, fmt);
     tp_buf_vaddf(&text, fmt, ap);
     va_end(ap);
     result->message = tp_arena_strndup(&r->arena, tp_buf_str(&text), text.len);
     result->verdict = TP_BENCH_FAILED;
-    tp_buf_release(&text);
 }

@@ -21,23 +21,22 @@ enum { MAX_LOG = 4 << 20 };
 static tp_status run(const tp_bench_setup *f, const char *folder, const char *const *argv,
                      const char *doing, double limit_s, char *out, size_t cap, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_process_usage usage;
     tp_process_command command = {
         .argv = argv, .folder = folder, .timeout_s = limit_s, .keep_output = !out};
-    tp_status status = tp_process_read(&command, MAX_LOG, &text, &usage, err);
-    if (status == TP_OK && (usage.has_timed_out || usage.exit_status != 0)) {
+    TP_TRY(tp_process_read(&command, MAX_LOG, &text, &usage, err));
+    if (usage.has_timed_out || usage.exit_status != 0) {
         /* The end of a build's output says what went wrong. */
         const char *tail = tp_buf_str(&text) + (text.len > 2000 ? text.len - 2000 : 0);
         if (!out)
             tp_bench_note(f, "%s", tail);
-        status = tp_fail(err, TP_ERR_IO, "%s failed%s", doing,
-                         usage.has_timed_out ? ": it took too long" : "");
+        return tp_fail(err, TP_ERR_IO, "%s failed%s", doing,
+                       usage.has_timed_out ? ": it took too long" : "");
     }
-    if (status == TP_OK && out)
+    if (out)
         snprintf(out, cap, "%.*s", (int)strcspn(tp_buf_str(&text), "\n"), tp_buf_str(&text));
-    tp_buf_release(&text);
-    return status;
+    return TP_OK;
 }
 
 static tp_status cache_folder(char *out, size_t cap, tp_error *err)

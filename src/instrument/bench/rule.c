@@ -162,12 +162,10 @@ tp_bench_verdict tp_rule_point(tp_direction direction, double tolerance, double 
 
 static void diagnose_order(const double *d, const char *order, size_t n, tp_bench_comparison *c)
 {
-    double *split = malloc((2 * n + 1) * sizeof *split);
+    TP_FREED double *split = malloc((2 * n + 1) * sizeof *split);
     size_t n_first = 0, n_second = 0;
-    if (!split || !order) {
-        free(split);
+    if (!split || !order)
         return;
-    }
     for (size_t i = 0; i < n; i++) {
         if (order[i] == 'A')
             split[n_first++] = d[i];
@@ -180,7 +178,6 @@ static void diagnose_order(const double *d, const char *order, size_t n, tp_benc
         c->order_lower = t.ci.lo;
         c->order_upper = t.ci.hi;
     }
-    free(split);
 }
 
 static void describe_differences(const tp_rule *rule, const double *d, const char *order, size_t n,
@@ -256,7 +253,7 @@ void tp_rule_bootstrap(const tp_metric *metric, const double *a, const double *b
 {
     tp_bootstrap_options options = {.n_resamples = 1999, .seed = seed, .level = 1 - 2 * c->alpha};
     tp_bootstrap_result r;
-    double *d = calloc(n + 1, sizeof *d);
+    TP_FREED double *d = calloc(n + 1, sizeof *d);
     for (size_t i = 0; d && i < n; i++)
         d[i] = sign_of(metric) * (log(b[i]) - log(a[i]));
     if (d && n >= 2 && tp_bootstrap(d, n, tp_statistic_median, NULL, &options, &r, NULL) == TP_OK) {
@@ -267,7 +264,6 @@ void tp_rule_bootstrap(const tp_metric *metric, const double *a, const double *b
         c->boot_mean_lower = r.bca.lo;
         c->boot_mean_upper = r.bca.hi;
     }
-    free(d);
 }
 
 /* ---- stored values ---- */

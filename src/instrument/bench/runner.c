@@ -130,7 +130,7 @@ static tp_status warm_up(session *s, tp_error *err)
 {
     const tp_bench_plan *plan = s->plan;
     size_t most = plan->warm_up_most > plan->warm_up ? plan->warm_up_most : plan->warm_up;
-    double *times = calloc(2 * most + 2, sizeof *times);
+    TP_FREED double *times = calloc(2 * most + 2, sizeof *times);
     tp_status status = times ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "no memory for the warm-up");
     double start = (double)now(s) * 1e-9;
     s->progress.is_warming_up = true;
@@ -152,7 +152,6 @@ static tp_status warm_up(session *s, tp_error *err)
         observe(s);
     }
     s->progress.is_warming_up = false;
-    free(times);
     return status;
 }
 
@@ -299,7 +298,7 @@ static void put_reasons(const session *s, tp_buf *out)
 
 static void report_disturbed(tp_bench_report *report, const session *s, tp_bench_result *result)
 {
-    tp_buf reasons = {0};
+    TP_OWN(tp_buf) reasons = {0};
     put_reasons(s, &reasons);
     result->note = tp_bench_report_printf(
         report,
@@ -307,7 +306,6 @@ static void report_disturbed(tp_bench_report *report, const session *s, tp_bench
                      "they count, and the interval is as wide as that makes it"
                    : "%zu of %zu rounds measured again: %s",
         s->n_disturbed, s->n_attempts, tp_buf_str(&reasons));
-    tp_buf_release(&reasons);
 }
 
 static void judge(tp_bench_report *report, const session *s, tp_bench_result *result)

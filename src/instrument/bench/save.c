@@ -27,13 +27,10 @@ tp_status tp_bench_load(const char *path, tp_bench_report *ret, tp_error *err)
 {
     char name[64];
     const char *file;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     const tp_bench_format *format = split_format(path, name, sizeof name, &file);
-    tp_status status = tp_file_read(file, TP_BENCH_MAX_FILE, &text, err);
-    if (status == TP_OK)
-        status = tp_bench_read(file, tp_buf_str(&text), text.len, format, ret, err);
-    tp_buf_release(&text);
-    return status;
+    TP_TRY(tp_file_read(file, TP_BENCH_MAX_FILE, &text, err));
+    return tp_bench_read(file, tp_buf_str(&text), text.len, format, ret, err);
 }
 
 /* ---- writing ---- */
@@ -41,11 +38,9 @@ tp_status tp_bench_load(const char *path, tp_bench_report *ret, tp_error *err)
 static tp_status write_file(const tp_bench_format *format, const char *path,
                             const tp_bench_report *r, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     format->write(r, &text);
-    tp_status status = tp_output_put(path, tp_buf_str(&text), text.len, err);
-    tp_buf_release(&text);
-    return status;
+    return tp_output_put(path, tp_buf_str(&text), text.len, err);
 }
 
 /* Write a word of --save; without results only look whether it can be. */
@@ -83,7 +78,7 @@ static tp_status save_list(const char *list, const tp_bench_report *r, tp_error 
 static tp_status tell_github(const tp_bench_setup *f, const tp_bench_report *r, tp_error *err)
 {
     const char *on = getenv("GITHUB_ACTIONS"), *path = getenv("GITHUB_STEP_SUMMARY");
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     if (!on || strcmp(on, "true") != 0)
         return TP_OK;
     tp_write_annotations(r, &text);
@@ -94,7 +89,6 @@ static tp_status tell_github(const tp_bench_setup *f, const tp_bench_report *r, 
     FILE *file = path && *path ? fopen(path, "a") : NULL;
     bool ok = !path || !*path || (file && fwrite(text.data, 1, text.len, file) == text.len);
     ok = (!file || fclose(file) == 0) && ok;
-    tp_buf_release(&text);
     return ok ? TP_OK
               : tp_fail(err, TP_ERR_OUTPUT, "the step summary '%s' could not be written", path);
 }

@@ -70,7 +70,7 @@ void tp_bench_describe(tp_bench_report *r, const tp_bench_setup *f)
  * the other. */
 static void override(const tp_bench_setup *f, tp_bench_case *c, tp_arena *arena)
 {
-    tp_buf suffix = {0};
+    TP_OWN(tp_buf) suffix = {0};
     const struct {
         const char *key, *given, **member;
     } texts[] = {{"model", f->o.model, &c->model},
@@ -100,7 +100,6 @@ static void override(const tp_bench_setup *f, tp_bench_case *c, tp_arena *arena)
         c->warm_up = f->o.warm_up;
     if (suffix.len && !f->o.name)
         c->name = tp_arena_printf(arena, "%s@%s", c->name, suffix.data + 1);
-    tp_buf_release(&suffix);
 }
 
 /* --name, or --model without a pattern: one benchmark made of the options. */
@@ -198,10 +197,9 @@ static void list(const session *s, tp_buf *out)
     tp_json_w_init(&w, out, 1);
     tp_json_w_begin(&w, '[');
     for (size_t i = 0; i < s->n_chosen; i++) {
-        tp_buf request = {0};
+        TP_OWN(tp_buf) request = {0};
         tp_bench_case_request(&s->chosen[i], &request);
         tp_json_w_raw(&w, tp_buf_str(&request));
-        tp_buf_release(&request);
     }
     tp_json_w_end(&w, ']');
     tp_buf_addc(out, '\n');
@@ -231,7 +229,7 @@ static tp_status make_subject(session *s, const tp_bench_case *c, const char *bi
 {
     tp_arena *arena = &s->report.arena;
     const char *const *argv;
-    tp_buf request = {0};
+    TP_OWN(tp_buf) request = {0};
     if (c->command)
         TP_TRY(tp_command_words(arena, &c->command, 1, &argv, err));
     if (strcmp(c->kind, "command") == 0) {
@@ -251,7 +249,6 @@ static tp_status make_subject(session *s, const tp_bench_case *c, const char *bi
     tp_bench_case_request(c, &request);
     tp_worker_subject_init(&ret->worker, argv, tp_arena_strdup(arena, request.data),
                            s->f->o.timeout_s, (uint64_t)s->f->o.seed, arena);
-    tp_buf_release(&request);
     return TP_OK;
 }
 
@@ -311,43 +308,35 @@ static tp_status measure_all(session *s, tp_error *err)
 
 static tp_status read_baselines(const session *s, tp_baselines *ret, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     if (s->f->o.update_baseline && !tp_file_exists(s->f->o.baseline))
         return tp_baselines_init(ret, err);
-    tp_status status = tp_file_read(s->f->o.baseline, 64 << 20, &text, err);
-    if (status == TP_OK)
-        status = tp_baselines_read(s->f->o.baseline, tp_buf_str(&text), text.len, ret, err);
-    tp_buf_release(&text);
-    return status;
+    TP_TRY(tp_file_read(s->f->o.baseline, 64 << 20, &text, err));
+    return tp_baselines_read(s->f->o.baseline, tp_buf_str(&text), text.len, ret, err);
 }
 
 static tp_status write_baselines(const session *s, tp_baselines *b, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     TP_TRY(tp_baselines_update(b, &s->report, err));
     tp_baselines_write(b, &text);
-    tp_status status = tp_file_write_atomic(s->f->o.baseline, text.data, text.len, err);
-    tp_buf_release(&text);
-    return status;
+    return tp_file_write_atomic(s->f->o.baseline, text.data, text.len, err);
 }
 
 /* baselines.json is an object by name; anything else is some tool's results. */
 static bool is_results_file(const char *path)
 {
-    tp_bench_report r;
+    TP_OWN(tp_bench_report) r = {0};
     if (tp_bench_load(path, &r, NULL) != TP_OK)
         return false;
-    tp_bench_report_release(&r);
     return true;
 }
 
 static tp_status compare_with_results(session *s, tp_error *err)
 {
-    tp_bench_report base;
+    TP_OWN(tp_bench_report) base = {0};
     TP_TRY(tp_bench_load(s->f->o.baseline, &base, err));
-    tp_status status = tp_gate_compare_stored(&base, &s->report, is_asked_for, s, err);
-    tp_bench_report_release(&base);
-    return status;
+    return tp_gate_compare_stored(&base, &s->report, is_asked_for, s, err);
 }
 
 static tp_status judge(session *s, tp_baselines *baselines, bool *ret_judged, tp_error *err)
@@ -431,7 +420,7 @@ static tp_status measure(session *s, int *ret_exit, tp_error *err)
 static tp_status run(session *s, int *ret_exit, tp_error *err)
 {
     const tp_bench_options *o = &s->f->o;
-    tp_baselines baselines = {0};
+    TP_OWN(tp_baselines) baselines = {0};
     TP_TRY(tp_bench_check_save(s->f, err));
     TP_TRY(choose(s, err));
     /* Whatever can be wrong with the input is found before minutes are spent. */
@@ -444,7 +433,6 @@ static tp_status run(session *s, int *ret_exit, tp_error *err)
         *ret_exit = status == TP_OK ? s->report.exit_status : -1;
     }
     tp_bench_show_release(&s->show);
-    tp_baselines_release(&baselines);
     return status;
 }
 
@@ -481,7 +469,7 @@ static tp_status compare_loaded(const tp_bench_setup *f, tp_bench_report *base,
 tp_status tp_session_compare(const tp_bench_setup *f, const char *before, const char *after,
                              int *ret_exit, tp_error *err)
 {
-    tp_bench_report base = {0}, current = {0};
+    TP_OWN(tp_bench_report) base = {0}, current = {0};
     *ret_exit = -1;
     TP_TRY(tp_bench_check_save(f, err));
     tp_status status = tp_bench_load(before, &base, err);
@@ -494,7 +482,5 @@ tp_status tp_session_compare(const tp_bench_setup *f, const char *before, const 
         status = compare_loaded(f, &base, &current, err);
         *ret_exit = status == TP_OK ? current.exit_status : -1;
     }
-    tp_bench_report_release(&base);
-    tp_bench_report_release(&current);
     return status;
 }

@@ -29,7 +29,7 @@ tp_bench_setup tp_bench_setup_make(const tp_bench_options *options, const char *
 
 void tp_bench_note(const tp_bench_setup *f, const char *fmt, ...)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     va_list ap;
     if (!f->o.note)
         return;
@@ -37,5 +37,4 @@ void tp_bench_note(const tp_bench_setup *f, const char *fmt, ...)
     tp_buf_vaddf(&text, fmt, ap);
     va_end(ap);
     f->o.note(f->o.user, tp_buf_str(&text));
-    tp_buf_release(&text);
 }

@@ -85,7 +85,7 @@ void tp_bench_show_progress(void *user, const tp_bench_progress *p)
     if (!show->o->progress || show->o->json ||
         (show->has_line && now - show->last_draw_s < REDRAW_MS * 1e-3))
         return;
-    tp_buf line = {0};
+    TP_OWN(tp_buf) line = {0};
     tp_buf_addf(&line, "[%zu/%zu] %s  ", show->done + 1, show->total, p->name);
     if (p->is_warming_up)
         tp_buf_addf(&line, "warming up, run %zu", p->round);
@@ -101,7 +101,6 @@ void tp_bench_show_progress(void *user, const tp_bench_progress *p)
     show->o->progress(show->o->user, line.data);
     show->has_line = true;
     show->last_draw_s = now;
-    tp_buf_release(&line);
 }
 
 /* ---- one side: what was measured ---- */

@@ -81,7 +81,7 @@ static tp_status measure(const tp_bench_setup *f, tp_bench_report *r, const char
 tp_status tp_session_commands(const tp_bench_setup *f, const char *const *a, size_t n_a,
                               const char *const *b, size_t n_b, int *ret_exit, tp_error *err)
 {
-    tp_bench_report r;
+    TP_OWN(tp_bench_report) r = {0};
     const char *const *argv_a, *const *argv_b;
     TP_TRY(tp_bench_check_save(f, err));
     TP_TRY(tp_bench_report_init(&r, err));
@@ -95,6 +95,5 @@ tp_status tp_session_commands(const tp_bench_setup *f, const char *const *a, siz
         status = measure(f, &r, argv_a, argv_b, err);
     }
     *ret_exit = status == TP_OK ? r.exit_status : -1;
-    tp_bench_report_release(&r);
     return status;
 }

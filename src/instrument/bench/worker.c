@@ -79,19 +79,15 @@ static tp_status read_ready(tp_worker_subject *s, const tp_json *ready, tp_error
 static tp_status set_up(tp_subject *subject, tp_error *err)
 {
     tp_worker_subject *s = (tp_worker_subject *)subject;
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *answer;
     uint32_t draw[4];
     tp_philox(s->seed, START_STREAM, s->n_starts++, draw);
     tp_process_command command = {.argv = s->argv, .padding = draw[0] % 4096, .keep_output = true};
     TP_TRY(tp_arena_init(&arena, MESSAGE_ARENA, err));
-    tp_status status = tp_pipe_open(&command, &s->pipe, err);
-    if (status == TP_OK)
-        status = exchange(s, s->request, &arena, &answer, err);
-    if (status == TP_OK)
-        status = read_ready(s, answer, err);
-    tp_arena_release(&arena);
-    return status;
+    TP_TRY(tp_pipe_open(&command, &s->pipe, err));
+    TP_TRY(exchange(s, s->request, &arena, &answer, err));
+    return read_ready(s, answer, err);
 }
 
 static tp_status read_sample(tp_worker_subject *s, const tp_json *answer, tp_bench_sample *ret,
@@ -122,16 +118,13 @@ static tp_status read_sample(tp_worker_subject *s, const tp_json *answer, tp_ben
 static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, tp_error *err)
 {
     tp_worker_subject *s = (tp_worker_subject *)subject;
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *answer;
     char line[64];
     snprintf(line, sizeof line, "{\"run\": %" PRIu64 "}", work);
     TP_TRY(tp_arena_init(&arena, MESSAGE_ARENA, err));
-    tp_status status = exchange(s, line, &arena, &answer, err);
-    if (status == TP_OK)
-        status = read_sample(s, answer, ret, err);
-    tp_arena_release(&arena);
-    return status;
+    TP_TRY(exchange(s, line, &arena, &answer, err));
+    return read_sample(s, answer, ret, err);
 }
 
 static void tear_down(tp_subject *subject) { tp_pipe_close(&((tp_worker_subject *)subject)->pipe); }
@@ -161,19 +154,18 @@ static void answer(FILE *out, tp_buf *text)
 
 static void answer_error(FILE *out, const tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_json_w w;
     tp_json_w_init(&w, &text, 0);
     tp_json_w_begin(&w, '{');
     tp_json_w_put_str(&w, "error", err->message);
     tp_json_w_end(&w, '}');
     answer(out, &text);
-    tp_buf_release(&text);
 }
 
 static void answer_ready(FILE *out, const tp_subject *s)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_json_w w;
     tp_json_w_init(&w, &text, 0);
     tp_json_w_begin(&w, '{');
@@ -195,12 +187,11 @@ static void answer_ready(FILE *out, const tp_subject *s)
     tp_json_w_end(&w, ']');
     tp_json_w_end(&w, '}');
     answer(out, &text);
-    tp_buf_release(&text);
 }
 
 static void answer_sample(FILE *out, const tp_subject *s, const tp_bench_sample *sample)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_json_w w;
     char checksum[24];
     tp_json_w_init(&w, &text, 0);
@@ -218,7 +209,6 @@ static void answer_sample(FILE *out, const tp_subject *s, const tp_bench_sample 
     }
     tp_json_w_end(&w, '}');
     answer(out, &text);
-    tp_buf_release(&text);
 }
 
 static tp_status serve_open(const tp_json *request, FILE *out, tp_worker_open open, void *context,
@@ -268,11 +258,11 @@ static tp_status serve_run(const tp_json *request, FILE *out, tp_subject *s, tp_
 
 tp_status tp_worker_serve(FILE *in, FILE *out, tp_worker_open open, void *context, tp_error *err)
 {
-    char *line = NULL;
+    TP_FREED char *line = NULL;
     size_t cap = 0;
     ssize_t n;
     tp_subject *subject = NULL;
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     tp_json_options options = {.max_bytes = MAX_MESSAGE};
     TP_TRY(tp_arena_init(&arena, MESSAGE_ARENA, err));
     while ((n = getline(&line, &cap, in)) > 0) {
@@ -292,7 +282,5 @@ tp_status tp_worker_serve(FILE *in, FILE *out, tp_worker_open open, void *contex
     }
     if (subject && subject->class->tear_down)
         subject->class->tear_down(subject);
-    free(line);
-    tp_arena_release(&arena);
     return TP_OK;
 }

@@ -166,7 +166,7 @@ static tp_status write_report(const char *path, const tp_eval_file *files,
                               const tp_eval_summary *sums, const tp_eval_paired *r, tp_error *err)
 {
     static const char *const names[2] = {"before", "after"};
-    tp_buf out = {0};
+    TP_OWN(tp_buf) out = {0};
     tp_json_w w;
     tp_json_w_init(&w, &out, 2);
     tp_json_w_begin(&w, '{');
@@ -175,9 +175,7 @@ static tp_status write_report(const char *path, const tp_eval_file *files,
     tp_json_w_end(&w, '}');
     tp_json_w_end(&w, '}');
     tp_buf_addc(&out, '\n');
-    tp_status status = tp_output_put(path, out.data, out.len, err);
-    tp_buf_release(&out);
-    return status;
+    return tp_output_put(path, out.data, out.len, err);
 }
 
 /* r: NULL: one file */
@@ -220,10 +218,9 @@ static void add_summary(const tp_eval_file *f, const tp_eval_summary *s, tp_buf 
 static tp_status summarize_run(const char *path, const tp_eval_file_options *o, tp_buf *out,
                                tp_error *err)
 {
-    tp_validations v;
+    TP_OWN(tp_validations) v = {0};
     TP_TRY(tp_validations_read(path, o->level, &v, err));
     (o->json ? tp_validations_json : tp_validations_text)(path, &v, o->level, out);
-    tp_validations_release(&v);
     return TP_OK;
 }
 

@@ -282,7 +282,7 @@ static int by_id(const void *a, const void *b)
 
 static void sort_prompts(tp_eval_file *f)
 {
-    pair *both = calloc(f->n + 1, sizeof *both);
+    TP_FREED pair *both = calloc(f->n + 1, sizeof *both);
     TP_HAVE(both);
     for (size_t i = 0; i < f->n; i++)
         both[i] = (pair){f->prompts[i], f->questions[i]};
@@ -291,7 +291,6 @@ static void sort_prompts(tp_eval_file *f)
         f->prompts[i] = both[i].p;
         f->questions[i] = both[i].question;
     }
-    free(both);
 }
 
 static tp_status check_twice(const tp_eval_file *f, tp_error *err)
@@ -330,12 +329,9 @@ tp_status tp_eval_file_parse(const char *name, tp_buf *text, double threshold, t
 
 tp_status tp_eval_file_read(const char *path, double threshold, tp_eval_file *ret, tp_error *err)
 {
-    tp_buf text = {0};
-    tp_status status = tp_file_read(path, MAX_BYTES, &text, err);
-    if (status == TP_OK)
-        status = tp_eval_file_parse(path, &text, threshold, ret, err);
-    tp_buf_release(&text);
-    return status;
+    TP_OWN(tp_buf) text = {0};
+    TP_TRY(tp_file_read(path, MAX_BYTES, &text, err));
+    return tp_eval_file_parse(path, &text, threshold, ret, err);
 }
 
 void tp_eval_file_release(tp_eval_file *f)

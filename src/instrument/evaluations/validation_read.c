@@ -256,16 +256,12 @@ tp_status tp_validations_parse(const char *name, const char *text, size_t n, dou
 
 tp_status tp_validations_read(const char *path, double level, tp_validations *ret, tp_error *err)
 {
-    tp_buf text = {0}, file = {0};
+    TP_OWN(tp_buf) text = {0}, file = {0};
     tp_buf_adds(&file, path);
     if (tp_dir_exists(path))
         tp_buf_adds(&file, "/metrics.jsonl");
-    tp_status status = tp_file_read(tp_buf_str(&file), MAX_BYTES, &text, err);
-    if (status == TP_OK)
-        status = tp_validations_parse(path, tp_buf_str(&text), text.len, level, ret, err);
-    tp_buf_release(&text);
-    tp_buf_release(&file);
-    return status;
+    TP_TRY(tp_file_read(tp_buf_str(&file), MAX_BYTES, &text, err));
+    return tp_validations_parse(path, tp_buf_str(&text), text.len, level, ret, err);
 }
 
 void tp_validations_release(tp_validations *v)

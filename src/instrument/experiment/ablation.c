@@ -123,7 +123,7 @@ static tp_status run_main(tp_ablation *a, double share, tp_error *err)
 {
     tp_experiment *x = a->x;
     double all_s = tp_experiment_left_s(x);
-    size_t *which = tp_vec_new(x->n_variants + 1, sizeof *which);
+    TP_FREED size_t *which = tp_vec_new(x->n_variants + 1, sizeof *which);
     size_t n = main_variants(a, which);
     tp_status status = TP_OK;
     for (size_t r = 0; r < a->plan.most_rounds && status == TP_OK; r++) {
@@ -133,7 +133,6 @@ static tp_status run_main(tp_ablation *a, double share, tp_error *err)
         tell(a, TP_STAGE_MAIN, r);
         status = tp_experiment_round(x, TP_STAGE_MAIN, r, which, n, err);
     }
-    free(which);
     return status;
 }
 
@@ -143,8 +142,7 @@ static double size_of(const tp_ablated_effect *e)
 {
     double time = fabs(log(e->figures[TP_FIGURE_STEP_TIME].ratio));
     double memory = fabs(log(e->figures[TP_FIGURE_PEAK_MEMORY].ratio));
-    double size = fmax(isnan(time) ? 0 : time, isnan(memory) ? 0 : memory);
-    return size;
+    return fmax(isnan(time) ? 0 : time, isnan(memory) ? 0 : memory);
 }
 
 /* Levers by the size of their effect, the largest first; those without any are left out. */
@@ -169,7 +167,7 @@ static size_t rank_levers(const tp_ablation *a, size_t *rank)
 static tp_status make_pair(tp_ablation *a, size_t one, size_t other, tp_interaction *ret,
                            tp_error *err)
 {
-    tp_put *put = all_on(a->set->n);
+    TP_FREED tp_put *put = all_on(a->set->n);
     put[one] = put[other] = TP_PUT_OFF;
     *ret = (tp_interaction){.a = one,
                             .b = other,
@@ -180,7 +178,6 @@ static tp_status make_pair(tp_ablation *a, size_t one, size_t other, tp_interact
                      tp_arena_printf(&a->x->arena, "without %s and %s", a->set->levers[one].name,
                                      a->set->levers[other].name),
                      put, &ret->without_both, err);
-    free(put);
     return status;
 }
 
@@ -232,7 +229,7 @@ static tp_status choose_pairs(tp_ablation *a, size_t *which, tp_error *err)
 static tp_status run_pairs(tp_ablation *a, tp_error *err)
 {
     size_t most = a->set->n * a->set->n + a->set->n + 2;
-    size_t *which = tp_vec_new(most, sizeof *which);
+    TP_FREED size_t *which = tp_vec_new(most, sizeof *which);
     tp_status status = choose_pairs(a, which, err);
     size_t n = pair_variants(a, a->n_pairs, which);
     for (size_t r = 0; a->n_pairs && r < a->plan.most_rounds && status == TP_OK; r++) {
@@ -241,7 +238,6 @@ static tp_status run_pairs(tp_ablation *a, tp_error *err)
         tell(a, TP_STAGE_PAIRS, r);
         status = tp_experiment_round(a->x, TP_STAGE_PAIRS, r, which, n, err);
     }
-    free(which);
     return status;
 }
 

@@ -230,7 +230,7 @@ static void say_rules(const tp_ablation *a, tp_buf *out)
 void tp_ablation_text(const tp_ablation *a, const tp_study *s, tp_form form, tp_buf *out)
 {
     tp_grid levers = {0}, pairs = {0};
-    tp_buf prose = {0};
+    TP_OWN(tp_buf) prose = {0};
     if (form == TP_FORM_MARKDOWN)
         tp_buf_adds(out, "# Levers\n\n");
     say_how(a, s, out);
@@ -250,7 +250,6 @@ void tp_ablation_text(const tp_ablation *a, const tp_study *s, tp_form form, tp_
         tp_buf_addf(out, "%s\n![Effects](effects.svg)\n", tp_buf_str(&prose));
     else
         tp_add_wrapped(out, tp_buf_str(&prose), prose.len, (size_t)s->o.width);
-    tp_buf_release(&prose);
 }
 
 /* ---- the picture ---- */
@@ -271,7 +270,7 @@ static void draw(const tp_ablation *a, tp_buf *out)
     static const char *const titles[] = {"Step time", "Peak memory"};
     tp_panel panels[2];
     size_t n = a->set->n + 1;
-    tp_category *rows = tp_vec_new(2 * n, sizeof *rows);
+    TP_FREED tp_category *rows = tp_vec_new(2 * n, sizeof *rows);
     for (size_t k = 0; k < 2; k++) {
         for (size_t i = 0; i < a->set->n; i++)
             rows[k * n + i] = category(a->set->levers[i].name, &a->levers[i].figures[figures[k]]);
@@ -289,22 +288,15 @@ static void draw(const tp_ablation *a, tp_buf *out)
                           .n_panels = 2,
                           .columns = 2};
     tp_picture_svg(&picture, out);
-    free(rows);
 }
 
 tp_status tp_ablation_save(const tp_ablation *a, const tp_study *s, tp_error *err)
 {
-    tp_buf json = {0}, markdown = {0}, picture = {0};
+    TP_OWN(tp_buf) json = {0}, markdown = {0}, picture = {0};
     tp_ablation_json(a, s, &json);
     tp_ablation_text(a, s, TP_FORM_MARKDOWN, &markdown);
     draw(a, &picture);
-    tp_status status = tp_study_save(s, "report.json", &json, err);
-    if (status == TP_OK)
-        status = tp_study_save(s, "report.md", &markdown, err);
-    if (status == TP_OK)
-        status = tp_study_save(s, "effects.svg", &picture, err);
-    tp_buf_release(&json);
-    tp_buf_release(&markdown);
-    tp_buf_release(&picture);
-    return status;
+    TP_TRY(tp_study_save(s, "report.json", &json, err));
+    TP_TRY(tp_study_save(s, "report.md", &markdown, err));
+    return tp_study_save(s, "effects.svg", &picture, err);
 }

@@ -95,14 +95,13 @@ static void judge(tp_factor *e, bool lower_is_better, double margin)
 tp_status tp_factors_judge(tp_factor *const *effects, size_t n, bool lower_is_better, double margin,
                            tp_error *err)
 {
-    double *p = tp_vec_new(n + 1, sizeof *p);
+    TP_FREED double *p = tp_vec_new(n + 1, sizeof *p);
     for (size_t i = 0; i < n; i++)
         p[i] = effects[i]->p;
-    tp_status status = n ? tp_adjust(TP_ADJUST_HOLM, p, n, p, err) : TP_OK;
-    for (size_t i = 0; i < n && status == TP_OK; i++) {
+    TP_TRY(n ? tp_adjust(TP_ADJUST_HOLM, p, n, p, err) : TP_OK);
+    for (size_t i = 0; i < n; i++) {
         effects[i]->p_adjusted = p[i];
         judge(effects[i], lower_is_better, margin);
     }
-    free(p);
-    return status;
+    return TP_OK;
 }

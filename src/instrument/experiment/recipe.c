@@ -73,7 +73,7 @@ static void write(const node *parent, int depth, tp_buf *out)
 
 void tp_recipe_write(const char *parent, const char *const *settings, size_t n, tp_buf *out)
 {
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     node root = {0};
     TP_ASSERT(tp_arena_init(&arena, 64 << 20, NULL) == TP_OK);
     if (parent) {
@@ -84,5 +84,4 @@ void tp_recipe_write(const char *parent, const char *const *settings, size_t n, 
     for (size_t i = 0; i < n; i++)
         add(&arena, &root, settings[i]);
     write(&root, 0, out);
-    tp_arena_release(&arena);
 }

@@ -139,7 +139,7 @@ static void draw_order(uint64_t seed, int stage, size_t round, const size_t *whi
 tp_status tp_experiment_round(tp_experiment *x, int stage, size_t round, const size_t *which,
                               size_t n, tp_error *err)
 {
-    size_t *order = tp_vec_new(n + 1, sizeof *order);
+    TP_FREED size_t *order = tp_vec_new(n + 1, sizeof *order);
     tp_status status = TP_OK;
     draw_order(x->seed, stage, round, which, n, order);
     for (size_t i = 0; i < n && status == TP_OK && !tp_experiment_is_over(x); i++) {
@@ -151,7 +151,6 @@ tp_status tp_experiment_round(tp_experiment *x, int stage, size_t round, const s
         else
             status = run(x, &s, err);
     }
-    free(order);
     return status;
 }
 

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/platform.h"
 #include "base/rng.h"
 #include "base/vec.h"
 #include "stats/stats.h"

@@ -64,12 +64,11 @@ static void add_micro_batch(tp_space *s, const tp_json *tree, tp_arena *arena)
     for (int64_t b = 1; b <= global && b > 0; b *= 2) {
         if (b == micro || global % b != 0)
             continue;
-        tp_buf settings = {0};
+        TP_OWN(tp_buf) settings = {0};
         tp_buf_addf(&settings, "policy.train_micro_batch_size=%lld", (long long)b);
         add_budget(tree, "policy.sequence_packing", b * length, &settings);
         add_budget(tree, "policy.dynamic_batching", b * length, &settings);
         add_option(d, tp_arena_strdup(arena, settings.data));
-        tp_buf_release(&settings);
     }
     drop_empty(s);
 }
@@ -125,7 +124,7 @@ static bool is_taken(const tp_space *s, const char *setting)
 
 static tp_status add_levers(tp_space *s, bool allow_precision, tp_arena *arena, tp_error *err)
 {
-    tp_put *put = tp_vec_new(s->set->n + 1, sizeof *put);
+    TP_FREED tp_put *put = tp_vec_new(s->set->n + 1, sizeof *put);
     tp_status status = TP_OK;
     for (size_t i = 0; i < s->set->n; i++)
         put[i] = TP_PUT_AS_IS;
@@ -143,7 +142,6 @@ static tp_status add_levers(tp_space *s, bool allow_precision, tp_arena *arena, 
         if (status == TP_OK && is_free)
             add_option(add_dimension(s, s->set->levers[i].name, (int)i), NULL);
     }
-    free(put);
     return status;
 }
 

@@ -9,9 +9,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/platform.h"
 #include "instrument/bench/process.h"
-#include "temper/version.h"
 
 enum { MOST_FOLDERS = 1000, LEAST_STEPS = 5, MOST_STEPS = 40, PILOT_STEPS = 3 };
 
@@ -35,7 +33,7 @@ static tp_experiment_options complete(const tp_experiment_options *given)
 static void note(const tp_study *s, const char *fmt, ...) TP_PRINTF(2, 3);
 static void note(const tp_study *s, const char *fmt, ...)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     va_list ap;
     if (!s->o.note)
         return;
@@ -43,7 +41,6 @@ static void note(const tp_study *s, const char *fmt, ...)
     tp_buf_vaddf(&text, fmt, ap);
     va_end(ap);
     s->o.note(s->o.user, tp_buf_str(&text));
-    tp_buf_release(&text);
 }
 
 /* ---- the folder ---- */
@@ -276,7 +273,7 @@ static double share_of_others(const tp_study *s)
 
 void tp_study_progress(const tp_study *s, const char *fmt, ...)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     va_list ap;
     if (!s->o.progress)
         return;
@@ -284,7 +281,6 @@ void tp_study_progress(const tp_study *s, const char *fmt, ...)
     tp_buf_vaddf(&text, fmt, ap);
     va_end(ap);
     s->o.progress(s->o.user, tp_buf_str(&text));
-    tp_buf_release(&text);
 }
 
 tp_status tp_study_save(const tp_study *s, const char *name, const tp_buf *text, tp_error *err)

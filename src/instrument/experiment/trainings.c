@@ -84,7 +84,7 @@ static const char *read_errors(int fd, tp_arena *arena)
 static tp_status ask(const tp_trainings *t, const line *l, tp_arena *arena, const tp_json **ret,
                      int *ret_exit, const char **ret_why, tp_error *err)
 {
-    tp_buf out = {0};
+    TP_OWN(tp_buf) out = {0};
     tp_process_usage usage;
     tp_process_command command = {.argv = l->words, .timeout_s = t->timeout_s};
     TP_TRY(open_errors(&command.error_fd, err));
@@ -102,7 +102,6 @@ static tp_status ask(const tp_trainings *t, const line *l, tp_arena *arena, cons
             *ret = NULL;
     }
     close(command.error_fd);
-    tp_buf_release(&out);
     return status;
 }
 

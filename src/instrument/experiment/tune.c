@@ -47,7 +47,7 @@ static tp_status write_recipe(const tp_tuning *t, tp_error *err)
     size_t n = 0, all = s->trainings.n_settings + v->n_settings;
     const char **settings = tp_arena_array(&t->study->x.arena, const char *, all + 1);
     char *parent = s->trainings.config ? realpath(s->trainings.config, NULL) : NULL;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     for (size_t i = 0; i < s->trainings.n_settings; i++)
         settings[n++] = s->trainings.settings[i];
     for (size_t i = 0; i < v->n_settings; i++)
@@ -55,9 +55,7 @@ static tp_status write_recipe(const tp_tuning *t, tp_error *err)
     tp_tune_heading(t, &text);
     tp_recipe_write(parent ? parent : s->trainings.config, settings, n, &text);
     free(parent);
-    tp_status status = tp_file_write_atomic(t->recipe, text.data, text.len, err);
-    tp_buf_release(&text);
-    return status;
+    return tp_file_write_atomic(t->recipe, text.data, text.len, err);
 }
 
 /* It has to run as it is. */

@@ -147,7 +147,7 @@ static void fill_best(const tp_tuning *t, tp_grid *grid)
 {
     const tp_search *s = t->search;
     enum { SHOWN = 8, LEAST_ROUNDS = 2 };
-    bool *is_shown = calloc(s->n + 1, sizeof *is_shown);
+    TP_FREED bool *is_shown = calloc(s->n + 1, sizeof *is_shown);
     TP_HAVE(is_shown);
     grid->name = "candidates";
     grid->title = "Best of the races, over the recipe in the same rounds";
@@ -172,7 +172,6 @@ static void fill_best(const tp_tuning *t, tp_grid *grid)
         tp_grid_int(grid, (int64_t)c->rounds);
         tp_grid_int(grid, (int64_t)c->plan.peak_bytes);
     }
-    free(is_shown);
 }
 
 static void say_gain(const tp_tuning *t, tp_buf *out)
@@ -204,8 +203,8 @@ void tp_tune_text(const tp_tuning *t, tp_form form, tp_buf *out)
 {
     const tp_search *s = t->search;
     const tp_study *study = t->study;
-    tp_grid grid = {0};
-    tp_buf prose = {0};
+    TP_OWN(tp_grid) grid = {0};
+    TP_OWN(tp_buf) prose = {0};
     if (form == TP_FORM_MARKDOWN)
         tp_buf_adds(out, "# Tuning\n\n");
     say_gain(t, &prose);
@@ -231,19 +230,13 @@ void tp_tune_text(const tp_tuning *t, tp_form form, tp_buf *out)
     else if (tp_grid_rows(&grid))
         tp_grid_print(&grid, 0, study->o.width, out);
     tp_buf_addf(out, "\nRecipe: %s\n", t->recipe);
-    tp_grid_release(&grid);
-    tp_buf_release(&prose);
 }
 
 tp_status tp_tune_save(const tp_tuning *t, tp_error *err)
 {
-    tp_buf json = {0}, markdown = {0};
+    TP_OWN(tp_buf) json = {0}, markdown = {0};
     tp_tune_json(t, &json);
     tp_tune_text(t, TP_FORM_MARKDOWN, &markdown);
-    tp_status status = tp_study_save(t->study, "report.json", &json, err);
-    if (status == TP_OK)
-        status = tp_study_save(t->study, "report.md", &markdown, err);
-    tp_buf_release(&json);
-    tp_buf_release(&markdown);
-    return status;
+    TP_TRY(tp_study_save(t->study, "report.json", &json, err));
+    return tp_study_save(t->study, "report.md", &markdown, err);
 }

@@ -17,8 +17,6 @@ void tp_builder_init(tp_event_builder *b, tp_events *events, unsigned keep)
     tp_trace_info *info = &events->info;
     info->base_ns = info->schema_version = info->rank = info->world_size = TP_UNKNOWN;
     info->clock_offset_ns = info->clock_error_ns = TP_UNKNOWN;
-    info->record_shapes = info->profile_memory = info->with_stack = TP_UNKNOWN;
-    info->with_flops = info->with_modules = TP_UNKNOWN;
     info->runtime_total_ns = info->memcpy_bytes = info->memcpy_ns = TP_UNKNOWN;
     tp_builder_category(b, "", 0);
 }

@@ -21,7 +21,7 @@ typedef struct {
     tp_events *events;
     size_t row_cap, track_cap, category_cap;
     bool is_full; /* a row more than TP_EVENTS_MOST came, and was left out */
-    size_t copy_cap, kernel_cap, op_cap, sync_cap, collective_cap;
+    size_t copy_cap, op_cap, sync_cap, collective_cap;
     size_t memory_cap, flow_cap, counter_cap, args_cap, args_text_cap, args_used;
     uint32_t *track_slots; /* hash: track number plus one */
     size_t n_track_slots;

@@ -6,7 +6,6 @@
 #include <xxhash.h>
 
 #include "base/log.h"
-#include "base/platform.h"
 
 /* Gaps, numbers and strings of all lengths around 32 and 64 bytes, brackets, damage; twice, so
  * that gaps are known; and the pad behind the window. */

@@ -16,14 +16,6 @@ const tp_event_copy *tp_events_copy(const tp_events *events, size_t i)
     return has ? &events->copies[events->detail[i] - 1] : NULL;
 }
 
-const tp_event_kernel *tp_events_kernel(const tp_events *events, size_t i)
-{
-    uint8_t kind = events->kind[i];
-    bool has = events->detail[i] && (kind == TP_EVENT_KERNEL || kind == TP_EVENT_COLLECTIVE ||
-                                     kind == TP_EVENT_DEVICE || kind == TP_EVENT_GRAPH);
-    return has ? &events->kernels[events->detail[i] - 1] : NULL;
-}
-
 const tp_event_op *tp_events_op(const tp_events *events, size_t i)
 {
     uint8_t kind = events->kind[i];
@@ -40,9 +32,11 @@ const tp_event_sync *tp_events_sync(const tp_events *events, size_t i)
 
 const tp_event_collective *tp_events_collective(const tp_events *events, size_t i)
 {
-    const tp_event_kernel *kernel = tp_events_kernel(events, i);
+    uint8_t kind = events->kind[i];
+    bool is_kernel =
+        kind == TP_EVENT_KERNEL || kind == TP_EVENT_COLLECTIVE || kind == TP_EVENT_DEVICE;
     const tp_event_op *op = tp_events_op(events, i);
-    uint32_t row = kernel ? kernel->collective : op ? op->collective : 0;
+    uint32_t row = is_kernel ? events->detail[i] : op ? op->collective : 0;
     return row ? &events->collectives[row - 1] : NULL;
 }
 
@@ -67,19 +61,14 @@ void tp_events_device_name(const tp_events *events, size_t i, char *out, size_t 
 void tp_events_release(tp_events *events)
 {
     void *const blocks[] = {
-        events->start,       events->dur,
-        events->correlation, events->external,
-        events->name,        events->track,
-        events->detail,      events->category,
-        events->kind,        events->phase,
-        events->args,        events->args_text,
-        events->tracks,      events->copies,
-        events->kernels,     events->ops,
-        events->syncs,       events->collectives,
-        events->memory,      events->flows,
-        events->counters,    events->counts.category,
-        events->info.groups, events->info.devices,
-        events->info.tables,
+        events->start,        events->dur,         events->correlation,
+        events->external,     events->name,        events->track,
+        events->detail,       events->category,    events->kind,
+        events->phase,        events->args,        events->args_text,
+        events->tracks,       events->copies,      events->ops,
+        events->syncs,        events->collectives, events->memory,
+        events->flows,        events->counters,    events->counts.category,
+        events->info.devices, events->info.tables,
     };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         free(blocks[i]);

@@ -9,9 +9,9 @@
  *       8    8       8         8     |  4     4     4    |    2       1    1
  *
  * What only some kinds of events carry is in side tables: `detail[i]` is a row of the
- * table of the event's kind, plus one.  Instants of the memory profiler, flow arrows and
- * counters are no spans and have tables of their own.  Strings are interned: equal text,
- * equal number, 0 is the empty string and means "not given".
+ * table of the event's kind, plus one; of kernels that of collectives.  Instants of the memory
+ * profiler, flow arrows and counters are no spans and have tables of their own.  Strings are
+ * interned: equal text, equal number, 0 is the empty string and means "not given".
  *
  * Nothing is repaired silently: what was skipped, clamped or guessed is counted in
  * tp_event_counts and told in notes.  Columns that were not asked for (tp_event_keep) stay
@@ -68,13 +68,12 @@ typedef enum {
     TP_KEEP_MEMORY = 1 << 2,      /* the table of memory instants                         */
     TP_KEEP_FLOWS = 1 << 3,       /* the table of flow arrows                             */
     TP_KEEP_COUNTERS = 1 << 4,    /* the table of counter samples                         */
-    TP_KEEP_KERNELS = 1 << 5,     /* grid, block, registers, ... of kernels               */
-    TP_KEEP_OPS = 1 << 6,         /* shapes, sequence numbers, call stacks of operators   */
-    TP_KEEP_SYNCS = 1 << 7,       /* kinds and targets of synchronisation                 */
-    TP_KEEP_COLLECTIVES = 1 << 8, /* metadata of collectives, on kernels and operators    */
-    TP_KEEP_ARGS = 1 << 9,        /* the text of every event's "args"                     */
+    TP_KEEP_OPS = 1 << 5,         /* shapes, modules, operations of operators             */
+    TP_KEEP_SYNCS = 1 << 6,       /* targets of synchronisation                           */
+    TP_KEEP_COLLECTIVES = 1 << 7, /* metadata of collectives, on kernels and operators    */
+    TP_KEEP_ARGS = 1 << 8,        /* the text of every event's "args"                     */
     TP_KEEP_FAST = TP_KEEP_GPU | TP_KEEP_HOST | TP_KEEP_COLLECTIVES,
-    TP_KEEP_ALL = (1 << 10) - 1
+    TP_KEEP_ALL = (1 << 9) - 1
 } tp_event_keep;
 
 /* A row of the display: a thread of a process, or a stream of a device. */
@@ -87,46 +86,29 @@ typedef struct {
 } tp_event_track;
 
 typedef struct {
-    int64_t bytes;                  /* TP_UNKNOWN when absent                             */
-    int64_t from_device, to_device; /* peer to peer, else TP_UNKNOWN                      */
-    int64_t graph_node;
+    int64_t bytes; /* TP_UNKNOWN when absent                                              */
     /* Nsight's copyKind and memory kinds; -1 when the file has only the name */
     int16_t copy_kind, from_kind, to_kind;
 } tp_event_copy; /* MEMCPY, MEMSET */
 
 typedef struct {
-    uint32_t grid[3], block[3]; /* 0 when absent                                          */
-    int64_t shared_bytes, registers, priority, graph, graph_node, channel, queued;
-    double blocks_per_sm, warps_per_sm; /* NaN when absent, may be infinite               */
-    double occupancy;                   /* estimate of the file in percent, NaN: absent   */
-    uint32_t full_name;                 /* string: Nsight's demangled name; 0 else        */
-    uint32_t collective;                /* row of `collectives` plus one, 0: none         */
-} tp_event_kernel;                      /* KERNEL, COLLECTIVE, DEVICE, GRAPH              */
+    uint32_t collective;  /* row of `collectives` plus one: record_param_comms            */
+    uint32_t dims, types; /* strings: compact JSON of the arrays                          */
+    uint32_t modules;     /* string                                                       */
+    uint32_t phase;       /* string: Temper's "forward", "backward", ...             */
+    int64_t flops;        /* TP_UNKNOWN when absent                                  */
+} tp_event_op;            /* CPU_OP, ANNOTATION */
 
 typedef struct {
-    uint32_t collective;                   /* row of `collectives` plus one: record_param_comms */
-    uint32_t dims, strides, types, inputs; /* strings: compact JSON of the arrays         */
-    uint32_t call_stack, modules, backend; /* strings                                     */
-    uint32_t phase;                        /* string: Temper's "forward", "backward", ... */
-    int64_t sequence, forward_thread, record_function, index; /* TP_UNKNOWN when absent   */
-    int64_t flops;
-} tp_event_op; /* CPU_OP, ANNOTATION */
+    int64_t wait_stream, wait_correlation;
+} tp_event_sync; /* SYNC, CUDA_EVENT */
 
 typedef struct {
-    uint32_t sync_kind; /* string: "Stream Sync", ... */
-    int64_t wait_stream, wait_event, wait_correlation;
-} tp_event_sync; /* SYNC, CUDA_EVENT (wait_event: its id) */
-
-typedef struct {
-    uint32_t name;                /* string: "allreduce", as written                     */
-    uint32_t dtype;               /* string: "Float"                                     */
-    uint32_t group, group_about;  /* strings: Process Group Name, Description            */
-    uint32_t ranks;               /* string: compact JSON of the list                    */
-    uint32_t in_split, out_split; /* strings                                             */
+    uint32_t name;  /* string: "allreduce", as written                     */
+    uint32_t dtype; /* string: "Float"                                     */
+    uint32_t group; /* string: Process Group Name                          */
     int64_t in_elements, out_elements, group_size; /* TP_UNKNOWN when absent, as below    */
-    int64_t sequence, rank, source_rank, target_rank, comms_id;
-    int64_t global_rank_start, global_rank_stride;
-    int64_t is_async; /* 0, 1, TP_UNKNOWN */
+    int64_t sequence, rank, comms_id;
     /* Nsight: bytes that a rank hands in (NCCL's count times the size of an element), summed
      * over the calls that one kernel served */
     bool has_message;
@@ -171,16 +153,9 @@ typedef enum {
 
 typedef struct {
     int64_t id;
-    uint32_t name; /* string; may be empty on ROCm */
-    int64_t memory_bytes, compute_major, compute_minor, sms, warp_size; /* or TP_UNKNOWN  */
-    int64_t threads_per_sm, registers_per_sm, shared_per_sm, clock_khz, memory_bandwidth;
+    uint32_t name;             /* string; may be empty on ROCm */
+    int64_t memory_bytes, sms; /* or TP_UNKNOWN */
 } tp_trace_device;
-
-typedef struct {
-    uint32_t name, about; /* strings */
-    uint32_t ranks;       /* string: compact JSON of the list */
-    int64_t size;         /* TP_UNKNOWN when absent */
-} tp_trace_group;
 
 /* The rows of one table of an Nsight export. */
 typedef struct {
@@ -193,25 +168,17 @@ typedef struct {
     int64_t base_ns; /* Unix time of ts 0; TP_UNKNOWN when the file does not say */
     int64_t schema_version;
     uint32_t trace_name, producer; /* strings: traceName; "PyTorch Kineto", "temper 0.1.0", ... */
-    uint32_t display_unit;         /* string: "ms", "ns" */
-    uint32_t device_version;       /* string: CUDA or HIP version as written */
     uint32_t metadata;             /* string: the metadata as one JSON object; not for Nsight */
 
     int64_t rank, world_size; /* distributedInfo; TP_UNKNOWN */
     /* Temper: this file's clock against that of rank 0, give or take so much; TP_UNKNOWN */
     int64_t clock_offset_ns, clock_error_ns;
-    uint32_t backend, nccl_version;
-    tp_trace_group *groups;
-    size_t n_groups;
+    uint32_t backend;
     tp_trace_device *devices;
     size_t n_devices;
 
-    /* Recorded with ...: 1 yes, 0 no, TP_UNKNOWN: the file does not say */
-    int64_t record_shapes, profile_memory, with_stack, with_flops, with_modules;
-
     /* Nsight only */
-    uint32_t nsight_version, nsight_schema; /* strings */
-    bool graphs_hide_kernels;               /* captured with graph granularity            */
+    bool graphs_hide_kernels; /* captured with graph granularity                          */
     tp_trace_table *tables;
     size_t n_tables;
     int64_t runtime_total_ns, memcpy_bytes, memcpy_ns; /* TP_UNKNOWN for other files      */
@@ -265,11 +232,10 @@ typedef struct {
     size_t n_tracks;
 
     tp_event_copy *copies;
-    tp_event_kernel *kernels;
     tp_event_op *ops;
     tp_event_sync *syncs;
     tp_event_collective *collectives;
-    size_t n_copies, n_kernels, n_ops, n_syncs, n_collectives;
+    size_t n_copies, n_ops, n_syncs, n_collectives;
 
     tp_memory_instant *memory;
     tp_flow *flows;
@@ -293,7 +259,6 @@ const char *tp_events_category(const tp_events *events, size_t i);
 
 /* The side row of event i, or NULL: it is of another kind, or was not kept. */
 const tp_event_copy *tp_events_copy(const tp_events *events, size_t i);
-const tp_event_kernel *tp_events_kernel(const tp_events *events, size_t i);
 const tp_event_op *tp_events_op(const tp_events *events, size_t i);
 const tp_event_sync *tp_events_sync(const tp_events *events, size_t i);
 /* Of a kernel, a collective or an operator. */

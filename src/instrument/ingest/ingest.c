@@ -196,12 +196,9 @@ static tp_status read_database(opening *o, tp_error *err)
     bool is_plain = o->bytes || tp_source_is_file(&o->source);
     if (is_plain && !tp_source_is_gzip(&o->source))
         return tp_nsight_read(f->path, o->bytes, o->n, o->options, f->events, &f->notes, err);
-    tp_buf all = {0};
-    tp_status status = tp_source_read_all(&o->source, &all, err);
-    if (status == TP_OK)
-        status = tp_nsight_read(f->path, all.data, all.len, o->options, f->events, &f->notes, err);
-    tp_buf_release(&all);
-    return status;
+    TP_OWN(tp_buf) all = {0};
+    TP_TRY(tp_source_read_all(&o->source, &all, err));
+    return tp_nsight_read(f->path, all.data, all.len, o->options, f->events, &f->notes, err);
 }
 
 static void note_gzip(opening *o)
@@ -223,21 +220,20 @@ static uint64_t room(const opening *o)
 static tp_status read_snapshot(opening *o, tp_error *err)
 {
     tp_trace_file *f = o->file;
-    tp_buf all = {0};
+    TP_OWN(tp_buf) all = {0};
     f->kind = TP_FILE_SNAPSHOT;
     tp_status status = tp_source_read_all(&o->source, &all, err);
     note_gzip(o);
     if (status == TP_OK)
         status = tp_snapshot_read(f->path, tp_buf_str(&all), all.len, room(o), &f->snapshot,
                                   &f->notes, err);
-    tp_buf_release(&all);
     return status;
 }
 
 static tp_status read_timeline(opening *o, tp_error *err)
 {
     tp_trace_file *f = o->file;
-    tp_buf all = {0};
+    TP_OWN(tp_buf) all = {0};
     f->kind = TP_FILE_MEMORY_TIMELINE;
     tp_status status = tp_source_read_all(&o->source, &all, err);
     note_gzip(o);
@@ -245,7 +241,6 @@ static tp_status read_timeline(opening *o, tp_error *err)
     if (status == TP_OK)
         status = tp_memory_timeline_read(f->path, tp_buf_str(&all), all.len, room(o), &f->timeline,
                                          &f->notes, err);
-    tp_buf_release(&all);
     return status;
 }
 

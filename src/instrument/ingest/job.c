@@ -1,5 +1,4 @@
 /* Several files of one job: whose is which, and who is missing. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,43 +7,6 @@
 
 static bool has(const tp_kineto *k, tp_event_key key) { return tp_scan_has(&k->scan, key); }
 
-static double f64_of(const tp_kineto *k, tp_event_key key)
-{
-    const tp_slot *slot = &k->scan.slots[key];
-    return has(k, key) ? tp_field_f64(slot->text, slot->len) : NAN;
-}
-
-/* [x, y, z] */
-static void three_of(const tp_kineto *k, tp_event_key key, uint32_t out[3])
-{
-    if (!has(k, key))
-        return;
-    const char *p = k->scan.slots[key].text, *end = p + k->scan.slots[key].len;
-    for (int i = 0; i < 3; i++) {
-        while (p < end && (*p < '0' || *p > '9'))
-            p++;
-        const char *first = p;
-        int64_t v;
-        while (p < end && *p >= '0' && *p <= '9')
-            p++;
-        if (p == first)
-            return;
-        if (tp_field_i64(first, (size_t)(p - first), &v) == TP_FIELD_OK && v >= 0 &&
-            v <= UINT32_MAX)
-            out[i] = (uint32_t)v;
-    }
-}
-
-static int64_t boolean_of(const tp_kineto *k, tp_event_key key)
-{
-    if (!has(k, key) || !k->scan.slots[key].len)
-        return TP_UNKNOWN;
-    char c = k->scan.slots[key].text[0];
-    if (c == 't' || c == 'T' || c == '1')
-        return 1;
-    return c == 'f' || c == 'F' || c == '0' ? 0 : TP_UNKNOWN;
-}
-
 static uint32_t collective(tp_kineto *k)
 {
     tp_events *e = k->events;
@@ -55,21 +18,12 @@ static uint32_t collective(tp_kineto *k)
     c->name = tp_kineto_string(k, TP_KEY_COLLECTIVE);
     c->dtype = tp_kineto_string(k, TP_KEY_DTYPE);
     c->group = tp_kineto_text(k, TP_KEY_GROUP);
-    c->group_about = tp_kineto_text(k, TP_KEY_GROUP_ABOUT);
-    c->ranks = tp_kineto_text(k, TP_KEY_GROUP_RANKS);
-    c->in_split = tp_kineto_text(k, TP_KEY_IN_SPLIT);
-    c->out_split = tp_kineto_text(k, TP_KEY_OUT_SPLIT);
     c->in_elements = tp_kineto_i64(k, TP_KEY_IN_ELEMENTS);
     c->out_elements = tp_kineto_i64(k, TP_KEY_OUT_ELEMENTS);
     c->group_size = tp_kineto_i64(k, TP_KEY_GROUP_SIZE);
     c->sequence = tp_kineto_i64(k, TP_KEY_COLLECTIVE_SEQUENCE);
     c->rank = tp_kineto_i64(k, TP_KEY_RANK);
-    c->source_rank = tp_kineto_i64(k, TP_KEY_SOURCE_RANK);
-    c->target_rank = tp_kineto_i64(k, TP_KEY_TARGET_RANK);
     c->comms_id = tp_kineto_i64(k, TP_KEY_COMMS_ID);
-    c->global_rank_start = tp_kineto_i64(k, TP_KEY_RANK_START);
-    c->global_rank_stride = tp_kineto_i64(k, TP_KEY_RANK_STRIDE);
-    c->is_async = boolean_of(k, TP_KEY_IS_ASYNC);
     return (uint32_t)e->n_collectives;
 }
 
@@ -78,34 +32,8 @@ static uint32_t copy(tp_kineto *k)
     tp_events *e = k->events;
     tp_event_copy *c = TP_VEC_PUSH(e->copies, e->n_copies, k->builder.copy_cap);
     c->bytes = tp_kineto_i64(k, TP_KEY_BYTES_COPIED);
-    c->from_device = tp_kineto_i64(k, TP_KEY_FROM_DEVICE);
-    c->to_device = tp_kineto_i64(k, TP_KEY_TO_DEVICE);
-    c->graph_node = tp_kineto_i64(k, TP_KEY_GRAPH_NODE);
     c->copy_kind = c->from_kind = c->to_kind = -1;
     return (uint32_t)e->n_copies;
-}
-
-static uint32_t kernel(tp_kineto *k)
-{
-    tp_events *e = k->events;
-    uint32_t group = collective(k);
-    if (!group && !(e->kept & TP_KEEP_KERNELS))
-        return 0;
-    tp_event_kernel *row = TP_VEC_PUSH(e->kernels, e->n_kernels, k->builder.kernel_cap);
-    row->collective = group;
-    three_of(k, TP_KEY_GRID, row->grid);
-    three_of(k, TP_KEY_BLOCK, row->block);
-    row->shared_bytes = tp_kineto_i64(k, TP_KEY_SHARED_MEMORY);
-    row->registers = tp_kineto_i64(k, TP_KEY_REGISTERS);
-    row->priority = tp_kineto_i64(k, TP_KEY_PRIORITY);
-    row->graph = tp_kineto_i64(k, TP_KEY_GRAPH);
-    row->graph_node = tp_kineto_i64(k, TP_KEY_GRAPH_NODE);
-    row->channel = tp_kineto_i64(k, TP_KEY_CHANNEL);
-    row->queued = tp_kineto_i64(k, TP_KEY_QUEUED);
-    row->blocks_per_sm = f64_of(k, TP_KEY_BLOCKS_PER_SM);
-    row->warps_per_sm = f64_of(k, TP_KEY_WARPS_PER_SM);
-    row->occupancy = f64_of(k, TP_KEY_OCCUPANCY);
-    return (uint32_t)e->n_kernels;
 }
 
 static uint32_t operator_row(tp_kineto *k)
@@ -118,18 +46,10 @@ static uint32_t operator_row(tp_kineto *k)
     row->collective = group;
     if (e->kept & TP_KEEP_OPS) {
         row->dims = tp_kineto_text(k, TP_KEY_DIMS);
-        row->strides = tp_kineto_text(k, TP_KEY_STRIDES);
         row->types = tp_kineto_text(k, TP_KEY_TYPES);
-        row->inputs = tp_kineto_text(k, TP_KEY_INPUTS);
-        row->call_stack = tp_kineto_text(k, TP_KEY_CALL_STACK);
         row->modules = tp_kineto_text(k, TP_KEY_MODULES);
         row->phase = tp_kineto_text(k, TP_KEY_PHASE);
-        row->backend = tp_kineto_text(k, TP_KEY_BACKEND);
     }
-    row->sequence = tp_kineto_i64(k, TP_KEY_SEQUENCE);
-    row->forward_thread = tp_kineto_i64(k, TP_KEY_FORWARD_THREAD);
-    row->record_function = tp_kineto_i64(k, TP_KEY_RECORD_FUNCTION);
-    row->index = tp_kineto_i64(k, TP_KEY_INDEX);
     row->flops = tp_kineto_i64(k, TP_KEY_FLOPS);
     return (uint32_t)e->n_ops;
 }
@@ -138,12 +58,8 @@ static uint32_t sync_row(tp_kineto *k)
 {
     tp_events *e = k->events;
     tp_event_sync *row = TP_VEC_PUSH(e->syncs, e->n_syncs, k->builder.sync_cap);
-    row->sync_kind = tp_kineto_string(k, TP_KEY_SYNC_KIND);
     row->wait_stream = tp_kineto_i64(k, TP_KEY_WAIT_STREAM);
     row->wait_correlation = tp_kineto_i64(k, TP_KEY_WAIT_CORRELATION);
-    row->wait_event = tp_kineto_i64(k, TP_KEY_WAIT_EVENT);
-    if (row->wait_event == TP_UNKNOWN)
-        row->wait_event = tp_kineto_i64(k, TP_KEY_EVENT_ID);
     return (uint32_t)e->n_syncs;
 }
 
@@ -157,7 +73,7 @@ uint32_t tp_kineto_detail(tp_kineto *k, uint8_t kind)
     case TP_EVENT_KERNEL:
     case TP_EVENT_COLLECTIVE:
     case TP_EVENT_DEVICE:
-        return kernel(k);
+        return collective(k);
     case TP_EVENT_CPU_OP:
     case TP_EVENT_ANNOTATION:
         return operator_row(k);

@@ -1,7 +1,6 @@
 /* One event, from the scanner's slots into the store. */
 #include "instrument/ingest/kineto.h"
 
-#include "base/platform.h"
 #include "instrument/ingest/fields.h"
 
 static const int64_t absurd_ns = INT64_C(7) * 86400 * 1000000000;

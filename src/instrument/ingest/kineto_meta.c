@@ -7,7 +7,7 @@
 #include "base/platform.h"
 #include "text/json/json.h"
 
-enum { MAX_DEVICES = 4096, MAX_GROUPS = 1 << 16 };
+enum { MAX_DEVICES = 4096 };
 
 static int64_t i64_in(const tp_json *object, const char *key)
 {
@@ -22,35 +22,12 @@ static uint32_t string_in(tp_kineto *k, const tp_json *value)
     return tp_string_add(&k->events->strings, value->text.data, value->text.len);
 }
 
-/* A string as it is, anything else as compact JSON. */
-static uint32_t text_in(tp_kineto *k, const tp_json *value)
-{
-    if (!value || value->type == TP_JSON_NULL)
-        return 0;
-    if (value->type == TP_JSON_STRING)
-        return string_in(k, value);
-    tp_json_w w;
-    tp_buf_clear(&k->scratch);
-    tp_json_w_init(&w, &k->scratch, 0);
-    tp_json_w_value(&w, value);
-    return tp_string_add(&k->events->strings, k->scratch.data, k->scratch.len);
-}
-
 static void read_device(tp_kineto *k, const tp_json *from, tp_trace_device *to)
 {
     to->id = i64_in(from, "id");
     to->name = string_in(k, tp_json_get(from, "name"));
     to->memory_bytes = i64_in(from, "totalGlobalMem");
-    to->compute_major = i64_in(from, "computeMajor");
-    to->compute_minor = i64_in(from, "computeMinor");
     to->sms = i64_in(from, "numSms");
-    to->warp_size = i64_in(from, "warpSize");
-    to->threads_per_sm = i64_in(from, "maxThreadsPerMultiprocessor");
-    to->registers_per_sm = i64_in(from, "regsPerMultiprocessor");
-    to->shared_per_sm = i64_in(from, "sharedMemPerMultiprocessor");
-    if (to->shared_per_sm == TP_UNKNOWN)
-        to->shared_per_sm = i64_in(from, "maxSharedMemoryPerMultiProcessor");
-    to->clock_khz = to->memory_bandwidth = TP_UNKNOWN;
 }
 
 static void read_devices(tp_kineto *k, const tp_json *list)
@@ -91,31 +68,10 @@ static void read_clock(const tp_json *clock, tp_trace_info *info)
 static void read_distributed(tp_kineto *k, const tp_json *d)
 {
     tp_trace_info *info = &k->events->info;
-    const tp_json *groups = tp_json_get(d, "pg_config");
-    size_t cap = info->n_groups;
     info->rank = i64_in(d, "rank");
     info->world_size = i64_in(d, "world_size");
     info->backend = string_in(k, tp_json_get(d, "backend"));
     read_clock(tp_json_get(d, "clock"), info);
-    info->nccl_version = text_in(k, tp_json_get(d, "nccl_version"));
-    if (!groups || groups->type != TP_JSON_ARRAY || groups->n > MAX_GROUPS)
-        return;
-    for (const tp_json *g = groups->child; g; g = g->next) {
-        tp_trace_group *group = TP_VEC_PUSH(info->groups, info->n_groups, cap);
-        group->name = text_in(k, tp_json_get(g, "pg_name"));
-        group->about = text_in(k, tp_json_get(g, "pg_desc"));
-        group->ranks = text_in(k, tp_json_get(g, "ranks"));
-        group->size = i64_in(g, "pg_size");
-    }
-}
-
-static int64_t switch_of(const tp_json *value)
-{
-    bool b;
-    int64_t v;
-    if (tp_json_bool(value, &b))
-        return b;
-    return tp_json_i64(value, &v) ? v != 0 : TP_UNKNOWN;
 }
 
 static void read_member(tp_kineto *k, const char *key, const tp_json *value)
@@ -125,22 +81,12 @@ static void read_member(tp_kineto *k, const char *key, const tp_json *value)
         const char *key;
         int64_t *number;
     } numbers[] = {{"schemaVersion", &info->schema_version},
-                   {"baseTimeNanoseconds", &info->base_ns}},
-      switches[] = {{"record_shapes", &info->record_shapes},
-                    {"profile_memory", &info->profile_memory},
-                    {"with_stack", &info->with_stack},
-                    {"with_flops", &info->with_flops},
-                    {"with_modules", &info->with_modules}};
+                   {"baseTimeNanoseconds", &info->base_ns}};
     for (size_t i = 0; i < TP_COUNTOF(numbers); i++)
         if (strcmp(key, numbers[i].key) == 0)
             (void)tp_json_i64(value, numbers[i].number);
-    for (size_t i = 0; i < TP_COUNTOF(switches); i++)
-        if (strcmp(key, switches[i].key) == 0)
-            *switches[i].number = switch_of(value);
     if (strcmp(key, "traceName") == 0)
         info->trace_name = string_in(k, value);
-    else if (strcmp(key, "displayTimeUnit") == 0)
-        info->display_unit = string_in(k, value);
     else if (strcmp(key, "deviceProperties") == 0)
         read_devices(k, value);
     else if (strcmp(key, "distributedInfo") == 0)
@@ -149,8 +95,6 @@ static void read_member(tp_kineto *k, const char *key, const tp_json *value)
         info->producer = string_in(k, value);
     else if (strcmp(key, "otherData") == 0 && !info->producer)
         info->producer = string_in(k, tp_json_get(value, "producer"));
-    else if (strcmp(key, "cuda_runtime_version") == 0 || strcmp(key, "hip_runtime_version") == 0)
-        info->device_version = text_in(k, value);
 }
 
 /* Control characters become spaces, backslashes that escape nothing are escaped, bare
@@ -207,13 +151,13 @@ static const tp_json *parse_value(tp_arena *arena, const tp_buf *text)
 
 void tp_kineto_members_read(tp_kineto *k)
 {
-    tp_buf all = {0};
+    TP_OWN(tp_buf) all = {0};
     tp_json_w w;
     tp_json_w_init(&w, &all, 0);
     tp_json_w_begin(&w, '{');
     for (size_t i = 0; i < k->n_members; i++) {
         const tp_kineto_member *member = &k->members[i];
-        tp_arena arena;
+        TP_OWN(tp_arena) arena = {0};
         if (tp_arena_init(&arena, (member->value.len + 64) * 160, NULL) != TP_OK) {
             k->n_lost_members++;
             continue;
@@ -227,11 +171,9 @@ void tp_kineto_members_read(tp_kineto *k)
         } else {
             k->n_lost_members++;
         }
-        tp_arena_release(&arena);
     }
     tp_json_w_end(&w, '}');
     k->events->info.metadata = tp_string_add(&k->events->strings, all.data, all.len);
-    tp_buf_release(&all);
 }
 
 void tp_kineto_members_release(tp_kineto *k)

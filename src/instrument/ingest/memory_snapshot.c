@@ -12,21 +12,21 @@
 #include "instrument/ingest/pickle.h"
 #include "text/json/json.h"
 
-#define KEYS(K)                                                                                   \
-    K(segments)                                                                                   \
-    K(device_traces)                                                                              \
-    K(allocator_settings)                                                                         \
-    K(external_annotations)                                                                       \
-    K(host_segments)                                                                              \
-    K(host_traces)                                                                                \
-    K(device)                                                                                     \
-    K(address)                                                                                    \
-    K(total_size)                                                                                 \
-    K(allocated_size)                                                                             \
-    K(active_size)                                                                                \
-    K(requested_size) K(stream) K(segment_type) K(segment_pool_id) K(is_expandable) K(frames)     \
-        K(blocks) K(size) K(state) K(action) K(addr) K(device_free) K(time_us) K(compile_context) \
-            K(user_metadata) K(filename) K(line) K(name) K(stage) K(history) K(real_size) K(large)
+#define KEYS(K)                                                                                    \
+    K(segments)                                                                                    \
+    K(device_traces)                                                                               \
+    K(allocator_settings)                                                                          \
+    K(external_annotations)                                                                        \
+    K(host_segments)                                                                               \
+    K(host_traces)                                                                                 \
+    K(device)                                                                                      \
+    K(address)                                                                                     \
+    K(total_size)                                                                                  \
+    K(allocated_size)                                                                              \
+    K(active_size)                                                                                 \
+    K(requested_size)                                                                              \
+    K(stream) K(segment_pool_id) K(frames) K(blocks) K(size) K(state) K(action) K(addr) K(time_us) \
+        K(filename) K(line) K(name) K(stage) K(history) K(real_size)
 
 enum {
 #define K(name) KEY_##name,
@@ -209,14 +209,6 @@ static void read_block(snapshot_reader *r, tp_pickle_value v, uint64_t *addr)
     *TP_VEC_PUSH(out->blocks, out->n_blocks, r->block_cap) = block;
 }
 
-static int64_t is_large(snapshot_reader *r, tp_pickle_value v)
-{
-    uint32_t type = string(r, v, KEY_segment_type);
-    if (!type)
-        return TP_UNKNOWN;
-    return type == r->keys[KEY_large];
-}
-
 static void read_segment(snapshot_reader *r, tp_pickle_value v)
 {
     tp_snapshot *out = r->out;
@@ -234,8 +226,6 @@ static void read_segment(snapshot_reader *r, tp_pickle_value v)
                               .stream = number(r, v, KEY_stream),
                               .device = number(r, v, KEY_device),
                               .pool = {TP_UNKNOWN, TP_UNKNOWN},
-                              .is_large = is_large(r, v),
-                              .is_expandable = number(r, v, KEY_is_expandable),
                               .stack = stack_number(r, v),
                               .first_block = (uint32_t)out->n_blocks};
     for (uint32_t i = 0; pool && i < 2 && i < pool->n; i++)
@@ -262,9 +252,6 @@ static void read_entry(snapshot_reader *r, tp_pickle_value v, uint32_t device)
     entry->size = number(r, v, KEY_size);
     entry->stream = number(r, v, KEY_stream);
     entry->time_us = number(r, v, KEY_time_us);
-    entry->device_free = number(r, v, KEY_device_free);
-    entry->compile_context = string(r, v, KEY_compile_context);
-    entry->user_metadata = string(r, v, KEY_user_metadata);
     entry->stack = stack_number(r, v);
 }
 

@@ -56,9 +56,7 @@ typedef struct {
     uint64_t addr;
     int64_t total, allocated, active, requested; /* bytes; TP_UNKNOWN when absent */
     int64_t stream, device;
-    int64_t pool[2];  /* segment_pool_id; TP_UNKNOWN */
-    int64_t is_large; /* 1, 0, TP_UNKNOWN */
-    int64_t is_expandable;
+    int64_t pool[2]; /* segment_pool_id; TP_UNKNOWN */
     uint32_t stack;
     uint32_t first_block, n_blocks; /* of blocks */
 } tp_mem_segment;
@@ -70,9 +68,7 @@ typedef struct {
     uint64_t addr;
     int64_t size, stream; /* TP_UNKNOWN when absent */
     int64_t time_us;      /* TP_UNKNOWN in files before 2023 */
-    int64_t device_free;  /* oom only */
     uint32_t stack;
-    uint32_t compile_context, user_metadata; /* strings */
 } tp_mem_entry;
 
 typedef struct {

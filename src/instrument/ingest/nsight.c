@@ -232,13 +232,12 @@ static void add_notes(tp_nsight *n)
 
 static void note_journal(tp_nsight *n)
 {
-    tp_buf wal = {0};
+    TP_OWN(tp_buf) wal = {0};
     tp_buf_addf(&wal, "%s-wal", n->name);
     if (tp_file_size(wal.data) > 0)
         tp_notes_add(n->notes, TP_NOTE_WARNING,
                      "'%s' exists: the export was not closed, and what is in there was not read",
                      wal.data);
-    tp_buf_release(&wal);
 }
 
 tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
@@ -246,7 +245,7 @@ tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
                          tp_error *err)
 {
     tp_nsight n = {.name = path, .events = ret, .notes = notes, .options = options};
-    tp_buf copy = {0};
+    TP_OWN(tp_buf) copy = {0};
     tp_builder_init(&n.builder, ret, options->keep);
     tp_status status = open_somehow(&n, path, bytes, size, &copy, err);
     if (status == TP_OK)
@@ -268,7 +267,6 @@ tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
     free(n.string_numbers);
     free(n.string_used);
     sqlite3_close(n.db);
-    tp_buf_release(&copy);
     if (status != TP_OK)
         tp_events_release(ret);
     return status;

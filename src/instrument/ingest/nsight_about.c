@@ -30,18 +30,7 @@ static void read_names(tp_nsight *n)
 
 static void read_devices(tp_nsight *n)
 {
-    static const char *const columns[] = {"id",
-                                          "name",
-                                          "totalMemory",
-                                          "smCount",
-                                          "clockRate",
-                                          "computeMajor",
-                                          "computeMinor",
-                                          "memoryBandwidth",
-                                          "threadsPerWarp",
-                                          "maxThreadsPerMultiprocessor|threadsPerMultiprocessor",
-                                          "maxRegistersPerSm",
-                                          "maxShmemPerSm"};
+    static const char *const columns[] = {"id", "name", "totalMemory", "smCount"};
     tp_trace_info *info = &n->events->info;
     tp_nsight_query q;
     size_t cap = 0;
@@ -53,15 +42,6 @@ static void read_devices(tp_nsight *n)
         d->name = tp_nsight_text(&q, 1);
         d->memory_bytes = tp_nsight_i64(&q, 2);
         d->sms = tp_nsight_i64(&q, 3);
-        int64_t hz = tp_nsight_i64(&q, 4);
-        d->clock_khz = hz == TP_UNKNOWN ? TP_UNKNOWN : hz / 1000;
-        d->compute_major = tp_nsight_i64(&q, 5);
-        d->compute_minor = tp_nsight_i64(&q, 6);
-        d->memory_bandwidth = tp_nsight_i64(&q, 7);
-        d->warp_size = tp_nsight_i64(&q, 8);
-        d->threads_per_sm = tp_nsight_i64(&q, 9);
-        d->registers_per_sm = tp_nsight_i64(&q, 10);
-        d->shared_per_sm = tp_nsight_i64(&q, 11);
     }
     tp_nsight_end(&q);
 }
@@ -78,11 +58,7 @@ static void read_pairs(tp_nsight *n, const char *table)
         const char *name = (const char *)sqlite3_column_text(q.statement, 0);
         if (!name)
             continue;
-        if (strcmp(name, "EXPORT_SCHEMA_VERSION") == 0)
-            info->nsight_schema = tp_nsight_text(&q, 1);
-        else if (strcmp(name, "EXPORT_PRODUCT_VERSION") == 0)
-            info->nsight_version = tp_nsight_text(&q, 1);
-        else if (strcmp(name, "CUDA_GRAPH_TRACE_OPTIONS:MODE") == 0) {
+        if (strcmp(name, "CUDA_GRAPH_TRACE_OPTIONS:MODE") == 0) {
             const char *mode = (const char *)sqlite3_column_text(q.statement, 1);
             info->graphs_hide_kernels = mode && strcasecmp(mode, "graph") == 0;
         }
@@ -133,8 +109,6 @@ void tp_nsight_read_about(tp_nsight *n)
     info->producer = tp_string_add(&n->events->strings, "NVIDIA Nsight Systems", 21);
     read_names(n);
     read_devices(n);
-    read_pairs(n, "EXPORT_META_DATA"); /* before 2023 */
-    read_pairs(n, "META_DATA_EXPORT");
     read_pairs(n, "META_DATA_CAPTURE");
     read_start(n);
     count_tables(n);

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/platform.h"
 #include "instrument/ingest/nsight_payload.h"
 
 typedef enum { CALL_PLAIN, CALL_GROUP_START, CALL_GROUP_END } call_kind;
@@ -253,7 +252,7 @@ static bool serves(const char *kernel_name, const char *call_name)
 
 typedef struct {
     const char *name; /* of the calls together */
-    int64_t bytes, communicator, peer;
+    int64_t bytes, communicator;
     size_t n;
 } message;
 
@@ -271,12 +270,8 @@ static bool sum_up(const tp_nsight_calls *c, const tp_events *e, const size_t *l
     const char *name = tp_events_str(e, first->name);
     int64_t sent = 0, received = 0;
     bool sends = false, receives = false;
-    *ret = (message){.name = name,
-                     .communicator = first->payload.v[TP_PAYLOAD_COMMUNICATOR],
-                     .peer = first->payload.has[TP_PAYLOAD_PEER] && n == 1
-                                 ? first->payload.v[TP_PAYLOAD_PEER]
-                                 : TP_UNKNOWN,
-                     .n = n};
+    *ret =
+        (message){.name = name, .communicator = first->payload.v[TP_PAYLOAD_COMMUNICATOR], .n = n};
     for (size_t i = 0; i < n; i++) {
         const call *one = &c->v[list[i]];
         const char *other = tp_events_str(e, one->name);
@@ -293,19 +288,6 @@ static bool sum_up(const tp_nsight_calls *c, const tp_events *e, const size_t *l
     /* Both directions run at once: the longer one is what a link has to carry. */
     ret->bytes = sent < 0 || received < 0 ? -1 : sent > received ? sent : received;
     return ret->bytes >= 0;
-}
-
-static tp_event_kernel *kernel_row(tp_nsight *n, uint32_t event)
-{
-    tp_events *e = n->events;
-    if (!e->detail[event]) {
-        tp_event_kernel *k = TP_VEC_PUSH(e->kernels, e->n_kernels, n->builder.kernel_cap);
-        k->priority = k->channel = k->queued = k->graph = k->graph_node = TP_UNKNOWN;
-        k->registers = k->shared_bytes = TP_UNKNOWN;
-        k->blocks_per_sm = k->warps_per_sm = k->occupancy = (double)__builtin_nanf("");
-        e->detail[event] = (uint32_t)e->n_kernels;
-    }
-    return &e->kernels[e->detail[event] - 1];
 }
 
 static void look_up_member(const tp_nsight_calls *c, const tp_event_track *track,
@@ -334,12 +316,9 @@ static void add_collective(tp_nsight *n, const tp_nsight_calls *c, uint32_t even
     tp_event_collective *row =
         TP_VEC_PUSH(e->collectives, e->n_collectives, n->builder.collective_cap);
     char id[24];
-    bool sends = strcmp(m->name, "ncclSend") == 0, receives = strcmp(m->name, "ncclRecv") == 0;
     snprintf(id, sizeof id, "0x%llx", (unsigned long long)m->communicator);
     row->in_elements = row->out_elements = row->group_size = row->sequence = TP_UNKNOWN;
-    row->rank = row->global_rank_start = row->global_rank_stride = row->is_async = TP_UNKNOWN;
-    row->source_rank = receives ? m->peer : TP_UNKNOWN;
-    row->target_rank = sends ? m->peer : TP_UNKNOWN;
+    row->rank = TP_UNKNOWN;
     row->comms_id = m->communicator;
     row->message_bytes = m->bytes;
     row->message_calls = (int64_t)m->n;
@@ -347,7 +326,7 @@ static void add_collective(tp_nsight *n, const tp_nsight_calls *c, uint32_t even
     row->name = tp_string_add(&e->strings, m->name, strlen(m->name));
     row->group = tp_string_add(&e->strings, id, strlen(id));
     look_up_member(c, &e->tracks[e->track[event]], row);
-    kernel_row(n, event)->collective = (uint32_t)e->n_collectives;
+    e->detail[event] = (uint32_t)e->n_collectives;
 }
 
 /* The kernels v[0..k) were launched by one range.  Returns how many stay without a size. */
@@ -407,7 +386,7 @@ void tp_nsight_calls_match(tp_nsight *n, tp_nsight_calls *c)
 {
     size_t n_kernels, list[GROUP_CALLS];
     uint64_t n_lost = 0;
-    kernel *v = find_kernels(n->events, &n_kernels);
+    TP_FREED kernel *v = find_kernels(n->events, &n_kernels);
     if (c->n)
         qsort(c->v, c->n, sizeof *c->v, by_thread);
     if (c->n_members)
@@ -426,5 +405,4 @@ void tp_nsight_calls_match(tp_nsight *n, tp_nsight_calls *c)
             v[from].owner == SIZE_MAX ? to - from : match_group(n, c, &v[from], to - from, list);
     }
     tell(n, c, n_lost, n_kernels);
-    free(v);
 }

@@ -44,8 +44,7 @@ static tp_payload_field field_of(const char *name)
                                                          [TP_PAYLOAD_BYTES] = "Message size",
                                                          [TP_PAYLOAD_RANKS] = "No. of ranks",
                                                          [TP_PAYLOAD_RANK] = "Rank",
-                                                         [TP_PAYLOAD_DEVICE] = "CUDA device",
-                                                         [TP_PAYLOAD_PEER] = "Peer rank"};
+                                                         [TP_PAYLOAD_DEVICE] = "CUDA device"};
     for (int i = 0; i < TP_PAYLOAD_FIELDS; i++) {
         size_t len = strlen(names[i]);
         /* "Message size [bytes]": the unit does not count */

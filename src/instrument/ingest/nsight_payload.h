@@ -21,7 +21,6 @@ typedef enum {
     TP_PAYLOAD_RANKS,
     TP_PAYLOAD_RANK,
     TP_PAYLOAD_DEVICE,
-    TP_PAYLOAD_PEER,
     TP_PAYLOAD_FIELDS
 } tp_payload_field;
 

@@ -61,7 +61,7 @@ static bool find_column(tp_nsight *n, const char *table, const char *alternative
 bool tp_nsight_begin(tp_nsight_query *q, tp_nsight *n, const char *table,
                      const char *const *columns, int n_columns, int n_required)
 {
-    tp_buf sql = {0};
+    TP_OWN(tp_buf) sql = {0};
     *q = (tp_nsight_query){.nsight = n, .n_columns = n_columns};
     TP_ASSERT(n_columns <= TP_NSIGHT_COLUMNS);
     if (!tp_nsight_has_table(n, table))
@@ -74,7 +74,6 @@ bool tp_nsight_begin(tp_nsight_query *q, tp_nsight *n, const char *table,
             tp_notes_add(n->notes, TP_NOTE_WARNING,
                          "table %s of '%s' has no column '%s'; it was left out", table, n->name,
                          columns[i]);
-            tp_buf_release(&sql);
             return false;
         }
         tp_buf_adds(&sql, i ? ", " : "");

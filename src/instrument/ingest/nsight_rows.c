@@ -93,69 +93,19 @@ static bool device_row(tp_nsight *n, const tp_nsight_query *q, tp_event_kind kin
     return true;
 }
 
-static uint32_t u32_of(int64_t v) { return v >= 0 && v <= UINT32_MAX ? (uint32_t)v : 0; }
-
-static int64_t sum_of(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (a == TP_UNKNOWN)
-        return b;
-    return b == TP_UNKNOWN || __builtin_add_overflow(a, b, &sum) ? a : sum;
-}
-
 static void read_kernels(tp_nsight *n)
 {
-    enum {
-        SHORT_NAME = FIRST_OWN,
-        FULL_NAME,
-        REGISTERS,
-        GRID,
-        BLOCK = GRID + 3,
-        SHARED_STATIC = BLOCK + 3,
-        SHARED_DYNAMIC,
-        GRAPH_NODE,
-        GRAPH
-    };
-    static const char *const columns[] = {DEVICE_COLUMNS,
-                                          "shortName|demangledName|mangledName",
-                                          "demangledName|shortName",
-                                          "registersPerThread",
-                                          "gridX",
-                                          "gridY",
-                                          "gridZ",
-                                          "blockX",
-                                          "blockY",
-                                          "blockZ",
-                                          "staticSharedMemory",
-                                          "dynamicSharedMemory",
-                                          "graphNodeId",
-                                          "graphId"};
+    enum { NAME = FIRST_OWN };
+    static const char *const columns[] = {DEVICE_COLUMNS, "shortName|demangledName|mangledName"};
     tp_nsight_query q;
     if (!tp_nsight_begin(&q, n, "CUPTI_ACTIVITY_KIND_KERNEL", columns, TP_COUNTOF(columns), 3))
         return;
-    tp_events *e = n->events;
     uint16_t category = category_of(n, "kernel");
     while (tp_nsight_next(&q)) {
         tp_event_row row;
         if (!device_row(n, &q, TP_EVENT_KERNEL, category, &row))
             continue;
-        row.name = tp_nsight_name(&q, SHORT_NAME);
-        if (e->kept & TP_KEEP_KERNELS) {
-            tp_event_kernel *k = TP_VEC_PUSH(e->kernels, e->n_kernels, n->builder.kernel_cap);
-            k->full_name = tp_nsight_name(&q, FULL_NAME);
-            for (int i = 0; i < 3; i++) {
-                k->grid[i] = u32_of(tp_nsight_i64(&q, GRID + i));
-                k->block[i] = u32_of(tp_nsight_i64(&q, BLOCK + i));
-            }
-            k->registers = tp_nsight_i64(&q, REGISTERS);
-            k->shared_bytes =
-                sum_of(tp_nsight_i64(&q, SHARED_STATIC), tp_nsight_i64(&q, SHARED_DYNAMIC));
-            k->graph_node = tp_nsight_i64(&q, GRAPH_NODE);
-            k->graph = tp_nsight_i64(&q, GRAPH);
-            k->priority = k->channel = k->queued = TP_UNKNOWN;
-            k->blocks_per_sm = k->warps_per_sm = k->occupancy = NAN;
-            row.detail = (uint32_t)e->n_kernels;
-        }
+        row.name = tp_nsight_name(&q, NAME);
         tp_builder_row(&n->builder, &row);
     }
     tp_nsight_end(&q);
@@ -200,10 +150,9 @@ static void add_clamped(tp_nsight *n, int64_t *sum, int64_t v)
 
 static void read_copies(tp_nsight *n)
 {
-    enum { BYTES = FIRST_OWN, KIND, FROM_KIND, TO_KIND, FROM_DEVICE, TO_DEVICE, GRAPH_NODE };
-    static const char *const columns[] = {DEVICE_COLUMNS, "bytes",      "copyKind",
-                                          "srcKind",      "dstKind",    "srcDeviceId",
-                                          "dstDeviceId",  "graphNodeId"};
+    enum { BYTES = FIRST_OWN, KIND, FROM_KIND, TO_KIND };
+    static const char *const columns[] = {DEVICE_COLUMNS, "bytes", "copyKind", "srcKind",
+                                          "dstKind"};
     tp_nsight_query q;
     if (!tp_nsight_begin(&q, n, "CUPTI_ACTIVITY_KIND_MEMCPY", columns, TP_COUNTOF(columns), 3))
         return;
@@ -218,9 +167,6 @@ static void read_copies(tp_nsight *n)
             continue;
         tp_event_copy *c = TP_VEC_PUSH(e->copies, e->n_copies, n->builder.copy_cap);
         *c = (tp_event_copy){.bytes = tp_nsight_i64(&q, BYTES),
-                             .from_device = tp_nsight_i64(&q, FROM_DEVICE),
-                             .to_device = tp_nsight_i64(&q, TO_DEVICE),
-                             .graph_node = tp_nsight_i64(&q, GRAPH_NODE),
                              .copy_kind = small_of(tp_nsight_i64(&q, KIND)),
                              .from_kind = small_of(tp_nsight_i64(&q, FROM_KIND)),
                              .to_kind = small_of(tp_nsight_i64(&q, TO_KIND))};
@@ -233,8 +179,8 @@ static void read_copies(tp_nsight *n)
 
 static void read_fills(tp_nsight *n)
 {
-    enum { BYTES = FIRST_OWN, KIND, GRAPH_NODE };
-    static const char *const columns[] = {DEVICE_COLUMNS, "bytes", "memKind", "graphNodeId"};
+    enum { BYTES = FIRST_OWN, KIND };
+    static const char *const columns[] = {DEVICE_COLUMNS, "bytes", "memKind"};
     tp_nsight_query q;
     if (!tp_nsight_begin(&q, n, "CUPTI_ACTIVITY_KIND_MEMSET", columns, TP_COUNTOF(columns), 3))
         return;
@@ -247,9 +193,6 @@ static void read_fills(tp_nsight *n)
             continue;
         tp_event_copy *c = TP_VEC_PUSH(e->copies, e->n_copies, n->builder.copy_cap);
         *c = (tp_event_copy){.bytes = tp_nsight_i64(&q, BYTES),
-                             .from_device = TP_UNKNOWN,
-                             .to_device = TP_UNKNOWN,
-                             .graph_node = tp_nsight_i64(&q, GRAPH_NODE),
                              .copy_kind = -1,
                              .from_kind = -1,
                              .to_kind = small_of(tp_nsight_i64(&q, KIND))};
@@ -262,27 +205,17 @@ static void read_fills(tp_nsight *n)
 
 static void read_graphs(tp_nsight *n)
 {
-    enum { GRAPH = FIRST_OWN };
-    static const char *const columns[] = {DEVICE_COLUMNS, "graphId"};
+    static const char *const columns[] = {DEVICE_COLUMNS};
     tp_nsight_query q;
     if (!tp_nsight_begin(&q, n, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", columns, TP_COUNTOF(columns), 3))
         return;
-    tp_events *e = n->events;
     uint16_t category = category_of(n, "cuda_graph");
-    uint32_t name = tp_string_add(&e->strings, "CUDA graph", 10);
+    uint32_t name = tp_string_add(&n->events->strings, "CUDA graph", 10);
     while (tp_nsight_next(&q)) {
         tp_event_row row;
         if (!device_row(n, &q, TP_EVENT_GRAPH, category, &row))
             continue;
         row.name = name;
-        if (e->kept & TP_KEEP_KERNELS) {
-            tp_event_kernel *k = TP_VEC_PUSH(e->kernels, e->n_kernels, n->builder.kernel_cap);
-            k->graph = tp_nsight_i64(&q, GRAPH);
-            k->graph_node = k->priority = k->channel = k->queued = TP_UNKNOWN;
-            k->registers = k->shared_bytes = TP_UNKNOWN;
-            k->blocks_per_sm = k->warps_per_sm = k->occupancy = NAN;
-            row.detail = (uint32_t)e->n_kernels;
-        }
         tp_builder_row(&n->builder, &row);
     }
     tp_nsight_end(&q);
@@ -290,8 +223,8 @@ static void read_graphs(tp_nsight *n)
 
 static void read_syncs(tp_nsight *n)
 {
-    enum { TYPE = FIRST_OWN, EVENT, SYNC };
-    static const char *const columns[] = {DEVICE_COLUMNS, "syncType", "eventId", "eventSyncId"};
+    enum { TYPE = FIRST_OWN };
+    static const char *const columns[] = {DEVICE_COLUMNS, "syncType"};
     static const char *const names[] = {"Sync", "Event Sync", "Stream Wait Event", "Stream Sync",
                                         "Context Sync"};
     tp_nsight_query q;
@@ -309,10 +242,7 @@ static void read_syncs(tp_nsight *n)
         row.name = tp_string_add(&e->strings, name, strlen(name));
         if (e->kept & TP_KEEP_SYNCS) {
             tp_event_sync *s = TP_VEC_PUSH(e->syncs, e->n_syncs, n->builder.sync_cap);
-            *s = (tp_event_sync){.sync_kind = row.name,
-                                 .wait_stream = TP_UNKNOWN,
-                                 .wait_event = tp_nsight_i64(&q, EVENT),
-                                 .wait_correlation = TP_UNKNOWN};
+            *s = (tp_event_sync){.wait_stream = TP_UNKNOWN, .wait_correlation = TP_UNKNOWN};
             row.detail = (uint32_t)e->n_syncs;
         }
         tp_builder_row(&n->builder, &row);
@@ -357,14 +287,12 @@ static void read_calls(tp_nsight *n, const char *table, const char *category_nam
 
 /* "aten::mm, seq = 5, op_id = 12": PyTorch's emit_nvtx() puts numbers into the name, which
  * would make every range a name of its own. */
-static bool split_operator(const char *text, tp_event_row *row, size_t *ret_len,
-                           int64_t *ret_sequence)
+static bool split_operator(const char *text, tp_event_row *row, size_t *ret_len)
 {
     const char *id = strstr(text, ", op_id = "), *seq = strstr(text, ", seq = ");
     if (!id)
         return false;
     row->external = strtoll(id + 10, NULL, 10);
-    *ret_sequence = seq ? strtoll(seq + 8, NULL, 10) : TP_UNKNOWN;
     *ret_len = (size_t)((seq && seq < id ? seq : id) - text);
     return true;
 }
@@ -373,9 +301,8 @@ static void name_range(tp_nsight *n, tp_event_row *row, uint32_t text)
 {
     tp_events *e = n->events;
     size_t len;
-    int64_t sequence;
     row->name = text;
-    if (!split_operator(tp_events_str(e, text), row, &len, &sequence))
+    if (!split_operator(tp_events_str(e, text), row, &len))
         return;
     tp_buf name = {0}; /* the table moves when it grows */
     tp_buf_add(&name, tp_events_str(e, text), len);
@@ -385,8 +312,7 @@ static void name_range(tp_nsight *n, tp_event_row *row, uint32_t text)
     if (!(e->kept & TP_KEEP_OPS))
         return;
     tp_event_op *op = TP_VEC_PUSH(e->ops, e->n_ops, n->builder.op_cap);
-    op->sequence = sequence;
-    op->forward_thread = op->record_function = op->index = op->flops = TP_UNKNOWN;
+    op->flops = TP_UNKNOWN;
     row->detail = (uint32_t)e->n_ops;
 }
 

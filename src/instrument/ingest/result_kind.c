@@ -155,11 +155,9 @@ bool tp_result_name_fits(const char *name)
 /* The folder of a profile is one of a run too, of a few steps that nobody trained for. */
 static bool has_profile(const char *folder)
 {
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     tp_buf_addf(&path, "%s/profile.json", folder);
-    bool has_one = tp_dir_exists(folder) && tp_file_exists(path.data);
-    tp_buf_release(&path);
-    return has_one;
+    return tp_dir_exists(folder) && tp_file_exists(path.data);
 }
 
 static bool read_beginning(const char *path, beginning *b)

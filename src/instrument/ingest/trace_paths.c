@@ -60,7 +60,7 @@ static tp_status add_folder(tp_trace_paths *p, const char *folder, size_t *ret_n
 
 static tp_status add_traces_of(tp_trace_paths *p, const char *folder, tp_error *err)
 {
-    tp_buf inner = {0};
+    TP_OWN(tp_buf) inner = {0};
     size_t n = 0;
     tp_buf_addf(&inner, "%s/run.json", folder);
     bool is_run = tp_file_exists(tp_buf_str(&inner));
@@ -79,7 +79,6 @@ static tp_status add_traces_of(tp_trace_paths *p, const char *folder, tp_error *
                          "there is no trace in the folder '%s': no file that ends in .json, "
                          ".json.gz, .sqlite or .pickle",
                          folder);
-    tp_buf_release(&inner);
     return status;
 }
 

@@ -1,7 +1,6 @@
 /* alarm_plan.c - alarms and their deeds out of a list. */
 #include "instrument/monitor/alarm_plan.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -218,17 +217,11 @@ static tp_status read_text(tp_alarm_plan *plan, tp_arena *arena, const char *pat
 
 tp_status tp_alarm_plan_load(tp_alarm_plan *plan, const char *path, tp_error *err)
 {
-    tp_buf text = {0};
-    tp_arena arena;
-    tp_status status = tp_file_read(path, TP_YAML_MAX_BYTES, &text, err);
-    if (status == TP_OK)
-        status = tp_arena_init(&arena, 64 << 20, err);
-    if (status == TP_OK) {
-        status = read_text(plan, &arena, path, &text, err);
-        tp_arena_release(&arena);
-    }
-    tp_buf_release(&text);
-    return status;
+    TP_OWN(tp_buf) text = {0};
+    TP_OWN(tp_arena) arena = {0};
+    TP_TRY(tp_file_read(path, TP_YAML_MAX_BYTES, &text, err));
+    TP_TRY(tp_arena_init(&arena, 64 << 20, err));
+    return read_text(plan, &arena, path, &text, err);
 }
 
 void tp_alarm_plan_release(tp_alarm_plan *plan)

@@ -170,14 +170,13 @@ static tp_status read_subject(words *w, tp_alarm_condition *c)
         return fail(w,
                     "a rule begins with what it listens to, as in 'train/loss rises by 3 sigma'");
     if (n_words > 1 && c->role < 0) {
-        tp_buf known = {0};
+        TP_OWN(tp_buf) known = {0};
         list_quantities(&known);
         tp_status status =
             fail(w,
                  "'%.60s' is no quantity; there are %s; the name of a metric with spaces goes in "
                  "quotes",
                  c->subject, tp_buf_str(&known));
-        tp_buf_release(&known);
         return status;
     }
     return TP_OK;

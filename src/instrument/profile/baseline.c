@@ -228,18 +228,15 @@ static void judge(tp_profile_change *rows, int n)
 static tp_status rank_ops(const tp_json *ops, const tp_profile_data *d, tp_profile_comparison *ret,
                           tp_error *err)
 {
-    tp_profile_change *rows = tp_vec_new(2 * TP_PROFILE_OPS, sizeof *rows);
+    TP_FREED tp_profile_change *rows = tp_vec_new(2 * TP_PROFILE_OPS, sizeof *rows);
     int n;
-    tp_status status = compare_ops(ops, d, rows, &n, err);
-    if (status == TP_OK) {
-        n = add_gone(ops, d, rows, n);
-        judge(rows, n);
-        qsort(rows, (size_t)n, sizeof *rows, by_change);
-        ret->n_ops = n < TP_PROFILE_COMPARED ? n : TP_PROFILE_COMPARED;
-        memcpy(ret->ops, rows, (size_t)ret->n_ops * sizeof *rows);
-    }
-    free(rows);
-    return status;
+    TP_TRY(compare_ops(ops, d, rows, &n, err));
+    n = add_gone(ops, d, rows, n);
+    judge(rows, n);
+    qsort(rows, (size_t)n, sizeof *rows, by_change);
+    ret->n_ops = n < TP_PROFILE_COMPARED ? n : TP_PROFILE_COMPARED;
+    memcpy(ret->ops, rows, (size_t)ret->n_ops * sizeof *rows);
+    return TP_OK;
 }
 
 static void note_text(tp_profile_comparison *c, const char *note)

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/platform.h"
 #include "instrument/profile/profile.h"
 #include "stats/descriptive.h"
 
@@ -87,8 +86,7 @@ static void look_at_padding(const tp_profile_data *d, double step_s, tp_findings
     if (!(share > 0.1))
         return;
     tp_finding *one = add(f, "padding", share * step_s, step_s,
-                          "policy.sequence_packing.enabled=true, a larger train_mb_tokens, or a "
-                          "train_global_batch_size that fills whole micro-batches");
+                          "engine.padding_free=true, policy.sequence_packing.enabled=true");
     one->severity = share > 0.3 ? TP_SEVERITY_HIGH : TP_SEVERITY_MEDIUM;
     tp_finding_evidence(one, "%.0f of %.0f token places a step (%.1f %%) hold nothing", padded,
                         used + padded, 100 * share);

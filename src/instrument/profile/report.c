@@ -87,10 +87,9 @@ static void put_known(tp_grid *g, const char *format, double v)
 
 static void put_share(tp_grid *g, const tp_profile_data *d, const tp_profile_op *op, double s)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_share_put(tp_share_of(op->limit_s, op->arithmetic_s, s), 0, &text);
     tp_grid_text(g, d->machine ? tp_buf_str(&text) + strspn(tp_buf_str(&text), " ") : NULL);
-    tp_buf_release(&text);
 }
 
 static void put_operator(const tp_profile_report *r, const ranked *row, double step_s, tp_grid *g)

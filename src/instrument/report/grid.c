@@ -86,13 +86,12 @@ void tp_grid_text(tp_grid *grid, const char *s) { tp_grid_textn(grid, s, s ? str
 
 void tp_grid_textf(tp_grid *grid, const char *fmt, ...)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     va_list ap;
     va_start(ap, fmt);
     tp_buf_vaddf(&text, fmt, ap);
     va_end(ap);
     tp_grid_textn(grid, tp_buf_str(&text), text.len);
-    tp_buf_release(&text);
 }
 
 void tp_grid_int(tp_grid *grid, int64_t v)
@@ -113,14 +112,13 @@ void tp_grid_unknown(tp_grid *grid) { next_cell(grid); }
 
 void tp_grid_note(tp_grid *grid, const char *fmt, ...)
 {
-    tp_buf note = {0};
+    TP_OWN(tp_buf) note = {0};
     va_list ap;
     va_start(ap, fmt);
     tp_buf_vaddf(&note, fmt, ap);
     va_end(ap);
     tp_buf_add_shown(&grid->notes, tp_buf_str(&note), note.len, true);
     tp_buf_addc(&grid->notes, '\n');
-    tp_buf_release(&note);
 }
 
 /* ---- one cell ---- */
@@ -355,7 +353,7 @@ static bool is_prose(const tp_grid *grid, const layout *l, size_t key, size_t ro
 /* A line per cell, its column's title in front. */
 static void put_records(const tp_grid *grid, const layout *l, size_t room, tp_buf *out)
 {
-    tp_buf line = {0};
+    TP_OWN(tp_buf) line = {0};
     char number[48];
     size_t title = 0;
     for (size_t c = 0; c < grid->n_columns; c++)
@@ -373,7 +371,6 @@ static void put_records(const tp_grid *grid, const layout *l, size_t room, tp_bu
         tp_buf_addf(&line, "%-*s  %.*s\n", (int)title, column->title, (int)n, s);
         tp_add_wrapped(out, line.data, line.len, room);
     }
-    tp_buf_release(&line);
 }
 
 /* What is wider than the screen comes in blocks of columns, one below the other. */
@@ -447,10 +444,9 @@ static void put_exact(const tp_grid *grid, const tp_grid_col *column, const tp_c
 
 static void put_html(tp_buf *out, const char *s, size_t n)
 {
-    tp_buf cell = {0};
+    TP_OWN(tp_buf) cell = {0};
     tp_buf_add(&cell, s, n);
     tp_markup_escape(out, tp_buf_str(&cell));
-    tp_buf_release(&cell);
 }
 
 void tp_grid_html(const tp_grid *grid, size_t limit, tp_buf *out)
@@ -494,7 +490,7 @@ void tp_grid_html(const tp_grid *grid, size_t limit, tp_buf *out)
 
 static void grid_csv(const tp_grid *grid, tp_buf *out)
 {
-    tp_buf cell = {0};
+    TP_OWN(tp_buf) cell = {0};
     for (size_t c = 0; c < grid->n_columns; c++)
         tp_buf_addf(out, "%s%s", c ? "," : "", grid->columns[c].key);
     tp_buf_addc(out, '\n');
@@ -520,7 +516,6 @@ static void grid_csv(const tp_grid *grid, tp_buf *out)
         if (c + 1 == grid->n_columns)
             tp_buf_addc(out, '\n');
     }
-    tp_buf_release(&cell);
 }
 
 void tp_grid_json(const tp_grid *grid, tp_json_w *w)

@@ -216,12 +216,11 @@ static double put_legend(const tp_panel *panel, tp_area a, tp_buf *out)
             line++;
         }
         if (out) {
-            tp_buf text = {0};
+            TP_OWN(tp_buf) text = {0};
             tp_buf_addf(&text, "%s: %s", panel->series[0].is_points ? "bars" : "shaded",
                         panel->interval);
             tp_svg_text(out, a.x + x, a.y + KEY * (line + 0.5) + 4, LABEL, TP_START, a.width - x,
                         "faint", tp_buf_str(&text));
-            tp_buf_release(&text);
         }
     }
     return KEY * (line + 1.0);

@@ -111,13 +111,13 @@ int tp_svg_paragraph(tp_buf *out, double x, double y, double size, double room, 
             while (end > 0 && text[end] != ' ')
                 end--;
             end = end ? end : fits ? fits : n; /* a word that is wider than the room is cut */
+
         } else
             end = n;
         if (out) {
-            char *line = strndup(text, end);
+            TP_FREED char *line = strndup(text, end);
             TP_HAVE(line);
             tp_svg_text(out, x, y + size * 1.3 * lines, size, TP_START, room, style, line);
-            free(line);
         }
         text += end;
         n -= end;

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/output.h"
-#include "base/platform.h"
 #include "instrument/report/picture.h"
 
 /* librsvg 2.46 and cairo 1.10 or newer, as their documentation declares them. */
@@ -184,7 +183,7 @@ tp_status tp_picture_check(const char *path, tp_error *err)
 tp_status tp_picture_write(const tp_picture *picture, const char *path, int dpi, tp_error *err)
 {
     bool is_png = tp_str_ends(path, ".png"), is_pdf = tp_str_ends(path, ".pdf");
-    tp_buf svg = {0}, data = {0};
+    TP_OWN(tp_buf) svg = {0}, data = {0};
     tp_status status = TP_OK;
     TP_TRY(tp_picture_check(path, err));
     tp_picture_svg(picture, &svg);
@@ -197,7 +196,5 @@ tp_status tp_picture_write(const tp_picture *picture, const char *path, int dpi,
         status = tp_output_put(path, out->data, out->len, err);
     else
         status = tp_error_prefix(err, status, "'%s': ", path);
-    tp_buf_release(&svg);
-    tp_buf_release(&data);
     return status;
 }

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/vec.h"
 #include "stats/descriptive.h"
@@ -26,7 +25,7 @@ size_t tp_run_band_thin(tp_aligned *v)
 
 void tp_run_band_make(tp_run_band *b, const tp_aligned *v, size_t from, size_t runs, double level)
 {
-    double *at = tp_vec_new(runs, sizeof *at);
+    TP_FREED double *at = tp_vec_new(runs, sizeof *at);
     *b = (tp_run_band){.place = tp_vec_new(v->n, sizeof *b->place),
                        .mean = tp_vec_new(v->n, sizeof *b->mean),
                        .lower = runs > 1 ? tp_vec_new(v->n, sizeof *b->lower) : NULL,
@@ -44,7 +43,6 @@ void tp_run_band_make(tp_run_band *b, const tp_aligned *v, size_t from, size_t r
         b->lower[i] = ci.lo;
         b->upper[i] = ci.hi;
     }
-    free(at);
 }
 
 tp_series tp_run_band_series(const tp_run_band *b, const char *name)

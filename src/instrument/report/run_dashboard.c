@@ -109,8 +109,8 @@ static void say_dimension(dashboard *d, int at, const char *name)
         d->panels[at].why_empty = "not asked for";
         return;
     }
-    if (f->why) {
-        tp_buf_adds(note, f->why);
+    if (f->error) {
+        tp_buf_adds(note, f->error);
         return;
     }
     tp_buf_addf(note, "%s: %.4g", f->about, f->value);
@@ -215,8 +215,8 @@ static void put_row(tp_buf *out, const tp_analysis_dimension *f)
     put_cell(out, f->threshold);
     tp_buf_addf(out, "<td class=\"%s\">%s<td>", strcmp(f->verdict, "fail") == 0 ? "bad" : "",
                 f->verdict);
-    tp_markup_escape(out, f->why ? f->why : f->about);
-    if (!f->why && f->advice && strcmp(f->verdict, "fail") == 0) {
+    tp_markup_escape(out, f->error ? f->error : f->about);
+    if (!f->error && f->advice && strcmp(f->verdict, "fail") == 0) {
         tp_buf_adds(out, "<br><b>To do:</b> ");
         tp_markup_escape(out, f->advice);
     }
@@ -252,12 +252,10 @@ static tp_status write_page(const dashboard *d, const tp_picture *picture, const
                             tp_error *err)
 {
     tp_picture inner = *picture;
-    tp_buf page = {0};
+    TP_OWN(tp_buf) page = {0};
     inner.follows_scheme = true;
     make_page(d, &inner, &page);
-    tp_status status = tp_output_put(path, page.data, page.len, err);
-    tp_buf_release(&page);
-    return status;
+    return tp_output_put(path, page.data, page.len, err);
 }
 
 static const char *const endings[] = {"svg", "html", "png", "pdf"};
@@ -279,7 +277,7 @@ static tp_status write_files(const dashboard *d, const tp_picture *picture, cons
     if (!can_raster && formats & (TP_DASHBOARD_PNG | TP_DASHBOARD_PDF))
         tp_buf_addf(ret_why, "dashboard.png and dashboard.pdf are not drawn: %s", why);
     for (int i = 0; i < 4 && status == TP_OK; i++) {
-        tp_buf path = {0};
+        TP_OWN(tp_buf) path = {0};
         if (!(formats & 1U << i))
             continue;
         tp_buf_addf(&path, "%s/dashboard.%s", folder, endings[i]);
@@ -287,7 +285,6 @@ static tp_status write_files(const dashboard *d, const tp_picture *picture, cons
             status = write_page(d, picture, path.data, err);
         else if (i == 0 || can_raster)
             status = tp_picture_write(picture, path.data, 300, err);
-        tp_buf_release(&path);
     }
     return status;
 }

@@ -107,14 +107,12 @@ static void choose(drawing *d, const tp_run_comparison *c, tp_metrics *const *a,
     for (size_t i = 0; i < n; i++) {
         const char *tag = tp_metrics_tag(a[0], order[i]);
         const tp_compared_metric *x = find(c, tag);
-        tp_aligned values;
+        TP_OWN(tp_aligned) values = {0};
         if (!x || !tp_metrics_wanted(tag, o->tags, o->n_tags))
             continue;
         if (d->n_wanted++ < MOST_PANELS &&
-            tp_align_metric(a, n_a, b, n_b, tag, tp_run_comparison_align(c), &values)) {
+            tp_align_metric(a, n_a, b, n_b, tag, tp_run_comparison_align(c), &values))
             add_panel(d, c, x, &values);
-            tp_aligned_release(&values);
-        }
     }
     free(order);
 }

@@ -71,7 +71,7 @@ static tp_stats_writer_options options_of(const tp_stats_style *s)
 tp_status tp_stats_json(tp_stats_kind kind, const tp_stats_style *style, const tp_stats_column *c,
                         size_t n, const tp_stats_column *at, tp_buf *out, tp_error *err)
 {
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     tp_json_w w;
     tp_stats_writer a = {.w = &w, .name = c[0].name, .arena = &arena, .o = options_of(style)};
     tp_json_w_init(&w, out, 2);
@@ -84,7 +84,6 @@ tp_status tp_stats_json(tp_stats_kind kind, const tp_stats_style *style, const t
         tp_buf_addc(out, '\n');
     }
     tp_buf_release(&a.reasons);
-    tp_arena_release(&arena);
     return status;
 }
 

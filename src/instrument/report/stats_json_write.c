@@ -43,7 +43,7 @@ void tp_stats_writer_end_array(tp_stats_writer *a)
 /* "two_sample.welch", "rows[3].k" */
 static void note(tp_stats_writer *a, const char *key, const char *why)
 {
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     for (int i = 0; i < a->depth; i++) {
         if (a->path[i])
             tp_buf_addf(&path, "%s%s", i ? "." : "", a->path[i]);
@@ -56,7 +56,6 @@ static void note(tp_stats_writer *a, const char *key, const char *why)
         tp_buf_addf(&path, "[%zu]", a->place[a->depth - 1] - 1);
     tp_buf_add(&a->reasons, tp_buf_str(&path), path.len + 1);
     tp_buf_add(&a->reasons, why, strlen(why) + 1);
-    tp_buf_release(&path);
 }
 
 void tp_stats_writer_null(tp_stats_writer *a, const char *key, const char *why)

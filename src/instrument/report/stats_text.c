@@ -45,7 +45,7 @@ static void put_interval(tp_buf *out, tp_interval ci, const char *unit)
 static void put_description(const char *name, const tp_description *d, tp_grid *g)
 {
     const double cells[] = {d->mean, d->sd, d->median, d->mad_sigma, d->min, d->max};
-    tp_buf interval = {0};
+    TP_OWN(tp_buf) interval = {0};
     tp_grid_text(g, name);
     tp_grid_int(g, (int64_t)d->n);
     for (size_t j = 0; j < sizeof cells / sizeof *cells; j++)
@@ -55,7 +55,6 @@ static void put_description(const char *name, const tp_description *d, tp_grid *
             tp_grid_textf(g, "%.5g", cells[j]);
     put_interval(&interval, d->t_ci, "");
     tp_grid_text(g, tp_buf_str(&interval));
-    tp_buf_release(&interval);
 }
 
 tp_status tp_stats_put_table(const tp_stats_style *s, const tp_stats_column *c, size_t k,

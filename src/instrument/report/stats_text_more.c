@@ -28,7 +28,7 @@ static void put_pairs(const tp_stats_style *s, const tp_stats_column *c, const t
                       size_t n, tp_buf *out)
 {
     char level[24];
-    tp_grid g = {0};
+    TP_OWN(tp_grid) g = {0};
     tp_grid_column(&g, "pair", "pair", TP_CELL_TEXT);
     tp_grid_column(&g, "difference", "difference", TP_CELL_FIGURE);
     tp_grid_column(&g, "interval", tp_stats_level(s, level), TP_CELL_TEXT);
@@ -53,7 +53,6 @@ static void put_pairs(const tp_stats_style *s, const tp_stats_column *c, const t
     }
     tp_buf_addc(out, '\n');
     tp_grid_print(&g, 0, s->width, out);
-    tp_grid_release(&g);
 }
 
 static tp_status groups_with(const tp_stats_style *s, const tp_stats_column *c, size_t k,
@@ -103,13 +102,10 @@ static tp_status groups_with(const tp_stats_style *s, const tp_stats_column *c, 
 tp_status tp_stats_text_groups(const tp_stats_style *s, const tp_stats_column *c, size_t k,
                                tp_buf *out, tp_error *err)
 {
-    tp_group *groups = calloc(k, sizeof *groups);
-    tp_pairwise *pairs = calloc(k * (k - 1) / 2, sizeof *pairs);
-    tp_status status = groups && pairs ? groups_with(s, c, k, groups, pairs, out, err)
-                                       : tp_fail(err, TP_ERR_NOMEM, "no memory for %zu groups", k);
-    free(pairs);
-    free(groups);
-    return status;
+    TP_FREED tp_group *groups = calloc(k, sizeof *groups);
+    TP_FREED tp_pairwise *pairs = calloc(k * (k - 1) / 2, sizeof *pairs);
+    return groups && pairs ? groups_with(s, c, k, groups, pairs, out, err)
+                           : tp_fail(err, TP_ERR_NOMEM, "no memory for %zu groups", k);
 }
 
 enum { SEARCHED = 500 }; /* values: the search is quadratic for every permutation */

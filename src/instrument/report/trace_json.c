@@ -153,7 +153,8 @@ static void put_devices(tp_json_w *w, const tp_trace_report *r)
 static void put_collectives(tp_json_w *w, const tp_trace_report *r)
 {
     const tp_events *e = r->file->events;
-    int64_t *count = calloc(e->strings.n + 1, sizeof *count); /* by the number of the name */
+    TP_FREED int64_t *count =
+        calloc(e->strings.n + 1, sizeof *count); /* by the number of the name */
     TP_HAVE(count);
     for (size_t i = 0; i < r->selection.n; i++) {
         const tp_activity *a = &r->selection.v[i];
@@ -168,7 +169,6 @@ static void put_collectives(tp_json_w *w, const tp_trace_report *r)
         if (count[name])
             put_i64(w, name ? tp_events_str(e, name) : "None", count[name]);
     tp_json_w_end(w, '}');
-    free(count);
 }
 
 static void put_events(tp_json_w *w, tp_trace_report *r)

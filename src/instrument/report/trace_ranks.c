@@ -125,7 +125,7 @@ static void fill_collectives(const tp_rank_table *t, tp_grid *g)
 void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *options,
                            tp_rank_grids *ret)
 {
-    tp_selection *sel = calloc(job->n + 1, sizeof *sel);
+    TP_FREED tp_selection *sel = calloc(job->n + 1, sizeof *sel);
     const tp_selection **list = calloc(job->n + 1, sizeof *list);
     int64_t *ranks = calloc(job->n + 1, sizeof *ranks);
     const char **paths = calloc(job->n + 1, sizeof *paths);
@@ -149,7 +149,6 @@ void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *opt
     tp_ranks_release(&table);
     for (size_t i = 0; i < n; i++)
         tp_selection_release(&sel[i]);
-    free(sel);
     free(list);
     free(ranks);
     free(paths);

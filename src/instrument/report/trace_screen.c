@@ -17,11 +17,10 @@ static const char *file_name(const char *path)
 static void put_grid(tp_trace_report *r, void (*fill)(tp_trace_report *, tp_grid *), size_t top,
                      int width, tp_buf *out)
 {
-    tp_grid grid = {0};
+    TP_OWN(tp_grid) grid = {0};
     fill(r, &grid);
     tp_buf_addc(out, '\n');
     tp_grid_print(&grid, top, width, out);
-    tp_grid_release(&grid);
 }
 
 /* ---- what it is ---- */
@@ -136,7 +135,7 @@ static void put_device(tp_trace_report *r, tp_grid *g, const char *name, const t
 
 static void put_time(tp_trace_report *r, int width, tp_buf *out)
 {
-    tp_grid g = {.title = "Where the time went (adds up to the span exactly)"};
+    TP_OWN(tp_grid) g = {.title = "Where the time went (adds up to the span exactly)"};
     size_t n = r->selection.n_devices;
     char name[160];
     tp_grid_column(&g, "device", "device", TP_CELL_TEXT);
@@ -155,7 +154,6 @@ static void put_time(tp_trace_report *r, int width, tp_buf *out)
         put_device(r, &g, "all, merged", &r->all, tp_idle_under_graphs(&r->selection));
     tp_buf_addc(out, '\n');
     tp_grid_print(&g, 0, width, out);
-    tp_grid_release(&g);
 }
 
 static void put_comm(tp_trace_report *r, int width, tp_buf *out)
@@ -175,7 +173,7 @@ static void put_comm(tp_trace_report *r, int width, tp_buf *out)
 /* Text behind an indent, broken at spaces and nowhere else: names in it may hold newlines. */
 static void put_wrapped(tp_buf *out, const char *first, const char *unsafe, int width)
 {
-    tp_buf shown = {0};
+    TP_OWN(tp_buf) shown = {0};
     tp_buf_add_shown(&shown, unsafe, strlen(unsafe), true);
     const char *text = tp_buf_str(&shown);
     size_t indent = strlen(first), room = (size_t)width > indent + 20 ? (size_t)width - indent : 20;
@@ -195,7 +193,6 @@ static void put_wrapped(tp_buf *out, const char *first, const char *unsafe, int 
         text += strspn(text, " ");
     }
     tp_buf_addc(out, '\n');
-    tp_buf_release(&shown);
 }
 
 static void put_findings(tp_trace_report *r, int width, tp_buf *out)
@@ -246,14 +243,13 @@ static void put_unknown(tp_trace_report *r, int width, tp_buf *out)
     if (is_kineto && r->selection.steps.n == 0)
         put_wrapped(out, "  - ", "no steps marked: call prof.step() once per step", width);
     for (size_t i = 0; i < s->n; i++) {
-        tp_buf line = {0};
+        TP_OWN(tp_buf) line = {0};
         char time[32] = "";
         tp_buf_addf(&line, "%s: %lld", s->list[i].what, (long long)s->list[i].count);
         if (s->list[i].ns != TP_UNKNOWN)
             tp_buf_addf(&line, " (%s)", tp_human_ns(s->list[i].ns, time));
         tp_buf_addf(&line, ", %s", s->list[i].meaning);
         put_wrapped(out, s->list[i].is_serious ? "  ! " : "  - ", tp_buf_str(&line), width);
-        tp_buf_release(&line);
     }
     if (out->len == from)
         tp_buf_adds(out, "  nothing\n");
@@ -316,18 +312,16 @@ void tp_trace_report_screen_markdown(tp_trace_report *r, size_t top, tp_buf *out
     tp_buf_addc(out, '\n');
     put_sizes(r, out);
     if (!r->file->events) {
-        tp_grid g = {0};
+        TP_OWN(tp_grid) g = {0};
         tp_view_memory(r, &g);
         tp_grid_markdown(&g, top, out);
-        tp_grid_release(&g);
         return;
     }
     put_scope(r, 1000, out); /* a paragraph */
     tp_buf_addc(out, '\n');
     for (size_t i = 0; i < sizeof fills / sizeof *fills; i++) {
-        tp_grid g = {0};
+        TP_OWN(tp_grid) g = {0};
         fills[i](r, &g);
         tp_grid_markdown(&g, top, out);
-        tp_grid_release(&g);
     }
 }

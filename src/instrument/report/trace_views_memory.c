@@ -39,7 +39,7 @@ static void say_verdict(const tp_memory_device *d, tp_buf *out)
 static void fill_devices(tp_trace_report *r, tp_grid *g)
 {
     const tp_memory_usage *u = tp_trace_report_memory(r);
-    tp_buf verdict = {0};
+    TP_OWN(tp_buf) verdict = {0};
     g->title = "Memory";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "allocs", "allocs", TP_CELL_COUNT);
@@ -95,7 +95,6 @@ static void fill_devices(tp_trace_report *r, tp_grid *g)
         tp_grid_note(g, "the memory events of this file could not be analysed");
     else if (u->n == 0)
         tp_grid_note(g, "no memory events recorded: profile with profile_memory=True");
-    tp_buf_release(&verdict);
 }
 
 static void fill_owners(tp_trace_report *r, tp_grid *g, bool at_peak)
@@ -168,7 +167,7 @@ static void put_stacks(tp_trace_report *r, tp_grid *g, int64_t device, const tp_
                        size_t n)
 {
     enum { DEPTH = 12 };
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     for (size_t i = 0; i < n; i++) {
         tp_buf_clear(&text);
         tp_snapshot_stack_text(r->file->snapshot, list[i].stack, DEPTH, &text);
@@ -177,7 +176,6 @@ static void put_stacks(tp_trace_report *r, tp_grid *g, int64_t device, const tp_
         tp_grid_int(g, list[i].count);
         tp_grid_text(g, tp_buf_str(&text));
     }
-    tp_buf_release(&text);
 }
 
 static void stack_columns(tp_grid *g)
@@ -249,10 +247,9 @@ void tp_view_memory_peak(tp_trace_report *r, tp_grid *g)
     stack_columns(g);
     const tp_snapshot_usage *u = tp_trace_report_usage(r);
     for (size_t i = 0; r->file->snapshot && i < u->n_devices; i++) {
-        tp_stack_bytes *list;
+        TP_FREED tp_stack_bytes *list = NULL;
         size_t n = tp_snapshot_at_peak(r->file->snapshot, &u->devices[i], &list);
         put_stacks(r, g, u->devices[i].device, list, n);
-        free(list);
     }
 }
 
@@ -312,7 +309,7 @@ static void fill_snapshot_growth(tp_trace_report *r, tp_grid *g)
     enum { DEPTH = 12 };
     const tp_snapshot_usage *u = tp_trace_report_usage(r);
     const tp_snapshot *s = r->file->snapshot;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     for (size_t i = 0; i < u->n_devices; i++) {
         tp_snapshot_growth growth;
         tp_error err = {0};
@@ -338,7 +335,6 @@ static void fill_snapshot_growth(tp_trace_report *r, tp_grid *g)
                          tp_snapshot_str(s, growth.annotation));
         tp_snapshot_growth_release(&growth);
     }
-    tp_buf_release(&text);
 }
 
 void tp_view_memory_growth(tp_trace_report *r, tp_grid *g)

@@ -130,8 +130,8 @@ void tp_view_steps(tp_trace_report *r, tp_grid *g)
         tp_grid_note(g, "no steps marked: call prof.step() once per step (ProfilerStep#N)");
         return;
     }
-    tp_keyed *order = tp_vec_new(s->n, sizeof *order);
-    tp_activity *v = tp_vec_new(s->n, sizeof *v);
+    TP_FREED tp_keyed *order = tp_vec_new(s->n, sizeof *order);
+    TP_FREED tp_activity *v = tp_vec_new(s->n, sizeof *v);
     size_t n = 0, outside = 0;
     for (size_t i = 0; i < s->n; i++) {
         int64_t step = tp_steps_at(&s->steps, tp_launch_time(s, i));
@@ -150,8 +150,6 @@ void tp_view_steps(tp_trace_report *r, tp_grid *g)
     }
     if (outside)
         tp_grid_note(g, "%zu device works were launched outside the steps", outside);
-    free(order);
-    free(v);
 }
 
 /* ---- host threads ---- */
@@ -161,7 +159,7 @@ void tp_view_threads(tp_trace_report *r, tp_grid *g)
 {
     const tp_operators *o = tp_trace_report_operators(r);
     const tp_events *e = r->file->events;
-    tp_periods inside = {0};
+    TP_OWN(tp_periods) inside = {0};
     g->title = "Threads of the host: time in operators";
     tp_grid_column(g, "thread", "thread", TP_CELL_TEXT);
     tp_grid_column(g, "calls", "calls", TP_CELL_COUNT);
@@ -192,7 +190,6 @@ void tp_view_threads(tp_trace_report *r, tp_grid *g)
     }
     if (o->n_spans == 0)
         tp_grid_note(g, "no operators recorded");
-    tp_periods_release(&inside);
 }
 
 /* ---- the critical path ---- */
@@ -260,9 +257,9 @@ static int most_first(const void *a, const void *b)
 static void fill_stacks(tp_trace_report *r, tp_grid *g, tp_stacks_of what)
 {
     tp_stacks stacks;
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     tp_stacks_make(&r->selection, what, &stacks);
-    stack_row *rows = tp_vec_new(stacks.n, sizeof *rows);
+    TP_FREED stack_row *rows = tp_vec_new(stacks.n, sizeof *rows);
     size_t n = 0;
     for (size_t i = 0; i < stacks.n; i++)
         if (stacks.v[i].ns > 0)
@@ -283,8 +280,6 @@ static void fill_stacks(tp_trace_report *r, tp_grid *g, tp_stacks_of what)
     }
     if (n == 0)
         tp_grid_note(g, "nothing recorded for this");
-    free(rows);
-    tp_buf_release(&path);
     tp_stacks_release(&stacks);
 }
 

@@ -235,7 +235,7 @@ static bool add_band(tp_plot *plot, const chosen *c, const group *g, const char 
     static const tp_align aligns[] = {[TP_PLOT_STEP] = TP_ALIGN_STEPS,
                                       [TP_PLOT_TIME] = TP_ALIGN_TIME,
                                       [TP_PLOT_TOKENS] = TP_ALIGN_TOKENS};
-    tp_aligned values;
+    TP_OWN(tp_aligned) values = {0};
     if (plot->n == TP_PLOT_SERIES ||
         !tp_align_metric(c->runs + g->first, g->n, NULL, 0, tag, aligns[plot->axis], &values))
         return false;
@@ -250,7 +250,6 @@ static bool add_band(tp_plot *plot, const chosen *c, const group *g, const char 
             snprintf(name, size, "%s", g->name);
         plot->series[plot->n++] = tp_run_band_series(band, name);
     }
-    tp_aligned_release(&values);
     return is_there;
 }
 
@@ -295,7 +294,7 @@ static void put_figures(chosen *c)
     tp_buf *out = &c->p->reply->body;
     size_t n = tp_metrics_count(c->runs[0]), *order = tp_vec_new(n + 1, sizeof *order);
     bool is_first = true;
-    tp_buf address = {0}, svg = {0};
+    TP_OWN(tp_buf) address = {0}, svg = {0};
     tp_curve_order(c->runs[0], order);
     tp_buf_adds(&address, "/compare.svg?");
     put_query(&address, c, axis_name(c->p), c->is_grouped);
@@ -309,8 +308,6 @@ static void put_figures(chosen *c)
         is_first = false;
     }
     tp_buf_adds(out, "</div>\n");
-    tp_buf_release(&svg);
-    tp_buf_release(&address);
     free(order);
 }
 

@@ -82,7 +82,7 @@ static void put_figure(tp_page *p, const tp_run_entry *e, tp_metrics *m, size_t 
     const tp_metric_point *points;
     size_t n = tp_metrics_points(m, i, TP_POINTS_LATEST, &points);
     tp_plot plot = {.axis = axis_of(p)};
-    tp_buf address = {0}, alt = {0}, svg = {0};
+    TP_OWN(tp_buf) address = {0}, alt = {0}, svg = {0};
     if (is_first && tp_plot_add(&plot, m, tag, tag))
         tp_plot_svg(&plot, tag, &svg);
     tp_plot_release(&plot);
@@ -92,9 +92,6 @@ static void put_figure(tp_page *p, const tp_run_entry *e, tp_metrics *m, size_t 
                 n ? points[n - 1].value : (double)NAN);
     tp_page_figure(&p->reply->body, tp_buf_str(&address), tag, tp_buf_str(&alt),
                    svg.len ? &svg : NULL);
-    tp_buf_release(&svg);
-    tp_buf_release(&alt);
-    tp_buf_release(&address);
 }
 
 static void put_notes(tp_page *p, tp_metrics *m)
@@ -134,7 +131,7 @@ void tp_page_plot(tp_page *p, const tp_run_entry *e)
 {
     const char *tag = tp_http_query(p->request, "tag");
     tp_metrics *m = tp_page_open_run(p, e);
-    tp_plot plot = {.axis = axis_of(p)};
+    TP_OWN(tp_plot) plot = {.axis = axis_of(p)};
     if (!m || !tag)
         return;
     if (tp_plot_add(&plot, m, tag, tag)) {
@@ -142,7 +139,6 @@ void tp_page_plot(tp_page *p, const tp_run_entry *e)
         tp_page_reply(p, "image/svg+xml");
         p->reply->is_kept = tp_http_query(p->request, "v") != NULL;
     }
-    tp_plot_release(&plot);
 }
 
 static bool add_piece(void *user, const char *text, size_t n)
@@ -219,7 +215,7 @@ static void put_lines(tp_page *p, const char *path)
     size_t n_keys = 0, n = 0;
     for (char *line = text.len ? text.data : NULL, *end; line && *line && n < MOST_LINES;
          line = end ? end + 1 : NULL) {
-        tp_arena arena = {0};
+        TP_OWN(tp_arena) arena = {0};
         const tp_json *row = NULL;
         end = strchr(line, '\n');
         size_t len = end ? (size_t)(end - line) : strlen(line);
@@ -240,7 +236,6 @@ static void put_lines(tp_page *p, const char *path)
                 put_cell(out, tp_json_get(row, keys[k]));
             tp_buf_addc(out, '\n');
         }
-        tp_arena_release(&arena);
     }
     tp_buf_adds(out, n ? "</table></div>\n" : "<p>nothing yet\n");
     if (n == MOST_LINES)
@@ -282,8 +277,8 @@ static void put_steps(tp_page *p, const tp_run_place *place, int chosen)
 void tp_page_samples(tp_page *p, const tp_run_entry *e)
 {
     const char *asked = tp_http_query(p->request, "step");
-    char *folder = tp_page_file(p, e, "samples");
-    tp_run_place place;
+    TP_FREED char *folder = tp_page_file(p, e, "samples");
+    TP_CLEANUP(tp_place_release) tp_run_place place = {0};
     tp_page_run_head(p, e, "samples");
     if (folder && tp_place_look(&place, folder, NULL) == TP_OK) {
         int step = choose_step(&place, asked ? atoi(asked) : -2);
@@ -294,24 +289,21 @@ void tp_page_samples(tp_page *p, const tp_run_entry *e)
         if (path)
             put_lines(p, path);
         free(path);
-        tp_place_release(&place);
     } else {
         tp_buf_adds(&p->reply->body,
                     "<p>the run kept no samples; GRPO does, with logger.samples\n");
     }
-    free(folder);
     tp_page_end(p);
 }
 
 void tp_page_alarms(tp_page *p, const tp_run_entry *e)
 {
-    char *path = tp_page_file(p, e, "alarms.jsonl");
+    TP_FREED char *path = tp_page_file(p, e, "alarms.jsonl");
     tp_page_run_head(p, e, "alarms");
     if (path)
         put_lines(p, path);
     else
         tp_buf_adds(&p->reply->body, "<p>no alarm was raised\n");
-    free(path);
     tp_page_end(p);
 }
 

@@ -80,12 +80,12 @@ static tp_trace_file *open_trace(tp_page *p, const char *path, unsigned keep)
 
 static void put_views(tp_page *p, const tp_trace_file *file, const char *const *views, size_t n)
 {
-    tp_trace_report report;
+    TP_OWN(tp_trace_report) report = {0};
     const tp_select_options all = {0};
     tp_trace_report_make(file, &all, &report);
     for (size_t i = 0; i < n; i++)
         for (const tp_trace_report_view *v = tp_trace_report_views; v->view; v++) {
-            tp_grid grid = {.name = v->grid};
+            TP_OWN(tp_grid) grid = {.name = v->grid};
             if (strcmp(v->view, views[i]) != 0 || !v->in_json)
                 continue;
             if (!file->events && strcmp(v->view, "memory") != 0)
@@ -93,9 +93,7 @@ static void put_views(tp_page *p, const tp_trace_file *file, const char *const *
             v->fill(&report, &grid);
             if (tp_grid_rows(&grid) || i == 0)
                 tp_grid_html(&grid, ROWS, &p->reply->body);
-            tp_grid_release(&grid);
         }
-    tp_trace_report_release(&report);
 }
 
 static void put_trace(tp_page *p, const tp_run_entry *e, const char *const *views, size_t n)
@@ -172,11 +170,11 @@ void tp_page_memory_kinds(tp_page *p, const tp_run_entry *e)
     tp_metrics *m = tp_page_open_run(p, e);
     if (!m)
         return;
-    tp_plot plot = {.axis = TP_PLOT_TIME, .y_label = "bytes", .from_zero = true};
-    memory_kind *kinds = tp_vec_new(tp_metrics_count(m) + 1, sizeof *kinds);
+    TP_OWN(tp_plot) plot = {.axis = TP_PLOT_TIME, .y_label = "bytes", .from_zero = true};
+    TP_FREED memory_kind *kinds = tp_vec_new(tp_metrics_count(m) + 1, sizeof *kinds);
     size_t n = kinds_of(m, kinds);
     (void)tp_plot_add(&plot, m, in_all, "all");
-    tp_buf note = {0};
+    TP_OWN(tp_buf) note = {0};
     for (size_t i = 0; i < n; i++)
         if (plot.n == TP_PLOT_SERIES)
             tp_buf_addf(&note, "%s%s",
@@ -188,9 +186,6 @@ void tp_page_memory_kinds(tp_page *p, const tp_run_entry *e)
         tp_plot_svg(&plot, "memory by kind", &p->reply->body);
         tp_page_reply(p, "image/svg+xml");
     }
-    tp_plot_release(&plot);
-    tp_buf_release(&note);
-    free(kinds);
 }
 
 static bool has_kinds(const tp_metrics *m)
@@ -213,11 +208,10 @@ void tp_page_memory(tp_page *p, const tp_run_entry *e)
     tp_buf_addf(&address, "/run/%s/plot.svg?x=time", e->id);
     tp_buf_adds(out, "<div class=figures>\n");
     if (has_kinds(m)) {
-        tp_buf kinds = {0};
+        TP_OWN(tp_buf) kinds = {0};
         tp_buf_addf(&kinds, "/run/%s/memory.svg?x=time", e->id);
         tp_page_figure(out, tp_buf_str(&kinds), by_kind, "memory by what it holds, over time",
                        NULL);
-        tp_buf_release(&kinds);
     }
     for (size_t i = 0; i < tp_metrics_count(m); i++) {
         const char *tag = tp_metrics_tag(m, i);
@@ -256,7 +250,7 @@ static bool is_span(const tp_events *v, size_t i)
 static void choose_tracks(timeline *t)
 {
     const tp_events *v = t->events;
-    uint64_t *count = tp_vec_new(v->n_tracks + 1, sizeof *count);
+    TP_FREED uint64_t *count = tp_vec_new(v->n_tracks + 1, sizeof *count);
     t->row_of = tp_vec_new(v->n_tracks + 1, sizeof *t->row_of);
     t->first = INT64_MAX;
     t->last = INT64_MIN;
@@ -280,7 +274,6 @@ static void choose_tracks(timeline *t)
         if (is_shown)
             t->tracks[t->n_rows++] = (uint32_t)k;
     }
-    free(count);
 }
 
 static void collect(timeline *t)

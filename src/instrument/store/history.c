@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/strings.h"
 
 enum { SCHEMA_VERSION = 1, BUSY_MS = 10000, MAX_SAMPLES = 1 << 20 };
 

@@ -326,10 +326,10 @@ static bool is_dead(const row *r, const char *folder)
 static void read_record(row *r, const char *folder)
 {
     enum { MOST = 16 << 20 };
-    tp_buf text = {0};
-    tp_arena arena = {0};
+    TP_OWN(tp_buf) text = {0};
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root = NULL;
-    char *path = tp_place_join(folder, "run.json");
+    TP_FREED char *path = tp_place_join(folder, "run.json");
     if (tp_file_exists(path) && tp_arena_init(&arena, 64 << 20, NULL) == TP_OK &&
         tp_file_read(path, MOST, &text, NULL) == TP_OK &&
         tp_json_parse(&arena, path, tp_buf_str(&text), text.len, NULL, &root, NULL) == TP_OK) {
@@ -339,17 +339,13 @@ static void read_record(row *r, const char *folder)
         (void)tp_json_i64(tp_json_get(root, "step"), &r->e.step);
         (void)tp_json_i64(tp_json_get(root, "max_steps"), &r->e.max_steps);
     }
-    tp_arena_release(&arena);
-    tp_buf_release(&text);
-    free(path);
 }
 
 static double last_of(tp_metrics *m, tp_run_role role, double *step)
 {
-    tp_curve c = tp_curve_of(m, role);
+    TP_OWN(tp_curve) c = tp_curve_of(m, role);
     double v = c.n ? c.value[c.n - 1] : NAN;
     *step = c.n ? fmax(*step, c.step[c.n - 1]) : *step;
-    tp_curve_release(&c);
     return v;
 }
 
@@ -457,7 +453,8 @@ static void end_row(row *r, const char *full)
 static bool see(void *user, const tp_run_place *place, const tp_run_reader *reader, const char *run)
 {
     tp_run_index *x = user;
-    tp_buf path = {0}, full = {0};
+    TP_OWN(tp_buf) full = {0};
+    tp_buf path = {0};
     bool is_known, is_fresh;
     tp_metrics *open;
     tp_buf_addf(&path, "%s%s%s", below(x, place->path), run ? "#" : "", run ? run : "");
@@ -472,7 +469,6 @@ static bool see(void *user, const tp_run_place *place, const tp_run_reader *read
     }
     check_state(x, r, full.data);
     end_row(r, full.data);
-    tp_buf_release(&full);
     return true;
 }
 

@@ -41,8 +41,9 @@ static size_t tag_length(const char *text)
 
 char *tp_run_tags(const char *path)
 {
-    tp_buf text = {0}, out = {0};
-    char *file = tags_path(path);
+    TP_OWN(tp_buf) text = {0};
+    tp_buf out = {0};
+    TP_FREED char *file = tags_path(path);
     if (tp_file_exists(file) && tp_file_read(file, MAX_TAGS_BYTES, &text, NULL) == TP_OK) {
         for (const char *p = tp_buf_str(&text); *p;) {
             size_t n = tag_length(p);
@@ -51,8 +52,6 @@ char *tp_run_tags(const char *path)
             p += n ? n : 1;
         }
     }
-    free(file);
-    tp_buf_release(&text);
     return out.data;
 }
 
@@ -68,17 +67,16 @@ static bool is_word_of(const char *tags, const char *tag)
 /* Tags that are there and cannot be read would be lost. */
 static tp_status check_tags(const char *file, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_status status =
         tp_file_exists(file) ? tp_file_read(file, MAX_TAGS_BYTES, &text, err) : TP_OK;
-    tp_buf_release(&text);
     return status;
 }
 
 static tp_status change(const char *path, const char *tag, bool is_set, tp_error *err)
 {
     char *file = tags_path(path), *tags = tp_run_tags(path);
-    tp_buf out = {0};
+    TP_OWN(tp_buf) out = {0};
     for (const char *p = tags; p && *p;) {
         size_t n = strcspn(p, " ");
         if (n != strlen(tag) || strncmp(p, tag, n) != 0)
@@ -90,7 +88,6 @@ static tp_status change(const char *path, const char *tag, bool is_set, tp_error
     tp_status status = check_tags(file, err);
     if (status == TP_OK && is_word_of(tags, tag) != is_set)
         status = tp_file_write_atomic(file, tp_buf_str(&out), out.len, err);
-    tp_buf_release(&out);
     free(tags);
     free(file);
     return status;

@@ -177,7 +177,7 @@ static tp_status place(const walk *w, tp_gguf_tensor *t, uint64_t offset, size_t
 static tp_status read_tensors(walk *w, size_t alignment)
 {
     tp_gguf *g = w->g;
-    uint64_t *offsets = calloc(g->n_tensors + 1, sizeof *offsets);
+    TP_FREED uint64_t *offsets = calloc(g->n_tensors + 1, sizeof *offsets);
     tp_status status =
         offsets ? TP_OK : tp_fail(w->err, TP_ERR_NOMEM, "cannot read %s: out of memory", g->name);
     if (status == TP_OK) /* a name and its NUL take less than its description */
@@ -187,7 +187,6 @@ static tp_status read_tensors(walk *w, size_t alignment)
     size_t data_at = (w->at + alignment - 1) / alignment * alignment;
     for (uint64_t i = 0; i < g->n_tensors && status == TP_OK; i++)
         status = place(w, &g->tensors[i], offsets[i], data_at, alignment);
-    free(offsets);
     return status;
 }
 

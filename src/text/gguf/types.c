@@ -1,5 +1,4 @@
 /* types.c - the types of tensors that llama.cpp has, by name and size. */
-#include <string.h>
 
 #include "base/platform.h"
 #include "text/gguf/gguf.h"

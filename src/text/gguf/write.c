@@ -1,5 +1,4 @@
 /* write.c - keys and the description of tensors as bytes. */
-#include <string.h>
 
 #include "text/gguf/gguf.h"
 

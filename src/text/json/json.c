@@ -6,8 +6,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "base/platform.h"
-
 /* A document is built from the tokens of the reader; the stack of open brackets
  * is an array, so input depth never becomes call depth. */
 typedef struct {

@@ -1,7 +1,6 @@
 /* chat.c - a template's life: parsed once, rendered within a budget of work. */
 #include "text/template/chat.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -84,19 +84,15 @@ tp_status tp_chat_render_json(const tp_template *t, const tp_tokenizer *tok,
                               bool generation_prompt, tp_buf *out, tp_error *err)
 {
     enum { MOST_BYTES = 64 << 20, CONTEXT_BYTES = 1 << 20 };
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     tp_json *context = NULL;
     if (n > MOST_BYTES)
         return tp_fail(err, TP_ERR_ARG, "the conversation has %zu bytes, more than the %d allowed",
                        n, MOST_BYTES);
     TP_TRY(tp_arena_init(&arena, 64 * n + CONTEXT_BYTES, err));
-    tp_status status = read_conversation(&arena, conversation, n, options, &context, err);
-    if (status == TP_OK) {
-        tp_chat_context_finish(&arena, tok, NULL, generation_prompt, context);
-        status = tp_template_render(t, context, NULL, NULL, out, NULL, err);
-    }
-    tp_arena_release(&arena);
-    return status;
+    TP_TRY(read_conversation(&arena, conversation, n, options, &context, err));
+    tp_chat_context_finish(&arena, tok, NULL, generation_prompt, context);
+    return tp_template_render(t, context, NULL, NULL, out, NULL, err);
 }
 
 tp_status tp_chat_template_setting(const char *setting, tp_buf *file, const char **ret,

@@ -4,16 +4,36 @@
 #include "base/platform.h"
 #include "text/template/jinja_run.h"
 
-tp_status tp_jinja_bind(tp_jinja_run *run, const char *what, const tp_jinja_args *args,
-                        const char *const *names, size_t n, size_t n_required, tp_any *out)
+/* The names in "old new [count]"; returns how many there are. */
+static size_t read_parameters(const char *at, tp_slice *names, size_t *ret_required)
 {
+    size_t n = 0;
+    bool is_optional = false;
+    *ret_required = 0;
+    while (*at) {
+        size_t len = strcspn(at, " []");
+        if (len)
+            names[n++] = (tp_slice){at, len};
+        is_optional |= at[len] == '[';
+        if (!is_optional)
+            *ret_required = n;
+        at += len + (at[len] != 0);
+    }
+    return n;
+}
+
+tp_status tp_jinja_bind(tp_jinja_run *run, const char *what, const tp_jinja_args *args,
+                        const char *parameters, tp_any *out)
+{
+    tp_slice names[TP_COUNTOF(((tp_jinja_invocation *)0)->arg)];
+    size_t n_required, n = read_parameters(parameters, names, &n_required);
     if (args->n > n)
         return tp_jinja_fail(run, "%s takes at most %zu arguments, not %zu", what, n, args->n);
     for (size_t i = 0; i < n; i++)
         out[i] = i < args->n ? args->values[i] : (tp_any){0};
     for (size_t k = 0; k < args->n_named; k++) {
         size_t i = 0;
-        while (i < n && !(names[i] && tp_slice_is(args->names[k], names[i])))
+        while (i < n && (names[i].data[0] == '_' || !tp_slice_eq(args->names[k], names[i])))
             i++;
         int len = (int)TP_MIN(args->names[k].len, 60);
         if (i == n)
@@ -27,6 +47,27 @@ tp_status tp_jinja_bind(tp_jinja_run *run, const char *what, const tp_jinja_args
         if (out[i].type == TP_ANY_MISSING)
             return tp_jinja_fail(run, "%s needs %zu arguments", what, n_required);
     return TP_OK;
+}
+
+const tp_jinja_function *tp_jinja_find_function(const tp_jinja_function *table, tp_slice name)
+{
+    for (const tp_jinja_function *f = table; f->name; f++)
+        if (tp_slice_eq(name, (tp_slice){f->name, strcspn(f->name, "(")}))
+            return f;
+    return NULL;
+}
+
+tp_status tp_jinja_call_function(tp_jinja_run *run, const tp_jinja_function *function,
+                                 const tp_any *self, const tp_jinja_args *args, tp_any *ret)
+{
+    tp_jinja_invocation c = {.what = function->name,
+                             .self = self,
+                             .args = args,
+                             .variant = function->variant,
+                             .is = function->is};
+    if (function->parameters)
+        TP_TRY(tp_jinja_bind(run, c.what, args, function->parameters, c.arg));
+    return function->call(run, &c, ret);
 }
 
 tp_status tp_jinja_want_int(tp_jinja_run *run, const char *what, const tp_any *v, int64_t *ret)

@@ -20,88 +20,57 @@ static tp_status new_method(tp_jinja_run *run, const tp_jinja_function *function
     return TP_OK;
 }
 
-static tp_status no_arguments(tp_jinja_run *run, const char *what, const tp_jinja_args *args)
+static tp_status dict_view(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    return tp_jinja_bind(run, what, args, NULL, 0, 0, NULL);
-}
-
-static tp_status dict_view(tp_jinja_run *run, const char *what, const tp_any *self,
-                           const tp_jinja_args *args, tp_view_kind kind, tp_any *ret)
-{
-    TP_TRY(no_arguments(run, what, args));
-    *ret = *self;
+    (void)run;
+    *ret = *c->self;
     ret->type = TP_ANY_VIEW;
-    ret->view = (uint8_t)kind;
+    ret->view = (uint8_t)c->variant;
     return TP_OK;
 }
 
-static tp_status dict_keys(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                           tp_any *ret)
+static tp_status dict_get(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    return dict_view(run, "keys()", self, args, TP_VIEW_KEYS, ret);
-}
-
-static tp_status dict_values(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                             tp_any *ret)
-{
-    return dict_view(run, "values()", self, args, TP_VIEW_VALUES, ret);
-}
-
-static tp_status dict_items(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                            tp_any *ret)
-{
-    return dict_view(run, "items()", self, args, TP_VIEW_ITEMS, ret);
-}
-
-static tp_status dict_get(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                          tp_any *ret)
-{
-    tp_any out[2];
     const tp_any *found = NULL;
-    TP_TRY(tp_jinja_bind(run, "get()", args, (const char *const[]){NULL, NULL}, 2, 1, out));
-    TP_TRY(tp_any_dict_get(run, self->dict, &out[0], &found));
-    *ret = found ? *found : out[1].type == TP_ANY_MISSING ? tp_any_none() : out[1];
+    TP_TRY(tp_any_dict_get(run, c->self->dict, &c->arg[0], &found));
+    *ret = found ? *found : c->arg[1].type == TP_ANY_MISSING ? tp_any_none() : c->arg[1];
     return TP_OK;
 }
 
-static tp_status copy(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args, tp_any *ret)
+static tp_status copy(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    TP_TRY(no_arguments(run, "copy()", args));
-    *ret = *self; /* nothing can change it */
+    (void)run;
+    *ret = *c->self; /* nothing can change it */
     return TP_OK;
 }
 
-static tp_status list_count(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                            tp_any *ret)
+static tp_status list_count(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    tp_any wanted, list;
+    tp_any list;
     tp_integer n = 0;
-    TP_TRY(tp_jinja_bind(run, "count()", args, (const char *const[]){NULL}, 1, 1, &wanted));
-    TP_TRY(tp_any_list_of(run, self, &list));
+    TP_TRY(tp_any_list_of(run, c->self, &list));
     for (size_t i = 0; i < list.items->n; i++) {
         bool same = false;
-        TP_TRY(tp_any_equal(run, &list.items->values[i], &wanted, &same));
+        TP_TRY(tp_any_equal(run, &list.items->values[i], &c->arg[0], &same));
         n += same;
     }
     *ret = tp_any_int(n);
     return TP_OK;
 }
 
-static tp_status list_index(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                            tp_any *ret)
+static tp_status list_index(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    tp_any out[3], list;
+    tp_any list;
     int64_t start = 0, stop = INT64_MAX;
-    TP_TRY(tp_any_list_of(run, self, &list));
+    TP_TRY(tp_any_list_of(run, c->self, &list));
     int64_t n = (int64_t)list.items->n;
-    TP_TRY(tp_jinja_bind(run, "index()", args, (const char *const[]){NULL, NULL, NULL}, 3, 1, out));
-    TP_TRY(tp_jinja_want_int(run, "index(): start", &out[1], &start));
-    TP_TRY(tp_jinja_want_int(run, "index(): stop", &out[2], &stop));
+    TP_TRY(tp_jinja_want_int(run, "index(): start", &c->arg[1], &start));
+    TP_TRY(tp_jinja_want_int(run, "index(): stop", &c->arg[2], &stop));
     start = start < 0 ? TP_MAX(start + n, 0) : start;
     stop = stop < 0 ? stop + n : TP_MIN(stop, n);
     for (int64_t i = start; i < stop; i++) {
         bool same = false;
-        TP_TRY(tp_any_equal(run, &list.items->values[i], &out[0], &same));
+        TP_TRY(tp_any_equal(run, &list.items->values[i], &c->arg[0], &same));
         if (same) {
             *ret = tp_any_int(i);
             return TP_OK;
@@ -110,43 +79,46 @@ static tp_status list_index(tp_jinja_run *run, const tp_any *self, const tp_jinj
     return tp_jinja_fail(run, "index(): the value is not in the list");
 }
 
-static tp_status float_is_integer(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                                  tp_any *ret)
+static tp_status float_is_integer(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    TP_TRY(no_arguments(run, "is_integer()", args));
-    *ret = tp_any_bool(self->real == (double)(int64_t)self->real);
+    (void)run;
+    *ret = tp_any_bool(c->self->real == (double)(int64_t)c->self->real);
     return TP_OK;
 }
 
-static tp_status cycler_next(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                             tp_any *ret)
+static tp_status cycler_next(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    struct tp_any_cycler *cycler = self->cycler;
-    TP_TRY(no_arguments(run, "next()", args));
+    (void)run;
+    struct tp_any_cycler *cycler = c->self->cycler;
     *ret = cycler->items->values[cycler->at];
     cycler->at = (cycler->at + 1) % cycler->items->n;
     return TP_OK;
 }
 
-static tp_status cycler_reset(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              tp_any *ret)
+static tp_status cycler_reset(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    TP_TRY(no_arguments(run, "reset()", args));
-    self->cycler->at = 0;
+    (void)run;
+    c->self->cycler->at = 0;
     *ret = tp_any_none();
     return TP_OK;
 }
 
-static const tp_jinja_function dict_methods[] = {{"copy", copy},          {"get", dict_get},
-                                                 {"items", dict_items},   {"keys", dict_keys},
-                                                 {"values", dict_values}, {NULL, NULL}};
-static const tp_jinja_function list_methods[] = {
-    {"copy", copy}, {"count", list_count}, {"index", list_index}, {NULL, NULL}};
+static const tp_jinja_function dict_methods[] = {{"copy()", copy, "", 0, NULL},
+                                                 {"get()", dict_get, "_ [_]", 0, NULL},
+                                                 {"items()", dict_view, "", TP_VIEW_ITEMS, NULL},
+                                                 {"keys()", dict_view, "", TP_VIEW_KEYS, NULL},
+                                                 {"values()", dict_view, "", TP_VIEW_VALUES, NULL},
+                                                 {0}};
+static const tp_jinja_function list_methods[] = {{"copy()", copy, "", 0, NULL},
+                                                 {"count()", list_count, "_", 0, NULL},
+                                                 {"index()", list_index, "_ [_ _]", 0, NULL},
+                                                 {0}};
 static const tp_jinja_function tuple_methods[] = {
-    {"count", list_count}, {"index", list_index}, {NULL, NULL}};
-static const tp_jinja_function float_methods[] = {{"is_integer", float_is_integer}, {NULL, NULL}};
+    {"count()", list_count, "_", 0, NULL}, {"index()", list_index, "_ [_ _]", 0, NULL}, {0}};
+static const tp_jinja_function float_methods[] = {{"is_integer()", float_is_integer, "", 0, NULL},
+                                                  {0}};
 static const tp_jinja_function cycler_methods[] = {
-    {"next", cycler_next}, {"reset", cycler_reset}, {NULL, NULL}};
+    {"next()", cycler_next, "", 0, NULL}, {"reset()", cycler_reset, "", 0, NULL}, {0}};
 
 static const char *const dict_changes[] = {"clear", "pop", "popitem", "setdefault", "update", NULL};
 static const char *const list_changes[] = {"append", "clear",   "extend", "insert", "pop",
@@ -167,33 +139,23 @@ static bool is_one_of(tp_slice name, const char *const *names)
 
 static const tp_jinja_function *find_method(const tp_any *object, tp_slice name)
 {
-    const tp_jinja_function *table = NULL;
     switch ((tp_any_type)object->type) {
     case TP_ANY_STR:
         return tp_jinja_str_method(name);
     case TP_ANY_DICT:
-        table = dict_methods;
-        break;
+        return tp_jinja_find_function(dict_methods, name);
     case TP_ANY_LIST:
-        table = list_methods;
-        break;
+        return tp_jinja_find_function(list_methods, name);
     case TP_ANY_TUPLE:
     case TP_ANY_RANGE:
-        table = tuple_methods;
-        break;
+        return tp_jinja_find_function(tuple_methods, name);
     case TP_ANY_FLOAT:
-        table = float_methods;
-        break;
+        return tp_jinja_find_function(float_methods, name);
     case TP_ANY_CYCLER:
-        table = cycler_methods;
-        break;
+        return tp_jinja_find_function(cycler_methods, name);
     default:
         return NULL;
     }
-    for (; table->name; table++)
-        if (tp_slice_is(name, table->name))
-            return table;
-    return NULL;
 }
 
 static tp_status macro_attr(tp_jinja_run *run, const struct tp_any_macro *macro, tp_slice name,

@@ -9,7 +9,7 @@
 static tp_status call_joiner(tp_jinja_run *run, struct tp_any_cycler *joiner,
                              const tp_jinja_args *args, tp_any *ret)
 {
-    TP_TRY(tp_jinja_bind(run, "joiner", args, NULL, 0, 0, NULL));
+    TP_TRY(tp_jinja_bind(run, "joiner", args, "", NULL));
     *ret = joiner->used ? joiner->separator : tp_any_text("", 0);
     joiner->used = true;
     return TP_OK;
@@ -121,9 +121,10 @@ tp_status tp_jinja_call_value(tp_jinja_run *run, const tp_any *callee, const tp_
     TP_TRY(tp_jinja_charge(run, 1));
     switch ((tp_any_type)callee->type) {
     case TP_ANY_FUNCTION:
-        return callee->function->call(run, NULL, args, ret);
+        return tp_jinja_call_function(run, callee->function, NULL, args, ret);
     case TP_ANY_METHOD:
-        return callee->method->function->call(run, &callee->method->self, args, ret);
+        return tp_jinja_call_function(run, callee->method->function, &callee->method->self, args,
+                                      ret);
     case TP_ANY_MACRO:
         return call_macro(run, callee->macro, args, ret);
     case TP_ANY_LOOP:
@@ -139,16 +140,12 @@ tp_status tp_jinja_call_value(tp_jinja_run *run, const tp_any *callee, const tp_
 
 /* --- global functions --- */
 
-static tp_status g_range(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
+static tp_status g_range(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    (void)self;
-    tp_any out[3];
     int64_t bounds[3] = {0, 0, 1};
     void *memory = NULL;
-    TP_TRY(tp_jinja_bind(run, "range()", args, (const char *const[]){NULL, NULL, NULL}, 3, 1, out));
-    for (size_t i = 0; i < args->n; i++)
-        TP_TRY(tp_jinja_want_int(run, "range()", &out[i], &bounds[args->n == 1 ? 1 : i]));
+    for (size_t i = 0; i < c->args->n; i++)
+        TP_TRY(tp_jinja_want_int(run, "range()", &c->arg[i], &bounds[c->args->n == 1 ? 1 : i]));
     if (bounds[2] == 0)
         return tp_jinja_fail(run, "range() cannot have step 0");
     int64_t distance = bounds[2] > 0 ? bounds[1] - bounds[0] : bounds[0] - bounds[1];
@@ -174,42 +171,39 @@ static tp_status put_pair(tp_jinja_run *run, struct tp_any_dict *dict, const tp_
 }
 
 /* dict(mapping or pairs, name=value ...) */
-static tp_status g_dict(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                        tp_any *ret)
+static tp_status g_dict(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    (void)self;
     tp_any_walk walk;
     tp_any element;
-    bool more = args->n == 1;
-    if (more && args->values[0].type == TP_ANY_UNDEFINED)
-        return tp_jinja_undefined_error(run, &args->values[0]);
-    if (args->n > 1)
+    bool more = c->args->n == 1;
+    if (more && c->args->values[0].type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, &c->args->values[0]);
+    if (c->args->n > 1)
         return tp_jinja_fail(run, "dict() takes at most 1 argument without a name");
-    TP_TRY(tp_any_new_dict(run, args->n_named, ret));
-    if (more && args->values[0].type == TP_ANY_DICT) {
-        const struct tp_any_dict *from = args->values[0].dict;
+    TP_TRY(tp_any_new_dict(run, c->args->n_named, ret));
+    if (more && c->args->values[0].type == TP_ANY_DICT) {
+        const struct tp_any_dict *from = c->args->values[0].dict;
         for (size_t i = 0; i < from->n; i++)
             TP_TRY(tp_any_dict_put(run, ret->dict, &from->entries[i].key, &from->entries[i].value));
         more = false;
     }
     if (more)
-        TP_TRY(tp_any_walk_begin(run, &args->values[0], &walk));
+        TP_TRY(tp_any_walk_begin(run, &c->args->values[0], &walk));
     while (more) {
         TP_TRY(tp_any_walk_next(run, &walk, &element, &more));
         if (more)
             TP_TRY(put_pair(run, ret->dict, &element));
     }
-    for (size_t k = 0; k < args->n_named; k++) {
-        tp_any key = tp_any_text(args->names[k].data, args->names[k].len);
-        TP_TRY(tp_any_dict_put(run, ret->dict, &key, &args->named[k]));
+    for (size_t k = 0; k < c->args->n_named; k++) {
+        tp_any key = tp_any_text(c->args->names[k].data, c->args->names[k].len);
+        TP_TRY(tp_any_dict_put(run, ret->dict, &key, &c->args->named[k]));
     }
     return TP_OK;
 }
 
-static tp_status g_namespace(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                             tp_any *ret)
+static tp_status g_namespace(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    TP_TRY(g_dict(run, self, args, ret));
+    TP_TRY(g_dict(run, c, ret));
     for (size_t i = 0; i < ret->dict->n; i++) {
         const tp_any *key = &ret->dict->entries[i].key;
         if (key->type == TP_ANY_STR && key->text.len && key->text.data[0] == '_')
@@ -219,16 +213,14 @@ static tp_status g_namespace(tp_jinja_run *run, const tp_any *self, const tp_jin
     return TP_OK;
 }
 
-static tp_status g_cycler(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                          tp_any *ret)
+static tp_status g_cycler(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    (void)self;
     void *memory = NULL;
     tp_any list, *values;
-    if (args->n == 0 || args->n_named)
+    if (c->args->n == 0 || c->args->n_named)
         return tp_jinja_fail(run, "cycler() needs at least one value");
-    TP_TRY(tp_any_new_list(run, TP_ANY_LIST, args->n, &list, &values));
-    memcpy(values, args->values, args->n * sizeof *values);
+    TP_TRY(tp_any_new_list(run, TP_ANY_LIST, c->args->n, &list, &values));
+    memcpy(values, c->args->values, c->args->n * sizeof *values);
     TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_cycler), &memory));
     struct tp_any_cycler *cycler = memory;
     cycler->items = list.items;
@@ -236,29 +228,21 @@ static tp_status g_cycler(tp_jinja_run *run, const tp_any *self, const tp_jinja_
     return TP_OK;
 }
 
-static tp_status g_joiner(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                          tp_any *ret)
+static tp_status g_joiner(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    (void)self;
     void *memory = NULL;
-    tp_any separator;
-    TP_TRY(tp_jinja_bind(run, "joiner()", args, (const char *const[]){"sep"}, 1, 0, &separator));
     TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_cycler), &memory));
     struct tp_any_cycler *joiner = memory;
-    joiner->separator = separator.type == TP_ANY_MISSING ? tp_any_text(", ", 2) : separator;
+    joiner->separator = c->arg[0].type == TP_ANY_MISSING ? tp_any_text(", ", 2) : c->arg[0];
     *ret = (tp_any){.type = TP_ANY_JOINER, .cycler = joiner};
     return TP_OK;
 }
 
-static tp_status g_raise_exception(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                                   tp_any *ret)
+static tp_status g_raise_exception(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    (void)self, (void)ret;
-    tp_any message;
+    (void)ret;
     tp_slice s;
-    TP_TRY(tp_jinja_bind(run, "raise_exception()", args, (const char *const[]){"message"}, 1, 1,
-                         &message));
-    TP_TRY(tp_any_to_text(run, &message, &s));
+    TP_TRY(tp_any_to_text(run, &c->arg[0], &s));
     return tp_jinja_fail(run, "%.*s", (int)TP_MIN(s.len, 800), s.data);
 }
 
@@ -274,24 +258,19 @@ static struct tm local_time(const tp_jinja_run *run)
     return tm;
 }
 
-static tp_status g_strftime_now(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                                tp_any *ret)
+static tp_status g_strftime_now(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    (void)self;
     enum { MOST = 512 };
-    tp_any format;
     tp_slice s = {0};
     char fixed[MOST], text[8 * MOST];
     size_t n = 0;
-    TP_TRY(
-        tp_jinja_bind(run, "strftime_now()", args, (const char *const[]){"format"}, 1, 1, &format));
-    TP_TRY(tp_jinja_want_text(run, "strftime_now()", &format, &s));
+    TP_TRY(tp_jinja_want_text(run, "strftime_now()", &c->arg[0], &s));
     for (size_t i = 0; i < s.len; i++) {
-        char c = s.data[i], next = i + 1 < s.len ? s.data[i + 1] : 0;
-        if (n + 8 > MOST || c == 0)
+        char at = s.data[i], next = i + 1 < s.len ? s.data[i + 1] : 0;
+        if (n + 8 > MOST || at == 0)
             return tp_jinja_fail(run, "strftime_now(): the format is too long or has a NUL");
-        if (c != '%') {
-            fixed[n++] = c;
+        if (at != '%') {
+            fixed[n++] = at;
             continue;
         }
         i++;
@@ -309,22 +288,23 @@ static tp_status g_strftime_now(tp_jinja_run *run, const tp_any *self, const tp_
     return tp_any_new_text(run, text, len, ret);
 }
 
-static tp_status g_lipsum(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                          tp_any *ret)
+static tp_status g_lipsum(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    (void)self, (void)args, (void)ret;
+    (void)c, (void)ret;
     return tp_jinja_unsupported(run, "lipsum() is not supported");
 }
 
 const tp_jinja_function *tp_jinja_global(tp_slice name)
 {
     static const tp_jinja_function globals[] = {
-        {"cycler", g_cycler},       {"dict", g_dict},
-        {"joiner", g_joiner},       {"lipsum", g_lipsum},
-        {"namespace", g_namespace}, {"raise_exception", g_raise_exception},
-        {"range", g_range},         {"strftime_now", g_strftime_now}};
-    for (size_t i = 0; i < TP_COUNTOF(globals); i++)
-        if (tp_slice_is(name, globals[i].name))
-            return &globals[i];
-    return NULL;
+        {"cycler()", g_cycler, NULL, 0, NULL},
+        {"dict()", g_dict, NULL, 0, NULL},
+        {"joiner()", g_joiner, "[sep]", 0, NULL},
+        {"lipsum()", g_lipsum, NULL, 0, NULL},
+        {"namespace()", g_namespace, NULL, 0, NULL},
+        {"raise_exception()", g_raise_exception, "message", 0, NULL},
+        {"range()", g_range, "_ [_ _]", 0, NULL},
+        {"strftime_now()", g_strftime_now, "format", 0, NULL},
+        {0}};
+    return tp_jinja_find_function(globals, name);
 }

@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 enum {
-    UNINDEXED = 8,      /* so few entries are searched one by one */
+    UNINDEXED = 8,        /* so few entries are searched one by one */
     BYTES_PER_TURN = 4096 /* compared */
 };
 

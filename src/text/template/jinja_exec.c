@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "base/platform.h"
 #include "text/template/jinja_run.h"
 
 /* Run a body whose names are its own. */

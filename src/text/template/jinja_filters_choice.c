@@ -3,27 +3,22 @@
 #include "text/template/jinja_path.h"
 #include "text/template/jinja_str.h"
 
-static tp_status f_default(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                           tp_any *ret)
+static tp_status f_default(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    static const char *const names[] = {"default_value", "boolean"};
-    tp_any out[2];
-    TP_TRY(tp_jinja_bind(run, "default", args, names, 2, 0, out));
-    bool use = self->type == TP_ANY_UNDEFINED || (tp_any_is_true(&out[1]) && !tp_any_is_true(self));
-    *ret = !use ? *self : out[0].type == TP_ANY_MISSING ? tp_any_text("", 0) : out[0];
+    (void)run;
+    bool use = c->self->type == TP_ANY_UNDEFINED ||
+               (tp_any_is_true(&c->arg[1]) && !tp_any_is_true(c->self));
+    *ret = !use ? *c->self : c->arg[0].type == TP_ANY_MISSING ? tp_any_text("", 0) : c->arg[0];
     return TP_OK;
 }
 
-static tp_status f_attr(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                        tp_any *ret)
+static tp_status f_attr(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    tp_any key;
     tp_slice name;
     bool found = false;
-    TP_TRY(tp_jinja_bind(run, "attr", args, (const char *const[]){"name"}, 1, 1, &key));
-    TP_TRY(tp_jinja_want_text(run, "attr", &key, &name));
-    TP_TRY(tp_jinja_find_attr(run, self, name, ret, &found));
-    return found ? TP_OK : tp_any_undefined_of(run, self, &key, false, ret);
+    TP_TRY(tp_jinja_want_text(run, "attr", &c->arg[0], &name));
+    TP_TRY(tp_jinja_find_attr(run, c->self, name, ret, &found));
+    return found ? TP_OK : tp_any_undefined_of(run, c->self, &c->arg[0], false, ret);
 }
 
 static const tp_any *keyword(const tp_jinja_args *args, const char *name)
@@ -48,48 +43,50 @@ static tp_status map_element(tp_jinja_run *run, const tp_jinja_path *path,
     return tp_jinja_call_filter(run, name, element, &rest, ret);
 }
 
-static tp_status f_map(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                       tp_any *ret)
+static tp_status f_map(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
     tp_jinja_builder b = {.run = run};
     tp_any_walk walk;
     tp_any element, mapped, list;
     tp_jinja_path path;
-    const tp_any *attribute = args->n ? NULL : keyword(args, "attribute");
-    bool more = tp_any_is_true(self);
+    const tp_any *attribute = c->args->n ? NULL : keyword(c->args, "attribute");
+    bool more = tp_any_is_true(c->self);
     if (attribute) {
-        const tp_any *fallback = keyword(args, "default");
-        if (args->n_named != (fallback ? 2u : 1u))
+        const tp_any *fallback = keyword(c->args, "default");
+        if (c->args->n_named != (fallback ? 2u : 1u))
             return tp_jinja_fail(run, "map: takes 'attribute' and 'default' and no other names");
         TP_TRY(tp_jinja_path_of(run, attribute, &path));
         path.fallback = fallback ? *fallback : tp_any_none();
-    } else if (args->n == 0 && more) {
+    } else if (c->args->n == 0 && more) {
         return tp_jinja_fail(run, "map: the name of a filter is missing");
     }
     if (more)
-        TP_TRY(tp_any_walk_begin(run, self, &walk));
+        TP_TRY(tp_any_walk_begin(run, c->self, &walk));
     while (more) {
         TP_TRY(tp_any_walk_next(run, &walk, &element, &more));
         if (!more)
             break;
-        TP_TRY(map_element(run, attribute ? &path : NULL, args, &element, &mapped));
+        TP_TRY(map_element(run, attribute ? &path : NULL, c->args, &element, &mapped));
         TP_TRY(tp_jinja_append(&b, &mapped));
     }
     TP_TRY(tp_jinja_build(&b, TP_ANY_LIST, &list));
     return tp_any_new_iterator(run, &list, ret);
 }
 
+enum { BY_ATTRIBUTE = 1, REJECTED = 2 }; /* variants */
+
 /* select and reject, on elements or on an attribute of them: by a test, or by truth. */
-static tp_status choose(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                        bool by_attribute, bool keep, tp_any *ret)
+static tp_status choose(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
+    bool by_attribute = c->variant & BY_ATTRIBUTE, keep = !(c->variant & REJECTED);
+    const tp_jinja_args *args = c->args;
     tp_jinja_builder b = {.run = run};
     tp_any_walk walk;
     tp_any element, list, tested, none = {.type = TP_ANY_MISSING};
     tp_jinja_path path;
     tp_jinja_args rest = *args;
     tp_slice test = {0};
-    bool more = tp_any_is_true(self);
+    bool more = tp_any_is_true(c->self);
     if (more && by_attribute && args->n == 0)
         return tp_jinja_fail(run, "selectattr: the name of an attribute is missing");
     TP_TRY(tp_jinja_path_of(run, more && by_attribute ? &args->values[0] : &none, &path));
@@ -104,7 +101,7 @@ static tp_status choose(tp_jinja_run *run, const tp_any *self, const tp_jinja_ar
         rest.n -= n_taken;
     }
     if (more)
-        TP_TRY(tp_any_walk_begin(run, self, &walk));
+        TP_TRY(tp_any_walk_begin(run, c->self, &walk));
     while (more) {
         TP_TRY(tp_any_walk_next(run, &walk, &element, &more));
         if (!more)
@@ -120,36 +117,13 @@ static tp_status choose(tp_jinja_run *run, const tp_any *self, const tp_jinja_ar
     return tp_any_new_iterator(run, &list, ret);
 }
 
-static tp_status f_select(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                          tp_any *ret)
-{
-    return choose(run, self, args, false, true, ret);
-}
-
-static tp_status f_reject(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                          tp_any *ret)
-{
-    return choose(run, self, args, false, false, ret);
-}
-
-static tp_status f_selectattr(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              tp_any *ret)
-{
-    return choose(run, self, args, true, true, ret);
-}
-
-static tp_status f_rejectattr(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              tp_any *ret)
-{
-    return choose(run, self, args, true, false, ret);
-}
-
-const tp_jinja_function tp_jinja_choice_filters[] = {{"attr", f_attr},
-                                                     {"d", f_default},
-                                                     {"default", f_default},
-                                                     {"map", f_map},
-                                                     {"reject", f_reject},
-                                                     {"rejectattr", f_rejectattr},
-                                                     {"select", f_select},
-                                                     {"selectattr", f_selectattr},
-                                                     {NULL, NULL}};
+const tp_jinja_function tp_jinja_choice_filters[] = {
+    {"attr", f_attr, "name", 0, NULL},
+    {"d", f_default, "[default_value boolean]", 0, NULL},
+    {"default", f_default, "[default_value boolean]", 0, NULL},
+    {"map", f_map, NULL, 0, NULL},
+    {"reject", choose, NULL, REJECTED, NULL},
+    {"rejectattr", choose, NULL, BY_ATTRIBUTE | REJECTED, NULL},
+    {"select", choose, NULL, 0, NULL},
+    {"selectattr", choose, NULL, BY_ATTRIBUTE, NULL},
+    {0}};

@@ -121,19 +121,16 @@ static tp_status sort_paths(tp_jinja_run *run, const tp_any *attribute, bool cas
     return TP_OK;
 }
 
-static tp_status f_sort(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                        tp_any *ret)
+static tp_status f_sort(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    static const char *const names[] = {"reverse", "case_sensitive", "attribute"};
-    tp_any out[3], list, *key;
+    tp_any list, *key;
     tp_jinja_path *paths;
     size_t n_paths = 0;
     keyed *sorted;
     bool reverse = false;
-    TP_TRY(tp_jinja_bind(run, "sort", args, names, 3, 0, out));
-    TP_TRY(tp_jinja_want_flag(run, "sort: reverse", &out[0], &reverse));
-    TP_TRY(tp_any_list_of(run, self, &list));
-    TP_TRY(sort_paths(run, &out[2], tp_any_is_true(&out[1]), &paths, &n_paths));
+    TP_TRY(tp_jinja_want_flag(run, "sort: reverse", &c->arg[0], &reverse));
+    TP_TRY(tp_any_list_of(run, c->self, &list));
+    TP_TRY(sort_paths(run, &c->arg[2], tp_any_is_true(&c->arg[1]), &paths, &n_paths));
     size_t n = list.items->n;
     TP_TRY(take_keyed(run, n, &sorted));
     for (size_t i = 0; i < n; i++) {
@@ -146,29 +143,26 @@ static tp_status f_sort(tp_jinja_run *run, const tp_any *self, const tp_jinja_ar
     return values_of(run, sorted, n, ret);
 }
 
-static tp_status f_dictsort(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                            tp_any *ret)
+static tp_status f_dictsort(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    static const char *const names[] = {"case_sensitive", "by", "reverse"};
-    tp_any out[3], *pair;
+    tp_any *pair;
     tp_slice by = TP_SLICE("key");
     keyed *sorted;
     bool reverse = false;
-    TP_TRY(tp_jinja_bind(run, "dictsort", args, names, 3, 0, out));
-    TP_TRY(tp_jinja_want_flag(run, "dictsort: reverse", &out[2], &reverse));
-    if (out[1].type != TP_ANY_MISSING)
-        TP_TRY(tp_jinja_want_text(run, "dictsort: by", &out[1], &by));
+    TP_TRY(tp_jinja_want_flag(run, "dictsort: reverse", &c->arg[2], &reverse));
+    if (c->arg[1].type != TP_ANY_MISSING)
+        TP_TRY(tp_jinja_want_text(run, "dictsort: by", &c->arg[1], &by));
     if (!tp_slice_is(by, "key") && !tp_slice_is(by, "value"))
         return tp_jinja_fail(run, "dictsort: 'by' must be \"key\" or \"value\"");
-    if (self->type == TP_ANY_UNDEFINED)
-        return tp_jinja_undefined_error(run, self);
-    if (self->type != TP_ANY_DICT)
-        return tp_jinja_fail(run, "dictsort needs a dict, not '%s'", tp_any_type_name(self));
-    size_t n = self->dict->n;
-    tp_jinja_path itself = {.ignore_case = !tp_any_is_true(&out[0])};
+    if (c->self->type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, c->self);
+    if (c->self->type != TP_ANY_DICT)
+        return tp_jinja_fail(run, "dictsort needs a dict, not '%s'", tp_any_type_name(c->self));
+    size_t n = c->self->dict->n;
+    tp_jinja_path itself = {.ignore_case = !tp_any_is_true(&c->arg[0])};
     TP_TRY(take_keyed(run, n, &sorted));
     for (size_t i = 0; i < n; i++) {
-        const struct tp_any_entry *e = &self->dict->entries[i];
+        const struct tp_any_entry *e = &c->self->dict->entries[i];
         TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, 2, &sorted[i].value, &pair));
         pair[0] = e->key;
         pair[1] = e->value;
@@ -179,20 +173,17 @@ static tp_status f_dictsort(tp_jinja_run *run, const tp_any *self, const tp_jinj
     return values_of(run, sorted, n, ret);
 }
 
-static tp_status f_unique(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                          tp_any *ret)
+static tp_status f_unique(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    static const char *const names[] = {"case_sensitive", "attribute"};
-    tp_any out[2], element, key, seen, list;
+    tp_any element, key, seen, list;
     tp_jinja_path path;
     tp_any_walk walk;
     tp_jinja_builder b = {.run = run};
     bool more = false;
-    TP_TRY(tp_jinja_bind(run, "unique", args, names, 2, 0, out));
-    TP_TRY(tp_jinja_path_of(run, &out[1], &path));
-    path.ignore_case = !tp_any_is_true(&out[0]);
+    TP_TRY(tp_jinja_path_of(run, &c->arg[1], &path));
+    path.ignore_case = !tp_any_is_true(&c->arg[0]);
     TP_TRY(tp_any_new_dict(run, 8, &seen));
-    TP_TRY(tp_any_walk_begin(run, self, &walk));
+    TP_TRY(tp_any_walk_begin(run, c->self, &walk));
     for (;;) {
         TP_TRY(tp_any_walk_next(run, &walk, &element, &more));
         if (!more)
@@ -207,19 +198,16 @@ static tp_status f_unique(tp_jinja_run *run, const tp_any *self, const tp_jinja_
     return tp_any_new_iterator(run, &list, ret);
 }
 
-static tp_status f_groupby(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                           tp_any *ret)
+static tp_status f_groupby(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    static const char *const names[] = {"attribute", "default", "case_sensitive"};
-    tp_any out[3], list, *group;
+    tp_any list, *group;
     tp_jinja_path path;
     keyed *sorted;
     tp_jinja_builder b = {.run = run};
-    TP_TRY(tp_jinja_bind(run, "groupby", args, names, 3, 1, out));
-    TP_TRY(tp_any_list_of(run, self, &list));
-    TP_TRY(tp_jinja_path_of(run, &out[0], &path));
-    path.fallback = out[1];
-    path.ignore_case = !tp_any_is_true(&out[2]);
+    TP_TRY(tp_any_list_of(run, c->self, &list));
+    TP_TRY(tp_jinja_path_of(run, &c->arg[0], &path));
+    path.fallback = c->arg[1];
+    path.ignore_case = !tp_any_is_true(&c->arg[2]);
     size_t n = list.items->n;
     TP_TRY(take_keyed(run, n, &sorted));
     for (size_t i = 0; i < n; i++) {
@@ -245,24 +233,22 @@ static tp_status f_groupby(tp_jinja_run *run, const tp_any *self, const tp_jinja
     return tp_jinja_build(&b, TP_ANY_LIST, ret);
 }
 
-static tp_status extreme(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         const char *what, bool largest, tp_any *ret)
+/* min and max: `variant` is the order that is looked for. */
+static tp_status f_extreme(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    static const char *const names[] = {"case_sensitive", "attribute"};
-    tp_any out[2], list, best, key;
+    tp_any list, best, key;
     tp_jinja_path path;
-    TP_TRY(tp_jinja_bind(run, what, args, names, 2, 0, out));
-    TP_TRY(tp_any_list_of(run, self, &list));
-    TP_TRY(tp_jinja_path_of(run, &out[1], &path));
-    path.ignore_case = !tp_any_is_true(&out[0]);
+    TP_TRY(tp_any_list_of(run, c->self, &list));
+    TP_TRY(tp_jinja_path_of(run, &c->arg[1], &path));
+    path.ignore_case = !tp_any_is_true(&c->arg[0]);
     if (list.items->n == 0)
         return tp_any_undefined_hint(run, "No aggregated item, sequence was empty.", ret);
     for (size_t i = 0; i < list.items->n; i++) {
         int order = 0;
         TP_TRY(tp_jinja_path_get(run, &path, &list.items->values[i], &key));
         if (i)
-            TP_TRY(tp_any_compare(run, &key, &best, largest ? ">" : "<", &order));
-        bool better = order == (largest ? 1 : -1);
+            TP_TRY(tp_any_compare(run, &key, &best, c->variant > 0 ? ">" : "<", &order));
+        bool better = order == c->variant;
         if (i == 0 || better) {
             best = key;
             *ret = list.items->values[i];
@@ -271,30 +257,15 @@ static tp_status extreme(tp_jinja_run *run, const tp_any *self, const tp_jinja_a
     return TP_OK;
 }
 
-static tp_status f_min(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                       tp_any *ret)
+static tp_status f_sum(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    return extreme(run, self, args, "min", false, ret);
-}
-
-static tp_status f_max(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                       tp_any *ret)
-{
-    return extreme(run, self, args, "max", true, ret);
-}
-
-static tp_status f_sum(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                       tp_any *ret)
-{
-    static const char *const names[] = {"attribute", "start"};
-    tp_any out[2], element, sum;
+    tp_any element, sum;
     tp_jinja_path path;
     tp_any_walk walk;
     bool more = false;
-    TP_TRY(tp_jinja_bind(run, "sum", args, names, 2, 0, out));
-    TP_TRY(tp_jinja_path_of(run, &out[0], &path));
-    TP_TRY(tp_any_walk_begin(run, self, &walk));
-    *ret = out[1].type == TP_ANY_MISSING ? tp_any_int(0) : out[1];
+    TP_TRY(tp_jinja_path_of(run, &c->arg[0], &path));
+    TP_TRY(tp_any_walk_begin(run, c->self, &walk));
+    *ret = c->arg[1].type == TP_ANY_MISSING ? tp_any_int(0) : c->arg[1];
     if (ret->type == TP_ANY_STR)
         return tp_jinja_fail(run, "sum: texts are joined with 'join'");
     for (;;) {
@@ -307,48 +278,40 @@ static tp_status f_sum(tp_jinja_run *run, const tp_any *self, const tp_jinja_arg
     }
 }
 
-static tp_status f_first(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
+static tp_status f_first(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
     tp_any_walk walk;
     bool more = false;
-    TP_TRY(tp_jinja_bind(run, "first", args, NULL, 0, 0, NULL));
-    TP_TRY(tp_any_walk_begin(run, self, &walk));
+    TP_TRY(tp_any_walk_begin(run, c->self, &walk));
     TP_TRY(tp_any_walk_next(run, &walk, ret, &more));
     if (!more)
         return tp_any_undefined_hint(run, "No first item, sequence was empty.", ret);
     return TP_OK;
 }
 
-static tp_status f_last(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                        tp_any *ret)
+static tp_status f_last(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
     tp_any list;
-    TP_TRY(tp_jinja_bind(run, "last", args, NULL, 0, 0, NULL));
-    if (self->type == TP_ANY_ITERATOR)
+    if (c->self->type == TP_ANY_ITERATOR)
         return tp_jinja_fail(run, "last: put '|list' before it");
-    TP_TRY(tp_any_list_of(run, self, &list));
+    TP_TRY(tp_any_list_of(run, c->self, &list));
     if (list.items->n == 0)
         return tp_any_undefined_hint(run, "No last item, sequence was empty.", ret);
     *ret = list.items->values[list.items->n - 1];
     return TP_OK;
 }
 
-static tp_status f_list(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                        tp_any *ret)
+static tp_status f_list(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    TP_TRY(tp_jinja_bind(run, "list", args, NULL, 0, 0, NULL));
-    return tp_any_list_of(run, self, ret);
+    return tp_any_list_of(run, c->self, ret);
 }
 
-static tp_status f_items(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
+static tp_status f_items(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    tp_any list, view = *self;
-    TP_TRY(tp_jinja_bind(run, "items", args, NULL, 0, 0, NULL));
-    if (self->type != TP_ANY_DICT && self->type != TP_ANY_UNDEFINED)
-        return tp_jinja_fail(run, "items needs a dict, not '%s'", tp_any_type_name(self));
-    if (self->type == TP_ANY_DICT) {
+    tp_any list, view = *c->self;
+    if (c->self->type != TP_ANY_DICT && c->self->type != TP_ANY_UNDEFINED)
+        return tp_jinja_fail(run, "items needs a dict, not '%s'", tp_any_type_name(c->self));
+    if (c->self->type == TP_ANY_DICT) {
         view.type = TP_ANY_VIEW;
         view.view = TP_VIEW_ITEMS;
     }
@@ -356,16 +319,14 @@ static tp_status f_items(tp_jinja_run *run, const tp_any *self, const tp_jinja_a
     return tp_any_new_iterator(run, &list, ret);
 }
 
-static tp_status f_reverse(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                           tp_any *ret)
+static tp_status f_reverse(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
     tp_any list;
-    TP_TRY(tp_jinja_bind(run, "reverse", args, NULL, 0, 0, NULL));
-    if (self->type == TP_ANY_STR) {
+    if (c->self->type == TP_ANY_STR) {
         tp_any bounds[3] = {{.type = TP_ANY_NONE}, {.type = TP_ANY_NONE}, tp_any_int(-1)};
-        return tp_jinja_get_slice(run, self, bounds, ret);
+        return tp_jinja_get_slice(run, c->self, bounds, ret);
     }
-    TP_TRY(tp_any_list_of(run, self, &list));
+    TP_TRY(tp_any_list_of(run, c->self, &list));
     tp_any *values = list.items->values;
     for (size_t i = 0, j = list.items->n; i + 1 < j; i++) {
         tp_any v = values[i];
@@ -373,7 +334,7 @@ static tp_status f_reverse(tp_jinja_run *run, const tp_any *self, const tp_jinja
         values[j] = v;
     }
     *ret = list;
-    return self->type == TP_ANY_ITERATOR ? TP_OK : tp_any_new_iterator(run, &list, ret);
+    return c->self->type == TP_ANY_ITERATOR ? TP_OK : tp_any_new_iterator(run, &list, ret);
 }
 
 static tp_status part_of(tp_jinja_run *run, const tp_any *list, size_t begin, size_t n,
@@ -386,45 +347,39 @@ static tp_status part_of(tp_jinja_run *run, const tp_any *list, size_t begin, si
     return TP_OK;
 }
 
-static tp_status f_batch(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
+static tp_status f_batch(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    static const char *const names[] = {"linecount", "fill_with"};
-    tp_any out[2], list, row;
+    tp_any list, row;
     tp_jinja_builder b = {.run = run};
     int64_t width = 0;
-    TP_TRY(tp_jinja_bind(run, "batch", args, names, 2, 1, out));
-    TP_TRY(tp_jinja_want_int(run, "batch: linecount", &out[0], &width));
-    TP_TRY(tp_any_list_of(run, self, &list));
+    TP_TRY(tp_jinja_want_int(run, "batch: linecount", &c->arg[0], &width));
+    TP_TRY(tp_any_list_of(run, c->self, &list));
     if (width < 1 || width > TP_JINJA_MAX_RANGE)
         return tp_jinja_fail(run, "batch: linecount must be from 1 to %d", TP_JINJA_MAX_RANGE);
-    bool fills = out[1].type > TP_ANY_NONE;
+    bool fills = c->arg[1].type > TP_ANY_NONE;
     for (size_t begin = 0; begin < list.items->n; begin += (size_t)width) {
         size_t n = TP_MIN((size_t)width, list.items->n - begin);
-        TP_TRY(part_of(run, &list, begin, n, fills ? (size_t)width - n : 0, &out[1], &row));
+        TP_TRY(part_of(run, &list, begin, n, fills ? (size_t)width - n : 0, &c->arg[1], &row));
         TP_TRY(tp_jinja_append(&b, &row));
     }
     TP_TRY(tp_jinja_build(&b, TP_ANY_LIST, &list));
     return tp_any_new_iterator(run, &list, ret);
 }
 
-static tp_status f_slice(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
+static tp_status f_slice(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    static const char *const names[] = {"slices", "fill_with"};
-    tp_any out[2], list, column;
+    tp_any list, column;
     tp_jinja_builder b = {.run = run};
     int64_t slices = 0;
-    TP_TRY(tp_jinja_bind(run, "slice", args, names, 2, 1, out));
-    TP_TRY(tp_jinja_want_int(run, "slice: slices", &out[0], &slices));
-    TP_TRY(tp_any_list_of(run, self, &list));
+    TP_TRY(tp_jinja_want_int(run, "slice: slices", &c->arg[0], &slices));
+    TP_TRY(tp_any_list_of(run, c->self, &list));
     if (slices < 1 || slices > TP_JINJA_MAX_RANGE)
         return tp_jinja_fail(run, "slice: slices must be from 1 to %d", TP_JINJA_MAX_RANGE);
     size_t n = list.items->n / (size_t)slices, longer = list.items->n % (size_t)slices, at = 0;
-    bool fills = out[1].type > TP_ANY_NONE;
+    bool fills = c->arg[1].type > TP_ANY_NONE;
     for (size_t i = 0; i < (size_t)slices; i++) {
         size_t length = n + (i < longer);
-        TP_TRY(part_of(run, &list, at, length, fills && i >= longer, &out[1], &column));
+        TP_TRY(part_of(run, &list, at, length, fills && i >= longer, &c->arg[1], &column));
         TP_TRY(tp_jinja_append(&b, &column));
         at += length;
     }
@@ -433,7 +388,18 @@ static tp_status f_slice(tp_jinja_run *run, const tp_any *self, const tp_jinja_a
 }
 
 const tp_jinja_function tp_jinja_list_filters[] = {
-    {"batch", f_batch}, {"dictsort", f_dictsort}, {"first", f_first}, {"groupby", f_groupby},
-    {"items", f_items}, {"last", f_last},         {"list", f_list},   {"max", f_max},
-    {"min", f_min},     {"reverse", f_reverse},   {"slice", f_slice}, {"sort", f_sort},
-    {"sum", f_sum},     {"unique", f_unique},     {NULL, NULL}};
+    {"batch", f_batch, "linecount [fill_with]", 0, NULL},
+    {"dictsort", f_dictsort, "[case_sensitive by reverse]", 0, NULL},
+    {"first", f_first, "", 0, NULL},
+    {"groupby", f_groupby, "attribute [default case_sensitive]", 0, NULL},
+    {"items", f_items, "", 0, NULL},
+    {"last", f_last, "", 0, NULL},
+    {"list", f_list, "", 0, NULL},
+    {"max", f_extreme, "[case_sensitive attribute]", 1, NULL},
+    {"min", f_extreme, "[case_sensitive attribute]", -1, NULL},
+    {"reverse", f_reverse, "", 0, NULL},
+    {"slice", f_slice, "slices [fill_with]", 0, NULL},
+    {"sort", f_sort, "[reverse case_sensitive attribute]", 0, NULL},
+    {"sum", f_sum, "[attribute start]", 0, NULL},
+    {"unique", f_unique, "[case_sensitive attribute]", 0, NULL},
+    {0}};

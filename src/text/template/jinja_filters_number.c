@@ -2,22 +2,19 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/platform.h"
 #include "text/template/jinja_run.h"
 #include "text/template/python_text.h"
 
-static tp_status f_abs(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                       tp_any *ret)
+static tp_status f_abs(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
     tp_integer integer = 0;
-    TP_TRY(tp_jinja_bind(run, "abs", args, NULL, 0, 0, NULL));
-    if (tp_any_as_int(self, &integer)) {
+    if (tp_any_as_int(c->self, &integer)) {
         tp_any plain = tp_any_int(integer);
         return tp_jinja_negate(run, &plain, integer < 0, ret);
     }
-    if (self->type != TP_ANY_FLOAT)
-        return tp_jinja_fail(run, "abs needs a number, not '%s'", tp_any_type_name(self));
-    *ret = tp_any_float(fabs(self->real));
+    if (c->self->type != TP_ANY_FLOAT)
+        return tp_jinja_fail(run, "abs needs a number, not '%s'", tp_any_type_name(c->self));
+    *ret = tp_any_float(fabs(c->self->real));
     return TP_OK;
 }
 
@@ -30,49 +27,42 @@ static bool truncate(double real, tp_integer *ret)
     return true;
 }
 
-static tp_status f_int(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                       tp_any *ret)
+static tp_status f_int(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    static const char *const names[] = {"default", "base"};
-    tp_any out[2];
     tp_integer integer = 0;
     double real = 0;
     int64_t base = 10;
     bool overflow = false, ok = false;
-    TP_TRY(tp_jinja_bind(run, "int", args, names, 2, 0, out));
-    TP_TRY(tp_jinja_want_int(run, "int: base", &out[1], &base));
-    if (self->type == TP_ANY_UNDEFINED)
-        return tp_jinja_undefined_error(run, self);
-    if (self->type == TP_ANY_STR) {
+    TP_TRY(tp_jinja_want_int(run, "int: base", &c->arg[1], &base));
+    if (c->self->type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, c->self);
+    if (c->self->type == TP_ANY_STR) {
         if (base >= 0 && base <= 36 && base != 1)
-            ok = tp_python_parse_integer(self->text.data, self->text.len, (int)base, &integer,
+            ok = tp_python_parse_integer(c->self->text.data, c->self->text.len, (int)base, &integer,
                                          &overflow);
         if (!ok)
-            ok = tp_python_parse_float(self->text.data, self->text.len, &real) &&
+            ok = tp_python_parse_float(c->self->text.data, c->self->text.len, &real) &&
                  truncate(real, &integer);
-    } else if (!(ok = tp_any_as_int(self, &integer)) && self->type == TP_ANY_FLOAT) {
-        ok = truncate(self->real, &integer);
-        if (isinf(self->real)) /* Python's OverflowError, which the filter lets through */
+    } else if (!(ok = tp_any_as_int(c->self, &integer)) && c->self->type == TP_ANY_FLOAT) {
+        ok = truncate(c->self->real, &integer);
+        if (isinf(c->self->real)) /* Python's OverflowError, which the filter lets through */
             return tp_jinja_fail(run, "int: infinity is no integer");
     }
     if (overflow)
         return tp_jinja_unsupported(run, "an integer beyond 127 bits is not supported");
-    *ret = ok ? tp_any_int(integer) : out[0].type == TP_ANY_MISSING ? tp_any_int(0) : out[0];
+    *ret = ok ? tp_any_int(integer) : c->arg[0].type == TP_ANY_MISSING ? tp_any_int(0) : c->arg[0];
     return TP_OK;
 }
 
-static tp_status f_float(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
+static tp_status f_float(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    tp_any out;
     double real = 0;
-    TP_TRY(tp_jinja_bind(run, "float", args, (const char *const[]){"default"}, 1, 0, &out));
-    if (self->type == TP_ANY_UNDEFINED)
-        return tp_jinja_undefined_error(run, self);
-    bool ok = self->type == TP_ANY_STR
-                  ? tp_python_parse_float(self->text.data, self->text.len, &real)
-                  : tp_any_as_float(self, &real);
-    *ret = ok ? tp_any_float(real) : out.type == TP_ANY_MISSING ? tp_any_float(0) : out;
+    if (c->self->type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, c->self);
+    bool ok = c->self->type == TP_ANY_STR
+                  ? tp_python_parse_float(c->self->text.data, c->self->text.len, &real)
+                  : tp_any_as_float(c->self, &real);
+    *ret = ok ? tp_any_float(real) : c->arg[0].type == TP_ANY_MISSING ? tp_any_float(0) : c->arg[0];
     return TP_OK;
 }
 
@@ -113,27 +103,23 @@ static tp_integer round_integer(tp_integer value, int64_t digits)
     return down + (away ? step : 0);
 }
 
-static tp_status f_round(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
+static tp_status f_round(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    static const char *const names[] = {"precision", "method"};
-    tp_any out[2];
     tp_slice method = TP_SLICE("common");
     int64_t precision = 0;
     tp_integer integer = 0;
     double real = 0;
-    TP_TRY(tp_jinja_bind(run, "round", args, names, 2, 0, out));
-    TP_TRY(tp_jinja_want_int(run, "round: precision", &out[0], &precision));
-    if (out[1].type != TP_ANY_MISSING)
-        TP_TRY(tp_jinja_want_text(run, "round: method", &out[1], &method));
+    TP_TRY(tp_jinja_want_int(run, "round: precision", &c->arg[0], &precision));
+    if (c->arg[1].type != TP_ANY_MISSING)
+        TP_TRY(tp_jinja_want_text(run, "round: method", &c->arg[1], &method));
     bool ceiling = tp_slice_is(method, "ceil"), floor_ = tp_slice_is(method, "floor");
     if (!ceiling && !floor_ && !tp_slice_is(method, "common"))
         return tp_jinja_fail(run, "round: the method must be common, ceil or floor");
-    if (self->type == TP_ANY_UNDEFINED)
-        return tp_jinja_undefined_error(run, self);
-    if (!tp_any_as_float(self, &real))
-        return tp_jinja_fail(run, "round needs a number, not '%s'", tp_any_type_name(self));
-    bool is_int = tp_any_as_int(self, &integer);
+    if (c->self->type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, c->self);
+    if (!tp_any_as_float(c->self, &real))
+        return tp_jinja_fail(run, "round needs a number, not '%s'", tp_any_type_name(c->self));
+    bool is_int = tp_any_as_int(c->self, &integer);
     if (ceiling || floor_) {
         double scale = pow(10, (double)precision), scaled = real * scale;
         if (!isfinite(scaled) || scale == 0)
@@ -148,21 +134,18 @@ static tp_status f_round(tp_jinja_run *run, const tp_any *self, const tp_jinja_a
     return TP_OK;
 }
 
-static tp_status f_filesizeformat(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                                  tp_any *ret)
+static tp_status f_filesizeformat(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
     static const char *const units[] = {"kB",  "MB",  "GB",  "TB",  "PB",  "EB",  "ZB",  "YB",
                                         "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
-    tp_any out;
     double bytes = 0;
     char text[64];
-    TP_TRY(tp_jinja_bind(run, "filesizeformat", args, (const char *const[]){"binary"}, 1, 0, &out));
-    bool ok = self->type == TP_ANY_STR
-                  ? tp_python_parse_float(self->text.data, self->text.len, &bytes)
-                  : tp_any_as_float(self, &bytes);
+    bool ok = c->self->type == TP_ANY_STR
+                  ? tp_python_parse_float(c->self->text.data, c->self->text.len, &bytes)
+                  : tp_any_as_float(c->self, &bytes);
     if (!ok || !isfinite(bytes))
         return tp_jinja_fail(run, "filesizeformat needs a number");
-    bool binary = tp_any_is_true(&out);
+    bool binary = tp_any_is_true(&c->arg[0]);
     double base = binary ? 1024 : 1000, unit = base;
     if (bytes == 1) {
         snprintf(text, sizeof text, "1 Byte");
@@ -177,17 +160,20 @@ static tp_status f_filesizeformat(tp_jinja_run *run, const tp_any *self, const t
     return tp_any_new_text(run, text, strlen(text), ret);
 }
 
-static tp_status f_length(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                          tp_any *ret)
+static tp_status f_length(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
     size_t n = 0;
-    TP_TRY(tp_jinja_bind(run, "length", args, NULL, 0, 0, NULL));
-    TP_TRY(tp_any_length(run, self, &n));
+    TP_TRY(tp_any_length(run, c->self, &n));
     *ret = tp_any_int((tp_integer)n);
     return TP_OK;
 }
 
 const tp_jinja_function tp_jinja_number_filters[] = {
-    {"abs", f_abs},     {"count", f_length}, {"filesizeformat", f_filesizeformat},
-    {"float", f_float}, {"int", f_int},      {"length", f_length},
-    {"round", f_round}, {NULL, NULL}};
+    {"abs", f_abs, "", 0, NULL},
+    {"count", f_length, "", 0, NULL},
+    {"filesizeformat", f_filesizeformat, "[binary]", 0, NULL},
+    {"float", f_float, "[default]", 0, NULL},
+    {"int", f_int, "[default base]", 0, NULL},
+    {"length", f_length, "", 0, NULL},
+    {"round", f_round, "[precision method]", 0, NULL},
+    {0}};

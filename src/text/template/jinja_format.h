@@ -24,7 +24,7 @@ TP_CHECKED tp_status tp_jinja_format_integer(tp_jinja_text *out, const tp_jinja_
                                              tp_integer value);
 TP_CHECKED tp_status tp_jinja_format_float(tp_jinja_text *out, const tp_jinja_spec *spec,
                                            double value);
-TP_CHECKED tp_status tp_jinja_str_format(tp_jinja_run *run, const tp_any *self,
-                                         const tp_jinja_args *args, tp_any *ret);
+TP_CHECKED tp_status tp_jinja_str_format(tp_jinja_run *run, const tp_jinja_invocation *c,
+                                         tp_any *ret);
 
 #endif

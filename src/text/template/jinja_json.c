@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/platform.h"
 #include "text/template/jinja_run.h"
 #include "text/template/python_text.h"
 

@@ -5,7 +5,6 @@
  * changed, as in jinja2. */
 #include <string.h>
 
-#include "base/platform.h"
 #include "text/template/jinja_run.h"
 
 struct tp_jinja_loop {
@@ -166,7 +165,7 @@ tp_status tp_jinja_call_loop(tp_jinja_run *run, struct tp_jinja_loop *loop,
     struct tp_jinja_loop *inner;
     tp_jinja_text text = {.run = run}, *out = run->out;
     tp_jinja_flow flow = TP_JINJA_FLOW_NEXT;
-    TP_TRY(tp_jinja_bind(run, "loop()", args, (const char *const[]){"iterable"}, 1, 1, &source));
+    TP_TRY(tp_jinja_bind(run, "loop()", args, "iterable", &source));
     if (!loop->node->recursive)
         return tp_jinja_fail(run, "loop() needs a loop that is marked 'recursive'");
     TP_TRY(tp_jinja_enter(run));
@@ -179,24 +178,22 @@ tp_status tp_jinja_call_loop(tp_jinja_run *run, struct tp_jinja_loop *loop,
     return TP_OK;
 }
 
-static tp_status loop_cycle(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                            tp_any *ret)
+static tp_status loop_cycle(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    if (args->n == 0 || args->n_named)
+    if (c->args->n == 0 || c->args->n_named)
         return tp_jinja_fail(run, "loop.cycle() needs the values to go through");
-    *ret = args->values[(size_t)self->loop->index0 % args->n];
+    *ret = c->args->values[(size_t)c->self->loop->index0 % c->args->n];
     return TP_OK;
 }
 
-static tp_status loop_changed(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              tp_any *ret)
+static tp_status loop_changed(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    struct tp_jinja_loop *loop = self->loop;
+    struct tp_jinja_loop *loop = c->self->loop;
     tp_any seen, *values;
     bool same = false;
-    TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, args->n, &seen, &values));
-    if (args->n)
-        memcpy(values, args->values, args->n * sizeof *values);
+    TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, c->args->n, &seen, &values));
+    if (c->args->n)
+        memcpy(values, c->args->values, c->args->n * sizeof *values);
     if (loop->changed.type != TP_ANY_MISSING)
         TP_TRY(tp_any_equal(run, &loop->changed, &seen, &same));
     loop->changed = seen;
@@ -218,8 +215,8 @@ static tp_status loop_method(tp_jinja_run *run, struct tp_jinja_loop *loop,
 tp_status tp_jinja_loop_attr(tp_jinja_run *run, struct tp_jinja_loop *loop, tp_slice name,
                              tp_any *ret, bool *ret_found)
 {
-    static const tp_jinja_function cycle = {"cycle", loop_cycle},
-                                   changed = {"changed", loop_changed};
+    static const tp_jinja_function cycle = {"cycle", loop_cycle, NULL, 0, NULL},
+                                   changed = {"changed", loop_changed, NULL, 0, NULL};
     int64_t index0 = loop->index0;
     *ret_found = true;
     if (tp_slice_is(name, "index0"))

@@ -1,7 +1,6 @@
 /* jinja_parse_postfix.c - what follows a value: .a [i] [i:j] (args) |filter is test. */
 #include <string.h>
 
-#include "base/platform.h"
 #include "text/template/jinja.h"
 
 /* "[a]", "[a, b]", "[a:b:c]" after its bracket. */

@@ -166,12 +166,26 @@ typedef struct {
     size_t n_named;
 } tp_jinja_args;
 
-typedef tp_status (*tp_jinja_fn)(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                                 tp_any *ret);
+/* A call under way. */
+typedef struct {
+    const char *what; /* the function's name, for messages */
+    const tp_any *self;
+    const tp_jinja_args *args; /* as they were given */
+    tp_any arg[4];             /* by the function's parameters; absent ones are MISSING */
+    int variant;
+    bool (*is)(uint32_t);
+} tp_jinja_invocation;
+
+typedef tp_status (*tp_jinja_fn)(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret);
 
 typedef struct tp_jinja_function {
-    const char *name;
+    const char *name; /* "lower" of a filter, "lower()" of a method */
     tp_jinja_fn call;
+    /* "old new [count]": by position or name, those in brackets may be absent, `_` has no name.
+     * NULL: the function looks at the arguments itself. */
+    const char *parameters;
+    int variant;          /* of functions that share their code */
+    bool (*is)(uint32_t); /* what all characters are to be */
 } tp_jinja_function;
 
 struct tp_any_method {
@@ -184,12 +198,15 @@ struct tp_any_macro {
     tp_jinja_scope *scope;
 };
 
-/* Arguments by position or name into out[0..n); absent ones are MISSING.  The first
- * n_required must be there.  A name of NULL cannot be used as a keyword. */
+/* Arguments by the parameters of a function. */
 TP_CHECKED tp_status tp_jinja_bind(tp_jinja_run *run, const char *what, const tp_jinja_args *args,
-                                   const char *const *names, size_t n, size_t n_required,
-                                   tp_any *out);
-/* out[i] of a wanted type; MISSING leaves *ret alone.  `name` is for the message. */
+                                   const char *parameters, tp_any *out);
+/* The function of that name in a table that ends with a row without one, or NULL. */
+const tp_jinja_function *tp_jinja_find_function(const tp_jinja_function *table, tp_slice name);
+TP_CHECKED tp_status tp_jinja_call_function(tp_jinja_run *run, const tp_jinja_function *function,
+                                            const tp_any *self, const tp_jinja_args *args,
+                                            tp_any *ret);
+/* An argument of a wanted type; MISSING leaves *ret alone.  `name` is for the message. */
 TP_CHECKED tp_status tp_jinja_want_int(tp_jinja_run *run, const char *what, const tp_any *v,
                                        int64_t *ret);
 /* A truth value that Python takes only as an integer. */

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/platform.h"
 #include "text/template/jinja_format.h"
 
 enum { BYTES_PER_TURN = 1024 };
@@ -199,11 +198,6 @@ bool tp_jinja_is_cased(tp_slice s, bool upper)
 
 const tp_jinja_function *tp_jinja_str_method(tp_slice name)
 {
-    static const tp_jinja_function *const tables[] = {tp_jinja_search_methods,
-                                                      tp_jinja_shape_methods};
-    for (size_t i = 0; i < TP_COUNTOF(tables); i++)
-        for (const tp_jinja_function *f = tables[i]; f->name; f++)
-            if (tp_slice_is(name, f->name))
-                return f;
-    return NULL;
+    const tp_jinja_function *found = tp_jinja_find_function(tp_jinja_search_methods, name);
+    return found ? found : tp_jinja_find_function(tp_jinja_shape_methods, name);
 }

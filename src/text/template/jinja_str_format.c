@@ -235,12 +235,11 @@ static tp_status expand(formatter *f, tp_slice format, int depth, tp_jinja_text 
     return TP_OK;
 }
 
-tp_status tp_jinja_str_format(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              tp_any *ret)
+tp_status tp_jinja_str_format(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    formatter f = {.run = run, .args = args};
+    formatter f = {.run = run, .args = c->args};
     tp_jinja_text out = {.run = run};
-    TP_TRY(expand(&f, self->text, 1, &out));
+    TP_TRY(expand(&f, c->self->text, 1, &out));
     *ret = tp_jinja_text_value(&out);
     return TP_OK;
 }

@@ -7,38 +7,19 @@
 #include "text/template/jinja_format.h"
 
 enum { BYTES_PER_TURN = 1024 };
+enum { BOTH, LEFT, RIGHT }; /* sides of a text: variants of functions */
 
-static tp_status strip_method(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              const char *what, bool left, bool right, tp_any *ret)
+static tp_status m_strip(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    tp_any chars;
     tp_slice set;
-    TP_TRY(tp_jinja_bind(run, what, args, (const char *const[]){NULL}, 1, 0, &chars));
-    bool is_space = chars.type == TP_ANY_MISSING || chars.type == TP_ANY_NONE;
+    bool is_space = c->arg[0].type == TP_ANY_MISSING || c->arg[0].type == TP_ANY_NONE;
     if (!is_space)
-        TP_TRY(tp_jinja_want_text(run, what, &chars, &set));
-    TP_TRY(tp_jinja_charge(run, self->text.len / BYTES_PER_TURN));
-    tp_slice s = tp_jinja_strip(self->text, is_space ? NULL : &set, left, right);
+        TP_TRY(tp_jinja_want_text(run, c->what, &c->arg[0], &set));
+    TP_TRY(tp_jinja_charge(run, c->self->text.len / BYTES_PER_TURN));
+    tp_slice s = tp_jinja_strip(c->self->text, is_space ? NULL : &set, c->variant != RIGHT,
+                                c->variant != LEFT);
     *ret = tp_any_text(s.data, s.len);
     return TP_OK;
-}
-
-static tp_status m_strip(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
-{
-    return strip_method(run, self, args, "strip()", true, true, ret);
-}
-
-static tp_status m_lstrip(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                          tp_any *ret)
-{
-    return strip_method(run, self, args, "lstrip()", true, false, ret);
-}
-
-static tp_status m_rstrip(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                          tp_any *ret)
-{
-    return strip_method(run, self, args, "rstrip()", false, true, ret);
 }
 
 /* The part of a string between two positions in code points, as find() and others
@@ -65,130 +46,67 @@ static tp_status part_between(tp_jinja_run *run, const char *what, tp_slice s, c
 }
 
 /* startswith() and endswith() with one text or a tuple of them. */
-static tp_status affix_method(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              const char *what, bool at_end, tp_any *ret)
+static tp_status m_has_affix(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    tp_any out[3];
     tp_slice part;
     int64_t before;
-    TP_TRY(tp_jinja_bind(run, what, args, (const char *const[]){NULL, NULL, NULL}, 3, 1, out));
-    TP_TRY(part_between(run, what, self->text, &out[1], &out[2], &part, &before));
-    bool is_tuple = out[0].type == TP_ANY_TUPLE;
-    size_t n = is_tuple ? out[0].items->n : 1;
+    TP_TRY(part_between(run, c->what, c->self->text, &c->arg[1], &c->arg[2], &part, &before));
+    bool is_tuple = c->arg[0].type == TP_ANY_TUPLE;
+    size_t n = is_tuple ? c->arg[0].items->n : 1;
     *ret = tp_any_bool(false);
     for (size_t i = 0; i < n; i++) {
         tp_slice affix;
-        const tp_any *v = is_tuple ? &out[0].items->values[i] : &out[0];
-        TP_TRY(tp_jinja_want_text(run, what, v, &affix));
+        const tp_any *v = is_tuple ? &c->arg[0].items->values[i] : &c->arg[0];
+        TP_TRY(tp_jinja_want_text(run, c->what, v, &affix));
         if (!part.data || affix.len > part.len)
             continue;
-        const char *at = part.data + (at_end ? part.len - affix.len : 0);
+        const char *at = part.data + (c->variant == RIGHT ? part.len - affix.len : 0);
         ret->truth |= affix.len == 0 || memcmp(at, affix.data, affix.len) == 0;
     }
     return TP_OK;
 }
 
-static tp_status m_startswith(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              tp_any *ret)
+static tp_status m_remove_affix(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    return affix_method(run, self, args, "startswith()", false, ret);
-}
-
-static tp_status m_endswith(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                            tp_any *ret)
-{
-    return affix_method(run, self, args, "endswith()", true, ret);
-}
-
-static tp_status remove_affix(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              const char *what, bool at_end, tp_any *ret)
-{
-    tp_any out;
-    tp_slice affix, s = self->text;
-    TP_TRY(tp_jinja_bind(run, what, args, (const char *const[]){NULL}, 1, 1, &out));
-    TP_TRY(tp_jinja_want_text(run, what, &out, &affix));
-    size_t at = at_end ? s.len - TP_MIN(affix.len, s.len) : 0;
+    tp_slice affix, s = c->self->text;
+    TP_TRY(tp_jinja_want_text(run, c->what, &c->arg[0], &affix));
+    size_t at = c->variant == RIGHT ? s.len - TP_MIN(affix.len, s.len) : 0;
     if (affix.len && affix.len <= s.len && memcmp(s.data + at, affix.data, affix.len) == 0) {
-        s.data += at_end ? 0 : affix.len;
+        s.data += c->variant == RIGHT ? 0 : affix.len;
         s.len -= affix.len;
     }
     *ret = tp_any_text(s.data, s.len);
     return TP_OK;
 }
 
-static tp_status m_removeprefix(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                                tp_any *ret)
-{
-    return remove_affix(run, self, args, "removeprefix()", false, ret);
-}
-
-static tp_status m_removesuffix(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                                tp_any *ret)
-{
-    return remove_affix(run, self, args, "removesuffix()", true, ret);
-}
-
 /* find(), rfind(), index(), rindex(): a position in code points, -1 for none. */
-static tp_status find_method(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                             const char *what, bool from_right, tp_integer *ret)
+static tp_status m_find(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    tp_any out[3];
     tp_slice wanted, part;
     int64_t before;
-    TP_TRY(tp_jinja_bind(run, what, args, (const char *const[]){NULL, NULL, NULL}, 3, 1, out));
-    TP_TRY(tp_jinja_want_text(run, what, &out[0], &wanted));
-    TP_TRY(part_between(run, what, self->text, &out[1], &out[2], &part, &before));
+    TP_TRY(tp_jinja_want_text(run, c->what, &c->arg[0], &wanted));
+    TP_TRY(part_between(run, c->what, c->self->text, &c->arg[1], &c->arg[2], &part, &before));
     size_t at = SIZE_MAX;
     if (part.data)
-        at = from_right ? tp_jinja_find_last(part, wanted) : tp_jinja_find(part, wanted, 0);
-    *ret = at == SIZE_MAX ? -1 : before + (int64_t)tp_utf8_count(part.data, at);
+        at =
+            c->variant == RIGHT ? tp_jinja_find_last(part, wanted) : tp_jinja_find(part, wanted, 0);
+    *ret = tp_any_int(at == SIZE_MAX ? -1 : before + (int64_t)tp_utf8_count(part.data, at));
     return TP_OK;
 }
 
-static tp_status m_find(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                        tp_any *ret)
+static tp_status m_index(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    *ret = tp_any_int(0);
-    return find_method(run, self, args, "find()", false, &ret->integer);
+    TP_TRY(m_find(run, c, ret));
+    return ret->integer < 0 ? tp_jinja_fail(run, "%s: the text is not found", c->what) : TP_OK;
 }
 
-static tp_status m_rfind(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
+static tp_status m_count(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    *ret = tp_any_int(0);
-    return find_method(run, self, args, "rfind()", true, &ret->integer);
-}
-
-static tp_status index_method(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              const char *what, bool from_right, tp_any *ret)
-{
-    *ret = tp_any_int(0);
-    TP_TRY(find_method(run, self, args, what, from_right, &ret->integer));
-    return ret->integer < 0 ? tp_jinja_fail(run, "%s: the text is not found", what) : TP_OK;
-}
-
-static tp_status m_index(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
-{
-    return index_method(run, self, args, "index()", false, ret);
-}
-
-static tp_status m_rindex(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                          tp_any *ret)
-{
-    return index_method(run, self, args, "rindex()", true, ret);
-}
-
-static tp_status m_count(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
-{
-    tp_any out[3];
     tp_slice wanted, part;
     int64_t before;
     tp_integer n = 0;
-    TP_TRY(tp_jinja_bind(run, "count()", args, (const char *const[]){NULL, NULL, NULL}, 3, 1, out));
-    TP_TRY(tp_jinja_want_text(run, "count()", &out[0], &wanted));
-    TP_TRY(part_between(run, "count()", self->text, &out[1], &out[2], &part, &before));
+    TP_TRY(tp_jinja_want_text(run, c->what, &c->arg[0], &wanted));
+    TP_TRY(part_between(run, c->what, c->self->text, &c->arg[1], &c->arg[2], &part, &before));
     if (wanted.len == 0 && part.data)
         n = (tp_integer)tp_utf8_count(part.data, part.len) + 1;
     for (size_t at = 0; wanted.len && part.data; n++) {
@@ -201,18 +119,14 @@ static tp_status m_count(tp_jinja_run *run, const tp_any *self, const tp_jinja_a
     return TP_OK;
 }
 
-static tp_status m_replace(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                           tp_any *ret)
+static tp_status m_replace(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    tp_any out[3];
     tp_slice from, to;
     int64_t count = -1;
-    TP_TRY(
-        tp_jinja_bind(run, "replace()", args, (const char *const[]){NULL, NULL, NULL}, 3, 2, out));
-    TP_TRY(tp_jinja_want_text(run, "replace()", &out[0], &from));
-    TP_TRY(tp_jinja_want_text(run, "replace()", &out[1], &to));
-    TP_TRY(tp_jinja_want_int(run, "replace(): count", &out[2], &count));
-    return tp_jinja_replace(run, self->text, from, to, count, ret);
+    TP_TRY(tp_jinja_want_text(run, c->what, &c->arg[0], &from));
+    TP_TRY(tp_jinja_want_text(run, c->what, &c->arg[1], &to));
+    TP_TRY(tp_jinja_want_int(run, "replace(): count", &c->arg[2], &count));
+    return tp_jinja_replace(run, c->self->text, from, to, count, ret);
 }
 
 static tp_status split_space(tp_jinja_builder *b, tp_slice s, int64_t most)
@@ -272,26 +186,22 @@ static tp_status rsplit_on(tp_jinja_builder *b, tp_slice s, tp_slice sep, int64_
     return tp_jinja_append_text(b, s.data, s.len);
 }
 
-static tp_status split_method(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              const char *what, bool from_right, tp_any *ret)
+static tp_status m_split(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    static const char *const names[] = {"sep", "maxsplit"};
-    tp_any out[2];
     tp_slice sep = {0};
     int64_t most = -1;
     tp_jinja_builder b = {.run = run};
-    TP_TRY(tp_jinja_bind(run, what, args, names, 2, 0, out));
-    TP_TRY(tp_jinja_want_int(run, what, &out[1], &most));
-    TP_TRY(tp_jinja_charge(run, self->text.len / BYTES_PER_TURN));
-    if (out[0].type == TP_ANY_MISSING || out[0].type == TP_ANY_NONE) {
-        TP_TRY((from_right ? rsplit_space : split_space)(&b, self->text, most));
+    TP_TRY(tp_jinja_want_int(run, c->what, &c->arg[1], &most));
+    TP_TRY(tp_jinja_charge(run, c->self->text.len / BYTES_PER_TURN));
+    if (c->arg[0].type == TP_ANY_MISSING || c->arg[0].type == TP_ANY_NONE) {
+        TP_TRY((c->variant == RIGHT ? rsplit_space : split_space)(&b, c->self->text, most));
     } else {
-        TP_TRY(tp_jinja_want_text(run, what, &out[0], &sep));
+        TP_TRY(tp_jinja_want_text(run, c->what, &c->arg[0], &sep));
         if (sep.len == 0)
-            return tp_jinja_fail(run, "%s: the separator is empty", what);
-        TP_TRY((from_right ? rsplit_on : split_on)(&b, self->text, sep, most));
+            return tp_jinja_fail(run, "%s: the separator is empty", c->what);
+        TP_TRY((c->variant == RIGHT ? rsplit_on : split_on)(&b, c->self->text, sep, most));
     }
-    for (size_t i = 0, j = b.n; from_right && i + 1 < j; i++) {
+    for (size_t i = 0, j = b.n; c->variant == RIGHT && i + 1 < j; i++) {
         tp_any v = b.values[i];
         b.values[i] = b.values[--j];
         b.values[j] = v;
@@ -299,122 +209,90 @@ static tp_status split_method(tp_jinja_run *run, const tp_any *self, const tp_ji
     return tp_jinja_build(&b, TP_ANY_LIST, ret);
 }
 
-static tp_status m_split(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
+static tp_status m_partition(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    return split_method(run, self, args, "split()", false, ret);
-}
-
-static tp_status m_rsplit(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                          tp_any *ret)
-{
-    return split_method(run, self, args, "rsplit()", true, ret);
-}
-
-static tp_status partition_method(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                                  const char *what, bool from_right, tp_any *ret)
-{
-    tp_any out, *values;
-    tp_slice sep, s = self->text;
-    TP_TRY(tp_jinja_bind(run, what, args, (const char *const[]){NULL}, 1, 1, &out));
-    TP_TRY(tp_jinja_want_text(run, what, &out, &sep));
+    tp_any *values;
+    tp_slice sep, s = c->self->text;
+    TP_TRY(tp_jinja_want_text(run, c->what, &c->arg[0], &sep));
     if (sep.len == 0)
-        return tp_jinja_fail(run, "%s: the separator is empty", what);
+        return tp_jinja_fail(run, "%s: the separator is empty", c->what);
     TP_TRY(tp_jinja_charge(run, s.len / BYTES_PER_TURN));
-    size_t found = from_right ? tp_jinja_find_last(s, sep) : tp_jinja_find(s, sep, 0);
+    size_t found = c->variant == RIGHT ? tp_jinja_find_last(s, sep) : tp_jinja_find(s, sep, 0);
     TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, 3, ret, &values));
     for (size_t i = 0; i < 3; i++)
         values[i] = tp_any_text("", 0);
     if (found == SIZE_MAX) {
-        values[from_right ? 2 : 0] = *self;
+        values[c->variant == RIGHT ? 2 : 0] = *c->self;
         return TP_OK;
     }
     values[0] = tp_any_text(s.data, found);
-    values[1] = out;
+    values[1] = c->arg[0];
     values[2] = tp_any_text(s.data + found + sep.len, s.len - found - sep.len);
     return TP_OK;
 }
 
-static tp_status m_partition(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                             tp_any *ret)
+static tp_status m_splitlines(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    return partition_method(run, self, args, "partition()", false, ret);
-}
-
-static tp_status m_rpartition(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              tp_any *ret)
-{
-    return partition_method(run, self, args, "rpartition()", true, ret);
-}
-
-static tp_status m_splitlines(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              tp_any *ret)
-{
-    tp_any keep;
     bool keep_ends = false;
-    TP_TRY(
-        tp_jinja_bind(run, "splitlines()", args, (const char *const[]){"keepends"}, 1, 0, &keep));
-    TP_TRY(tp_jinja_want_flag(run, "splitlines()", &keep, &keep_ends));
-    return tp_jinja_splitlines(run, self->text, keep_ends, ret);
+    TP_TRY(tp_jinja_want_flag(run, c->what, &c->arg[0], &keep_ends));
+    return tp_jinja_splitlines(run, c->self->text, keep_ends, ret);
 }
 
-static tp_status m_join(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                        tp_any *ret)
+static tp_status m_join(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    tp_any list, element;
+    tp_any element;
     tp_any_walk walk;
     bool more = false;
     tp_jinja_text out = {.run = run};
-    TP_TRY(tp_jinja_bind(run, "join()", args, (const char *const[]){NULL}, 1, 1, &list));
-    TP_TRY(tp_any_walk_begin(run, &list, &walk));
+    TP_TRY(tp_any_walk_begin(run, &c->arg[0], &walk));
     for (size_t i = 0;; i++) {
         tp_slice s;
         TP_TRY(tp_any_walk_next(run, &walk, &element, &more));
         if (!more)
             break;
-        TP_TRY(tp_jinja_want_text(run, "join()", &element, &s));
+        TP_TRY(tp_jinja_want_text(run, c->what, &element, &s));
         if (i)
-            TP_TRY(tp_jinja_add(&out, self->text.data, self->text.len));
+            TP_TRY(tp_jinja_add(&out, c->self->text.data, c->self->text.len));
         TP_TRY(tp_jinja_add(&out, s.data, s.len));
     }
     *ret = tp_jinja_text_value(&out);
     return TP_OK;
 }
 
-static tp_status m_unsupported(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                               tp_any *ret)
+static tp_status m_unsupported(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    (void)self, (void)args, (void)ret;
+    (void)c, (void)ret;
     return tp_jinja_unsupported(run, "casefold(), encode(), expandtabs(), format_map(), "
                                      "isidentifier(), maketrans() and translate() are not "
                                      "supported");
 }
 
-const tp_jinja_function tp_jinja_search_methods[] = {{"casefold", m_unsupported},
-                                                     {"count", m_count},
-                                                     {"encode", m_unsupported},
-                                                     {"endswith", m_endswith},
-                                                     {"expandtabs", m_unsupported},
-                                                     {"find", m_find},
-                                                     {"format", tp_jinja_str_format},
-                                                     {"format_map", m_unsupported},
-                                                     {"index", m_index},
-                                                     {"isidentifier", m_unsupported},
-                                                     {"join", m_join},
-                                                     {"lstrip", m_lstrip},
-                                                     {"maketrans", m_unsupported},
-                                                     {"partition", m_partition},
-                                                     {"removeprefix", m_removeprefix},
-                                                     {"removesuffix", m_removesuffix},
-                                                     {"replace", m_replace},
-                                                     {"rfind", m_rfind},
-                                                     {"rindex", m_rindex},
-                                                     {"rpartition", m_rpartition},
-                                                     {"rsplit", m_rsplit},
-                                                     {"rstrip", m_rstrip},
-                                                     {"split", m_split},
-                                                     {"splitlines", m_splitlines},
-                                                     {"startswith", m_startswith},
-                                                     {"strip", m_strip},
-                                                     {"translate", m_unsupported},
-                                                     {NULL, NULL}};
+const tp_jinja_function tp_jinja_search_methods[] = {
+    {"casefold()", m_unsupported, NULL, 0, NULL},
+    {"count()", m_count, "_ [_ _]", 0, NULL},
+    {"encode()", m_unsupported, NULL, 0, NULL},
+    {"endswith()", m_has_affix, "_ [_ _]", RIGHT, NULL},
+    {"expandtabs()", m_unsupported, NULL, 0, NULL},
+    {"find()", m_find, "_ [_ _]", LEFT, NULL},
+    {"format()", tp_jinja_str_format, NULL, 0, NULL},
+    {"format_map()", m_unsupported, NULL, 0, NULL},
+    {"index()", m_index, "_ [_ _]", LEFT, NULL},
+    {"isidentifier()", m_unsupported, NULL, 0, NULL},
+    {"join()", m_join, "_", 0, NULL},
+    {"lstrip()", m_strip, "[_]", LEFT, NULL},
+    {"maketrans()", m_unsupported, NULL, 0, NULL},
+    {"partition()", m_partition, "_", LEFT, NULL},
+    {"removeprefix()", m_remove_affix, "_", LEFT, NULL},
+    {"removesuffix()", m_remove_affix, "_", RIGHT, NULL},
+    {"replace()", m_replace, "_ _ [_]", 0, NULL},
+    {"rfind()", m_find, "_ [_ _]", RIGHT, NULL},
+    {"rindex()", m_index, "_ [_ _]", RIGHT, NULL},
+    {"rpartition()", m_partition, "_", RIGHT, NULL},
+    {"rsplit()", m_split, "[sep maxsplit]", RIGHT, NULL},
+    {"rstrip()", m_strip, "[_]", RIGHT, NULL},
+    {"split()", m_split, "[sep maxsplit]", LEFT, NULL},
+    {"splitlines()", m_splitlines, "[keepends]", 0, NULL},
+    {"startswith()", m_has_affix, "_ [_ _]", LEFT, NULL},
+    {"strip()", m_strip, "[_]", BOTH, NULL},
+    {"translate()", m_unsupported, NULL, 0, NULL},
+    {0}};

@@ -3,87 +3,31 @@
 
 enum { BYTES_PER_TURN = 1024 };
 
-static tp_status case_method(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                             const char *what, tp_python_case to, tp_any *ret)
+static tp_status m_case(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    TP_TRY(tp_jinja_bind(run, what, args, NULL, 0, 0, NULL));
-    return tp_jinja_change_case(run, to, self->text, ret);
+    return tp_jinja_change_case(run, (tp_python_case)c->variant, c->self->text, ret);
 }
 
-static tp_status m_upper(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
+static tp_status m_pad(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    return case_method(run, self, args, "upper()", TP_CASE_UPPER, ret);
-}
-
-static tp_status m_lower(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
-{
-    return case_method(run, self, args, "lower()", TP_CASE_LOWER, ret);
-}
-
-static tp_status m_title(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
-{
-    return case_method(run, self, args, "title()", TP_CASE_TITLE, ret);
-}
-
-static tp_status m_capitalize(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                              tp_any *ret)
-{
-    return case_method(run, self, args, "capitalize()", TP_CASE_CAPITAL, ret);
-}
-
-static tp_status m_swapcase(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                            tp_any *ret)
-{
-    return case_method(run, self, args, "swapcase()", TP_CASE_SWAP, ret);
-}
-
-static tp_status pad_method(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                            const char *what, char side, tp_any *ret)
-{
-    tp_any out[2];
-    tp_slice fill = TP_SLICE(" ");
+    tp_slice fill = TP_SLICE(" "), s = c->self->text;
     int64_t width = 0;
-    TP_TRY(tp_jinja_bind(run, what, args, (const char *const[]){NULL, NULL}, 2, 1, out));
-    TP_TRY(tp_jinja_want_int(run, what, &out[0], &width));
-    if (out[1].type != TP_ANY_MISSING)
-        TP_TRY(tp_jinja_want_text(run, what, &out[1], &fill));
-    if (side == '^')
-        return tp_jinja_center(run, self->text, width, fill, ret);
-    int64_t room = width - (int64_t)tp_utf8_count(self->text.data, self->text.len);
-    return tp_jinja_pad_text(run, self->text, side == '>' ? room : 0, side == '<' ? room : 0, fill,
-                             ret);
+    TP_TRY(tp_jinja_want_int(run, c->what, &c->arg[0], &width));
+    if (c->arg[1].type != TP_ANY_MISSING)
+        TP_TRY(tp_jinja_want_text(run, c->what, &c->arg[1], &fill));
+    if (c->variant == '^')
+        return tp_jinja_center(run, s, width, fill, ret);
+    int64_t room = width - (int64_t)tp_utf8_count(s.data, s.len);
+    return tp_jinja_pad_text(run, s, c->variant == '>' ? room : 0, c->variant == '<' ? room : 0,
+                             fill, ret);
 }
 
-static tp_status m_ljust(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
+static tp_status m_zfill(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    return pad_method(run, self, args, "ljust()", '<', ret);
-}
-
-static tp_status m_rjust(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
-{
-    return pad_method(run, self, args, "rjust()", '>', ret);
-}
-
-static tp_status m_center(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                          tp_any *ret)
-{
-    return pad_method(run, self, args, "center()", '^', ret);
-}
-
-static tp_status m_zfill(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                         tp_any *ret)
-{
-    tp_any out;
     int64_t width = 0;
-    tp_slice s = self->text;
+    tp_slice s = c->self->text;
     tp_jinja_text text = {.run = run};
-    TP_TRY(tp_jinja_bind(run, "zfill()", args, (const char *const[]){NULL}, 1, 1, &out));
-    TP_TRY(tp_jinja_want_int(run, "zfill()", &out, &width));
+    TP_TRY(tp_jinja_want_int(run, c->what, &c->arg[0], &width));
     size_t sign = s.len && (s.data[0] == '-' || s.data[0] == '+');
     int64_t room = width - (int64_t)tp_utf8_count(s.data, s.len);
     tp_any digits;
@@ -95,19 +39,17 @@ static tp_status m_zfill(tp_jinja_run *run, const tp_any *self, const tp_jinja_a
     return TP_OK;
 }
 
-/* True when the text is not empty and all its characters are such. */
-static tp_status all_method(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                            const char *what, bool (*is)(uint32_t), bool of_empty, tp_any *ret)
+/* True when all characters of the text are such; `variant`: what an empty text is. */
+static tp_status m_all(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    tp_slice s = self->text;
-    TP_TRY(tp_jinja_bind(run, what, args, NULL, 0, 0, NULL));
+    tp_slice s = c->self->text;
     TP_TRY(tp_jinja_charge(run, s.len / BYTES_PER_TURN));
-    bool all = s.len ? true : of_empty;
+    bool all = s.len || c->variant;
     for (size_t at = 0, len; at < s.len && all; at += len) {
         uint32_t cp = 0;
         len = tp_utf8_length(s.data + at, s.len - at);
         tp_utf8_decode(s.data + at, len, &cp);
-        all = is(cp);
+        all = c->is(cp);
     }
     *ret = tp_any_bool(all);
     return TP_OK;
@@ -115,77 +57,19 @@ static tp_status all_method(tp_jinja_run *run, const tp_any *self, const tp_jinj
 
 static bool is_ascii(uint32_t cp) { return cp < 128; }
 
-static tp_status m_isascii(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                           tp_any *ret)
+static tp_status m_is_cased(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    return all_method(run, self, args, "isascii()", is_ascii, true, ret);
-}
-
-static tp_status m_isalpha(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                           tp_any *ret)
-{
-    return all_method(run, self, args, "isalpha()", tp_python_is_alpha, false, ret);
-}
-
-static tp_status m_isalnum(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                           tp_any *ret)
-{
-    return all_method(run, self, args, "isalnum()", tp_python_is_alnum, false, ret);
-}
-
-static tp_status m_isdigit(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                           tp_any *ret)
-{
-    return all_method(run, self, args, "isdigit()", tp_python_is_digit, false, ret);
-}
-
-static tp_status m_isdecimal(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                             tp_any *ret)
-{
-    return all_method(run, self, args, "isdecimal()", tp_python_is_decimal, false, ret);
-}
-
-static tp_status m_isnumeric(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                             tp_any *ret)
-{
-    return all_method(run, self, args, "isnumeric()", tp_python_is_numeric, false, ret);
-}
-
-static tp_status m_isspace(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                           tp_any *ret)
-{
-    return all_method(run, self, args, "isspace()", tp_python_is_space, false, ret);
-}
-
-static tp_status m_isprintable(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                               tp_any *ret)
-{
-    return all_method(run, self, args, "isprintable()", tp_python_is_printable, true, ret);
-}
-
-static tp_status m_isupper(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                           tp_any *ret)
-{
-    TP_TRY(tp_jinja_bind(run, "isupper()", args, NULL, 0, 0, NULL));
-    *ret = tp_any_bool(tp_jinja_is_cased(self->text, true));
-    return TP_OK;
-}
-
-static tp_status m_islower(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                           tp_any *ret)
-{
-    TP_TRY(tp_jinja_bind(run, "islower()", args, NULL, 0, 0, NULL));
-    *ret = tp_any_bool(tp_jinja_is_cased(self->text, false));
+    (void)run;
+    *ret = tp_any_bool(tp_jinja_is_cased(c->self->text, c->variant == TP_CASE_UPPER));
     return TP_OK;
 }
 
 /* Capitals after what has no case, small letters after what has. */
-static tp_status m_istitle(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
-                           tp_any *ret)
+static tp_status m_istitle(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
-    tp_slice s = self->text;
+    (void)run;
+    tp_slice s = c->self->text;
     bool after_cased = false, any = false;
-    TP_TRY(tp_jinja_bind(run, "istitle()", args, NULL, 0, 0, NULL));
     *ret = tp_any_bool(false);
     for (size_t at = 0, len; at < s.len; at += len) {
         uint32_t cp = 0;
@@ -202,24 +86,25 @@ static tp_status m_istitle(tp_jinja_run *run, const tp_any *self, const tp_jinja
     return TP_OK;
 }
 
-const tp_jinja_function tp_jinja_shape_methods[] = {{"capitalize", m_capitalize},
-                                                    {"center", m_center},
-                                                    {"isalnum", m_isalnum},
-                                                    {"isalpha", m_isalpha},
-                                                    {"isascii", m_isascii},
-                                                    {"isdecimal", m_isdecimal},
-                                                    {"isdigit", m_isdigit},
-                                                    {"islower", m_islower},
-                                                    {"isnumeric", m_isnumeric},
-                                                    {"isprintable", m_isprintable},
-                                                    {"isspace", m_isspace},
-                                                    {"istitle", m_istitle},
-                                                    {"isupper", m_isupper},
-                                                    {"ljust", m_ljust},
-                                                    {"lower", m_lower},
-                                                    {"rjust", m_rjust},
-                                                    {"swapcase", m_swapcase},
-                                                    {"title", m_title},
-                                                    {"upper", m_upper},
-                                                    {"zfill", m_zfill},
-                                                    {NULL, NULL}};
+const tp_jinja_function tp_jinja_shape_methods[] = {
+    {"capitalize()", m_case, "", TP_CASE_CAPITAL, NULL},
+    {"center()", m_pad, "_ [_]", '^', NULL},
+    {"isalnum()", m_all, "", false, tp_python_is_alnum},
+    {"isalpha()", m_all, "", false, tp_python_is_alpha},
+    {"isascii()", m_all, "", true, is_ascii},
+    {"isdecimal()", m_all, "", false, tp_python_is_decimal},
+    {"isdigit()", m_all, "", false, tp_python_is_digit},
+    {"islower()", m_is_cased, "", TP_CASE_LOWER, NULL},
+    {"isnumeric()", m_all, "", false, tp_python_is_numeric},
+    {"isprintable()", m_all, "", true, tp_python_is_printable},
+    {"isspace()", m_all, "", false, tp_python_is_space},
+    {"istitle()", m_istitle, "", 0, NULL},
+    {"isupper()", m_is_cased, "", TP_CASE_UPPER, NULL},
+    {"ljust()", m_pad, "_ [_]", '<', NULL},
+    {"lower()", m_case, "", TP_CASE_LOWER, NULL},
+    {"rjust()", m_pad, "_ [_]", '>', NULL},
+    {"swapcase()", m_case, "", TP_CASE_SWAP, NULL},
+    {"title()", m_case, "", TP_CASE_TITLE, NULL},
+    {"upper()", m_case, "", TP_CASE_UPPER, NULL},
+    {"zfill()", m_zfill, "_", 0, NULL},
+    {0}};

@@ -214,13 +214,12 @@ tp_status tp_jinja_call_test(tp_jinja_run *run, tp_slice name, const tp_any *sel
     if (found < 0)
         return tp_jinja_fail(run, "there is no test '%.*s'", (int)TP_MIN(name.len, 60), name.data);
     test t = tests[found].test;
-    size_t n = t >= IS_DIVISIBLE;
-    TP_TRY(tp_jinja_bind(run, tests[found].name, args,
-                         (const char *const[]){t == IS_DIVISIBLE ? "num"
-                                               : t == IS_SAME    ? "other"
-                                               : t == IS_IN      ? "seq"
-                                                                 : NULL},
-                         n, n, &arg));
+    const char *parameters = t < IS_DIVISIBLE    ? ""
+                             : t == IS_DIVISIBLE ? "num"
+                             : t == IS_SAME      ? "other"
+                             : t == IS_IN        ? "seq"
+                                                 : "_";
+    TP_TRY(tp_jinja_bind(run, tests[found].name, args, parameters, &arg));
     switch (t) {
     case IS_LOWER:
     case IS_UPPER:

@@ -1,6 +1,5 @@
 /* jinja_value.c - Python's values as templates see them: truth, comparison, containment,
  * conversion. */
-#include <math.h>
 #include <string.h>
 
 #include "base/platform.h"

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "base/platform.h"
 #include "text/tokenizer/bpe.h"
 
 #define XXH_INLINE_ALL

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "base/platform.h"
 #include "text/tokenizer/tokenizer_internal.h"
 
 #define XXH_INLINE_ALL

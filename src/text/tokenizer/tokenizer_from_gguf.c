@@ -197,7 +197,7 @@ static void write_added(const source *s, tp_json_w *w)
 static void write_model(const source *s, tp_json_w *w)
 {
     size_t at = 0;
-    tp_buf key = {0};
+    TP_OWN(tp_buf) key = {0};
     tp_json_w_put_begin(w, "model", '{');
     tp_json_w_put_str(w, "type", "BPE");
     tp_json_w_key(w, "dropout");
@@ -216,7 +216,6 @@ static void write_model(const source *s, tp_json_w *w)
         tp_buf_add(&key, text.data, text.len);
         tp_json_w_put_i64(w, tp_buf_str(&key), (int64_t)i);
     }
-    tp_buf_release(&key);
     tp_json_w_end(w, '}');
     tp_json_w_put_begin(w, "merges", '[');
     at = 0;
@@ -272,7 +271,7 @@ static void write_processor(const source *s, tp_json_w *w)
     tp_json_w_end(w, ']');
     tp_json_w_put_begin(w, "special_tokens", '{');
     for (int i = 0; i < 2; i++) {
-        tp_buf name = {0};
+        TP_OWN(tp_buf) name = {0};
         if (ids[i] < 0 || (i && ids[0] == ids[1]))
             continue;
         tp_slice text = token(s, ids[i]);
@@ -286,7 +285,6 @@ static void write_processor(const source *s, tp_json_w *w)
         tp_json_w_str(w, tp_buf_str(&name));
         tp_json_w_end(w, ']');
         tp_json_w_end(w, '}');
-        tp_buf_release(&name);
     }
     tp_json_w_end(w, '}');
     tp_json_w_end(w, '}');

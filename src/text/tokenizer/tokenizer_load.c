@@ -40,13 +40,12 @@ static void hash_number(loader *l, int64_t number)
 
 static void hash_value(loader *l, const tp_json *value)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_json_w w;
     tp_json_w_init(&w, &text, 0);
     if (value)
         tp_json_w_value(&w, value);
     hash_text(l, tp_buf_str(&text), text.len);
-    tp_buf_release(&text);
 }
 
 static bool is_unset(const tp_json *v)
@@ -188,7 +187,7 @@ static tp_status load_merge(loader *l, const tp_json *v, uint32_t rank, tp_buf *
 
 static tp_status load_merges(loader *l)
 {
-    tp_buf joined = {0};
+    TP_OWN(tp_buf) joined = {0};
     tp_status status = TP_OK;
     uint32_t rank = 0;
     for (const tp_json *v = l->merges->child; v && status == TP_OK; v = v->next) {
@@ -197,7 +196,6 @@ static tp_status load_merges(loader *l)
             continue; /* the first line of the old merges.txt */
         status = load_merge(l, v, rank++, &joined);
     }
-    tp_buf_release(&joined);
     return status;
 }
 
@@ -270,7 +268,7 @@ static tp_status load_added(loader *l)
     if (!l->added)
         return TP_OK;
     tp_norm_space space = {0};
-    tp_buf pattern = {0};
+    TP_OWN(tp_buf) pattern = {0};
     size_t n_tokens[2] = {0}, n_bytes[2] = {0}; /* as given; normalised */
     tp_status status = TP_OK;
     for (const tp_json *v = l->added->child; v && status == TP_OK; v = v->next) {
@@ -293,7 +291,6 @@ static tp_status load_added(loader *l)
         status = put_added(l, v, content, pattern_of(l, v, content, &space, &pattern));
     }
     tp_norm_space_release(&space);
-    tp_buf_release(&pattern);
     return status;
 }
 
@@ -351,7 +348,7 @@ static void write_fingerprint(loader *l)
 
 static tp_status tokenizer_read(tp_tokenizer *tok, const char *json, size_t n, tp_error *err)
 {
-    tp_arena document = {0};
+    TP_OWN(tp_arena) document = {0};
     tp_json_options options = {.max_bytes = MAX_FILE_BYTES};
     TP_TRY(tp_arena_init(&document, 64 * n + 4096, err));
     loader l = {.tok = tok, .hash = XXH3_createState(), .err = err};
@@ -363,7 +360,6 @@ static tp_status tokenizer_read(tp_tokenizer *tok, const char *json, size_t n, t
     if (status == TP_OK)
         write_fingerprint(&l);
     XXH3_freeState(l.hash);
-    tp_arena_release(&document);
     return status;
 }
 
@@ -404,10 +400,9 @@ static tp_status read_template_file(tp_tokenizer *tok, tp_error *err)
     char *path = tp_arena_printf(&tok->arena, "%s/chat_template.jinja", tok->folder);
     if (!tp_file_exists(path))
         return TP_OK;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     TP_TRY(tp_file_read(path, MAX_CONFIG_BYTES, &text, err));
     tok->chat_template = tp_arena_strndup(&tok->arena, tp_buf_str(&text), text.len);
-    tp_buf_release(&text);
     return TP_OK;
 }
 
@@ -423,7 +418,7 @@ static tp_status load_gguf(const char *path, tp_tokenizer **ret, tp_error *err)
 {
     tp_gguf *g = NULL;
     tp_tokenizer *tok = NULL;
-    tp_buf text = {0}, config = {0};
+    TP_OWN(tp_buf) text = {0}, config = {0};
     TP_TRY(tp_gguf_open(path, &g, err));
     tp_status status = tp_tokenizer_json_of_gguf(g, &text, err);
     if (status == TP_OK)
@@ -435,7 +430,6 @@ static tp_status load_gguf(const char *path, tp_tokenizer **ret, tp_error *err)
     if (status == TP_OK)
         tok->folder = tp_arena_strdup(&tok->arena, path);
     tp_buf_release(&text);
-    tp_buf_release(&config);
     tp_gguf_close(g);
     if (status != TP_OK) {
         tp_tokenizer_free(tok);
@@ -448,7 +442,7 @@ static tp_status load_gguf(const char *path, tp_tokenizer **ret, tp_error *err)
 tp_status tp_tokenizer_load(const char *folder, tp_tokenizer **ret, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    tp_buf path = {0}, text = {0};
+    TP_OWN(tp_buf) path = {0}, text = {0};
     tp_tokenizer *tok = NULL;
     if (tp_gguf_is_file(folder))
         return load_gguf(folder, ret, err);
@@ -459,7 +453,6 @@ tp_status tp_tokenizer_load(const char *folder, tp_tokenizer **ret, tp_error *er
     if (status == TP_OK)
         status = read_folder(tok, folder, err);
     tp_buf_release(&text);
-    tp_buf_release(&path);
     if (status != TP_OK) {
         tp_tokenizer_free(tok);
         return status;

@@ -83,9 +83,9 @@ static void add_piece(tp_buf *out, const tp_token *t)
 static void put_merges(const tp_tokenizer *tok, tp_gguf_keys *k)
 {
     const tp_bpe *bpe = &tok->bpe;
-    struct tp_bpe_pair *pairs = NULL;
+    TP_FREED struct tp_bpe_pair *pairs = NULL;
     size_t n = 0, cap = 0;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     for (size_t i = 0; i <= bpe->pair_mask; i++)
         if (bpe->pairs[i].rank != UINT32_MAX)
             *TP_VEC_PUSH(pairs, n, cap) = bpe->pairs[i];
@@ -99,8 +99,6 @@ static void put_merges(const tp_tokenizer *tok, tp_gguf_keys *k)
         add_piece(&text, &bpe->tokens[pairs[i].right]);
         tp_gguf_item_string(k, (tp_slice){text.data, text.len});
     }
-    tp_buf_release(&text);
-    free(pairs);
 }
 
 /* ---- special tokens ---- */

@@ -134,7 +134,7 @@ static void write_model(tp_json_w *w, const tp_bpe_trainer *trainer)
     static const char *const unset[] = {"dropout", "unk_token", "continuing_subword_prefix",
                                         "end_of_word_suffix"};
     static const char *const no[] = {"fuse_unk", "byte_fallback", "ignore_merges"};
-    tp_buf token = {0};
+    TP_OWN(tp_buf) token = {0};
     tp_json_w_put_begin(w, "model", '{');
     tp_json_w_put_str(w, "type", "BPE");
     for (size_t i = 0; i < TP_COUNTOF(unset); i++) {
@@ -161,7 +161,6 @@ static void write_model(tp_json_w *w, const tp_bpe_trainer *trainer)
     }
     tp_json_w_end(w, ']');
     tp_json_w_end(w, '}');
-    tp_buf_release(&token);
 }
 
 static void write_tokenizer(const training *t, tp_buf *out)
@@ -252,19 +251,17 @@ static void write_special_map(const training *t, tp_buf *out)
 /* A special token that is spelled like a token of the model would be that token. */
 static tp_status check_collisions(const training *t, tp_error *err)
 {
-    tp_buf token = {0};
-    tp_status status = TP_OK;
-    for (uint32_t id = 0; id < tp_bpe_trainer_n_tokens(t->trainer) && status == TP_OK; id++) {
+    TP_OWN(tp_buf) token = {0};
+    for (uint32_t id = 0; id < tp_bpe_trainer_n_tokens(t->trainer); id++) {
         spell(t->trainer, id, &token);
-        for (size_t i = 0; i < t->options->n_special && status == TP_OK; i++)
+        for (size_t i = 0; i < t->options->n_special; i++)
             if (strcmp(t->options->special[i], tp_buf_str(&token)) == 0)
-                status = tp_fail(err, TP_ERR_CONFIG,
-                                 "special token '%s' is an ordinary token of this text; choose "
-                                 "another, as in '<|%s|>'",
-                                 t->options->special[i], t->options->special[i]);
+                return tp_fail(err, TP_ERR_CONFIG,
+                               "special token '%s' is an ordinary token of this text; choose "
+                               "another, as in '<|%s|>'",
+                               t->options->special[i], t->options->special[i]);
     }
-    tp_buf_release(&token);
-    return status;
+    return TP_OK;
 }
 
 static tp_status write_folder(const training *t, const char *folder, tp_error *err)
@@ -278,11 +275,10 @@ static tp_status write_folder(const training *t, const char *folder, tp_error *e
     TP_TRY(check_collisions(t, err));
     TP_TRY(tp_dir_make(folder, err));
     for (size_t i = 0; i < TP_COUNTOF(files); i++) {
-        tp_buf path = {0}, text = {0};
+        TP_OWN(tp_buf) path = {0}, text = {0};
         tp_buf_addf(&path, "%s/%s", folder, files[i].name);
         files[i].write(t, &text);
         tp_status status = tp_output_put(path.data, text.data, text.len, err);
-        tp_buf_release(&path);
         tp_buf_release(&text);
         TP_TRY(status);
     }
@@ -298,7 +294,7 @@ tp_status tp_tokenizer_train(const char *const *texts, const size_t *lengths, si
     size_t special_bytes = 0;
     for (size_t i = 0; i < options->n_special; i++)
         special_bytes += strlen(options->special[i]);
-    tp_arena arena = {0};
+    TP_OWN(tp_arena) arena = {0};
     TP_TRY(tp_arena_init(&arena, 32 * (special_bytes + options->n_special) + 4096, err));
     tp_added_set special = {0};
     tp_added_init(&special, &arena, options->n_special, special_bytes);
@@ -313,6 +309,5 @@ tp_status tp_tokenizer_train(const char *const *texts, const size_t *lengths, si
     tp_bpe_trainer_run(t.trainer, (uint32_t)options->vocab_size - (uint32_t)options->n_special);
     tp_status status = write_folder(&t, folder, err);
     tp_bpe_trainer_free(t.trainer);
-    tp_arena_release(&arena);
     return status;
 }

@@ -161,11 +161,9 @@ static bool is_flow_list(const tp_json *v)
             child->text.len > FLOW_WIDTH)
             return false;
     }
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     write_flow_list(&text, v);
-    bool fits = text.len <= FLOW_WIDTH;
-    tp_buf_release(&text);
-    return fits;
+    return text.len <= FLOW_WIDTH;
 }
 
 /* A comment must stay on its line, whatever the text says. */

@@ -75,11 +75,28 @@ static void length_inside_a_window(void **state)
     tp_periods_release(&s);
 }
 
+static void what_lies_beyond_is_cut_off(void **state)
+{
+    tp_periods s = {0};
+    tp_periods_add(&s, INT64_MIN, -5);
+    tp_periods_add(&s, -1, INT64_MAX);
+    tp_periods_normalize(&s);
+    assert_int_equal(s.n, 2);
+    assert_true(tp_periods_length(&s) == INT64_MAX - 4);
+    tp_periods_release(&s);
+    tp_periods_extend(&s, -1, INT64_MAX);
+    tp_periods_extend(&s, 7, INT64_MAX);
+    assert_int_equal(s.n, 1);
+    assert_true(tp_periods_length(&s) == INT64_MAX - (INT64_C(1) << 60) + 1);
+    tp_periods_release(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlapping_and_touching_periods_become_one),
         cmocka_unit_test(a_set_minus_another_keeps_what_is_left),
-        cmocka_unit_test(union_fills_gaps), cmocka_unit_test(length_inside_a_window)};
+        cmocka_unit_test(union_fills_gaps), cmocka_unit_test(length_inside_a_window),
+        cmocka_unit_test(what_lies_beyond_is_cut_off)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

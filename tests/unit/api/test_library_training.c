@@ -265,8 +265,11 @@ static void test_steps_by_hand_are_those_of_a_run(void **state)
         assert_int_equal(step.is_last, i == 4);
     }
     assert_true(tp_training_is_over(t));
-    assert_int_equal(tp_training_step(t, NULL, &err), TP_ERR_ARG);
+    tp_training_step_result none = {.size = sizeof none};
+    assert_int_equal(tp_training_step(t, &none, &err), TP_ERR_ARG);
     assert_string_equal(err.message, "all 4 steps of the run are done");
+    assert_true(none.step == 4 && none.max_steps == 4 && none.is_last && isnan(none.loss));
+    assert_true(none.updates == 0 && !none.skipped && !none.overflowed && !none.restored);
     assert_int_equal(tp_training_close(t, &result, &err), TP_OK);
     assert_int_equal(result.steps, 4);
     assert_true(result.final_loss == whole.losses[4]);
@@ -319,7 +322,9 @@ static void test_a_step_says_what_was_done_about_it(void **state)
     assert_int_equal(tp_training_step(t, NULL, &err), TP_ERR_NUMERIC);
     assert_non_null(strstr(err.message, "step 1 is not finite"));
     assert_true(tp_training_is_over(t));
-    assert_int_equal(tp_training_step(t, NULL, &err), TP_ERR_NUMERIC);
+    step = (tp_training_step_result){.size = sizeof step};
+    assert_int_equal(tp_training_step(t, &step, &err), TP_ERR_NUMERIC);
+    assert_true(isnan(step.loss) && isnan(step.seconds) && step.is_last);
     assert_int_equal(tp_training_close(t, NULL, &err), TP_ERR_NUMERIC);
 }
 

@@ -87,7 +87,7 @@ static void expect_failure(const tp_dataset_options *options, const char *messag
 static void expect_shown(const tp_dataset *ds, tp_split split, uint64_t i, const char *picture)
 {
     tp_buf out = {0};
-    assert_int_equal(tp_dataset_show(ds, split, i, false, &out, NULL), TP_OK);
+    assert_int_equal(tp_dataset_show(ds, split, i, &out, NULL), TP_OK);
     const char *body = strchr(tp_buf_str(&out), '\n') + 1; /* behind the title */
     assert_string_equal(body, picture);
     tp_buf_release(&out);
@@ -233,7 +233,14 @@ static void what_is_no_json_lines_is_named(void **state)
     options = options_of("\x1f\x8b\x08");
     expect_failure(&options, " is compressed; unpack it with gunzip");
     options = options_of("PAR1xyz");
-    expect_failure(&options, " is Parquet; convert it to JSON lines");
+    expect_failure(&options, " is Parquet; convert it to JSON lines, such as with pandas: "
+                             "read_parquet(FILE).to_json(OUT, orient=\"records\", lines=True)");
+    options = options_of("prompt,completion\na,b\n");
+    expect_failure(&options, " begins like a table in CSV; one JSON object per line is needed, as "
+                             "`mlr --icsv --ojsonl cat` (Miller) makes of it");
+    options = options_of("\"prompt\"\tcompletion\na\tb\n");
+    expect_failure(&options, " begins like a table in CSV; one JSON object per line is needed, as "
+                             "`mlr --icsv --ojsonl cat` (Miller) makes of it");
     options = options_of("{\"question\":\"\xc3\x28\",\"answer\":\"a\"}");
     tp_dataset *ds;
     assert_int_equal(tp_dataset_open(&options, tok, pool, &ds, &err), TP_ERR_FORMAT);

@@ -166,6 +166,7 @@ typedef struct {
     tp_dtype bias;
     tp_gemm_epilogue epilogue;
     int threads; /* 0: two */
+    int64_t planned_m, planned_k;
 } variant;
 
 static void check_element(float got, double want, double size, tp_dtype dtype, const char *what,
@@ -218,6 +219,8 @@ static void *run(const tp_gemm_kernel *kernel, const problem *p, const variant *
         .epilogue = v->epilogue,
         .may_have_pre = pre != NULL,
         .pre = pre,
+        .planned_m = v->planned_m,
+        .planned_k = v->planned_k,
         .threads = v->threads ? v->threads : 2,
     };
     gemm.team = team_of(gemm.threads);
@@ -299,7 +302,90 @@ static void check_all_variants(const problem *p)
     }
 }
 
+/* The first m rows and k products of a problem, that of the rest being zero. */
+static problem part_of(const problem *whole, int64_t m, int64_t k)
+{
+    problem p = make_problem(m, whole->n, k);
+    for (int64_t i = 0; i < whole->m; i++)
+        for (int64_t q = 0; q < whole->k; q++) {
+            if (i < m && q < k)
+                p.a[i * k + q] = whole->a[i * whole->k + q];
+            if (q >= k)
+                whole->a[i * whole->k + q] = 0;
+        }
+    memcpy(p.b, whole->b, (size_t)(k * p.n) * sizeof *p.b);
+    memcpy(p.c, whole->c, (size_t)(m * p.n) * sizeof *p.c);
+    memcpy(p.bias, whole->bias, (size_t)p.n * sizeof *p.bias);
+    return p;
+}
+
+static size_t room_of(const tp_gemm_kernel *kernel, const problem *p, const variant *v)
+{
+    tp_gemm g = {.m = p->m,
+                 .n = p->n,
+                 .k = p->k,
+                 .lda = v->a_trans ? p->m : p->k,
+                 .a_trans = v->a_trans,
+                 .ldb = v->b_trans ? p->k : p->n,
+                 .b_trans = v->b_trans,
+                 .ldc = p->n,
+                 .ab_dtype = v->ab,
+                 .c_dtype = v->c,
+                 .accumulate = v->accumulate,
+                 .planned_m = v->planned_m,
+                 .planned_k = v->planned_k,
+                 .threads = 2};
+    return tp_gemm_kernel_workspace(kernel, &g);
+}
+
+static void compare_part(const tp_gemm_kernel *kernel, const problem *whole, const problem *part,
+                         const variant *v)
+{
+    const int64_t ldc = whole->n + 3;
+    size_t row = (size_t)whole->n * tp_dtype_size(v->c);
+    size_t distance = (size_t)ldc * tp_dtype_size(v->c);
+    variant planned = *v;
+    planned.planned_m = whole->m;
+    planned.planned_k = whole->k;
+    assert_true(room_of(kernel, part, &planned) <= room_of(kernel, whole, v));
+    char *all = run(kernel, whole, v, NULL), *some = run(kernel, part, &planned, NULL);
+    for (int64_t i = 0; i < part->m; i++)
+        if (memcmp(all + (size_t)i * distance, some + (size_t)i * distance, row) != 0)
+            fail_msg("%s: row %lld of %lldx%lldx%lld is another in a part of %lld and %lld",
+                     kernel->name, (long long)i, (long long)whole->m, (long long)whole->n,
+                     (long long)whole->k, (long long)part->m, (long long)part->k);
+    guarded_free(all, (size_t)whole->m * distance);
+    guarded_free(some, (size_t)part->m * distance);
+}
+
 /* --- tests --- */
+
+/* Alone the part would have other ranges of k: fewer rows are narrow, fewer products are less. */
+static void a_part_has_the_bits_of_the_whole(void **state)
+{
+    static const struct {
+        int64_t m, n, k, part_m, part_k;
+    } shapes[] = {{520, 516, 600, 40, 600},  {520, 516, 600, 336, 600}, {70, 75, 1100, 70, 600},
+                  {70, 75, 2100, 70, 1040},  {130, 48, 96, 33, 96},     {16, 90, 1100, 16, 48},
+                  {96, 640, 1056, 32, 1056}, {600, 520, 32, 600, 16}};
+    for (size_t i = 0; i < TP_COUNTOF(shapes); i++) {
+        problem whole = make_problem(shapes[i].m, shapes[i].n, shapes[i].k);
+        problem part = part_of(&whole, shapes[i].part_m, shapes[i].part_k);
+        for (unsigned bits = 0; bits < 32; bits++) {
+            variant v = {.ab = bits & 1 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+                         .c = bits & 2 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+                         .a_trans = bits & 4,
+                         .b_trans = bits & 8,
+                         .accumulate = bits & 16};
+            for (size_t k = 0; k < TP_COUNTOF(all_kernels); k++)
+                if (can_run(all_kernels[k], v.ab) &&
+                    !takes_too_long(all_kernels[k], whole.m, whole.n, whole.k))
+                    compare_part(all_kernels[k], &whole, &part, &v);
+        }
+        free_problem(&part);
+        free_problem(&whole);
+    }
+}
 
 static void multiplies_small_and_odd_shapes(void **state)
 {
@@ -419,6 +505,7 @@ static void takes_the_best_kernel_in_force(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_part_has_the_bits_of_the_whole),
         cmocka_unit_test(multiplies_small_and_odd_shapes),
         cmocka_unit_test(multiplies_lines_in_place),
         cmocka_unit_test(multiplies_in_several_ranges_of_k),

@@ -162,7 +162,7 @@ static void train(tp_comm *comm, void *user)
     must(tp_session_alloc(s, &err), &err);
     must(tp_model_init_random(r->model, tp_session_states(s), 5, 0, &err), &err);
     must(tp_session_weights_changed(s, &err), &err);
-    const tp_batch_view batch = {r->tokens, r->positions, r->targets, r->cu, r->loss_weights};
+    const tp_batch_view batch = {r->tokens, r->positions, r->targets, r->cu, r->loss_weights, 0};
     const float *logp;
     double loss[2], norm;
     must(tp_session_eval(s, &batch, &loss[0], &logp, &err), &err);

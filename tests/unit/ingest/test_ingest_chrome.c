@@ -35,9 +35,6 @@ static void kineto_of_2021(void **state)
     assert_int_equal(track_of(e, i)->stream, 7);
     assert_string_equal(tp_events_str(e, track_of(e, i)->tid_text), "stream 7");
     assert_string_equal(tp_events_str(e, track_of(e, i)->thread_name), "stream 7");
-    const tp_event_kernel *k = tp_events_kernel(e, i);
-    assert_true(isinf(k->blocks_per_sm));
-    assert_true(isnan(k->warps_per_sm));
     assert_int_equal(e->counts.odd_numbers, 3);
     size_t op = ingest_row(e, "aten::mm");
     assert_int_equal(e->kind[op], TP_EVENT_CPU_OP);
@@ -95,29 +92,11 @@ static void kineto_of_2025_details(void **state)
     tp_trace_file *f = ingest_open(TP_SAMPLE("kineto_2025.json.gz"));
     const tp_events *e = f->events;
 
-    const tp_event_kernel *k = tp_events_kernel(e, ingest_row(e, "gemm"));
-    assert_int_equal(k->grid[0], 8);
-    assert_int_equal(k->grid[1], 2);
-    assert_int_equal(k->block[0], 128);
-    assert_int_equal(k->registers, 90);
-    assert_int_equal(k->shared_bytes, 49152);
-    assert_true(k->blocks_per_sm == 1.5);
-    assert_true(isinf(k->warps_per_sm));
-    assert_true(k->occupancy == 75);
-    assert_int_equal(k->graph, 3);
-    assert_int_equal(k->graph_node, 17);
-    assert_int_equal(k->priority, -1);
     const tp_event_op *op = tp_events_op(e, ingest_row(e, "aten::mm"));
-    assert_int_equal(op->sequence, 41);
-    assert_int_equal(op->forward_thread, 0);
-    assert_int_equal(op->index, 1);
     assert_string_equal(tp_events_str(e, op->types), "[\"float\",\"float\"]");
-    assert_string_equal(tp_events_str(e, op->inputs), "[\"\",\"\"]");
     const tp_event_sync *s = tp_events_sync(e, ingest_row(e, "Stream Wait Event"));
-    assert_string_equal(tp_events_str(e, s->sync_kind), "Stream Wait Event");
     assert_int_equal(s->wait_stream, 7);
     assert_int_equal(s->wait_correlation, 11);
-    assert_int_equal(s->wait_event, 6);
     assert_int_equal(track_of(e, ingest_row(e, "Stream Wait Event"))->stream, 20);
     assert_null(tp_events_copy(e, ingest_row(e, "gemm")));
     tp_trace_close(f);
@@ -134,15 +113,12 @@ static void collectives_on_kernels_and_operators(void **state)
     assert_non_null(c);
     assert_string_equal(tp_events_str(e, c->name), "allreduce");
     assert_string_equal(tp_events_str(e, c->dtype), "Float");
-    assert_string_equal(tp_events_str(e, c->ranks), "[0,1]");
     assert_string_equal(tp_events_str(e, c->group), "0");
     assert_int_equal(c->in_elements, 1024);
     assert_int_equal(c->group_size, 2);
     assert_int_equal(c->sequence, 3);
-    assert_int_equal(c->source_rank, TP_UNKNOWN);
     const tp_event_collective *host = tp_events_collective(e, ingest_row(e, "record_param_comms"));
     assert_int_equal(host->rank, 1);
-    assert_int_equal(host->is_async, 1);
     assert_null(tp_events_collective(e, ingest_row(e, "gemm")));
     tp_trace_close(f);
 }
@@ -182,15 +158,9 @@ static void metadata_around_the_events(void **state)
     assert_int_equal(info->n_devices, 1);
     assert_string_equal(tp_events_str(e, info->devices[0].name), "NVIDIA H100 80GB HBM3");
     assert_int_equal(info->devices[0].sms, 132);
-    assert_int_equal(info->devices[0].compute_major, 9);
     assert_int_equal(info->rank, 1);
     assert_int_equal(info->world_size, 2);
     assert_string_equal(tp_events_str(e, info->backend), "nccl");
-    assert_string_equal(tp_events_str(e, info->nccl_version), "2.21.5");
-    assert_int_equal(info->n_groups, 1);
-    assert_string_equal(tp_events_str(e, info->groups[0].ranks), "[0,1]");
-    assert_int_equal(info->record_shapes, 1);
-    assert_int_equal(info->with_flops, TP_UNKNOWN);
     assert_string_equal(tp_events_str(e, info->trace_name), "/tmp/a]b.json");
     const tp_event_track *host = track_of(e, ingest_row(e, "aten::mm"));
     assert_string_equal(tp_events_str(e, host->process_name), "python3");
@@ -211,7 +181,6 @@ static void rocm_and_mtia(void **state)
     assert_string_equal(device, "2");
     assert_int_equal(f->rank, 6);
     assert_true(f->rank_is_guess);
-    assert_int_equal(f->events->info.devices[0].shared_per_sm, 65536);
     tp_trace_close(f);
 
     f = ingest_open(TP_SAMPLE("kineto_mtia.json"));
@@ -272,7 +241,6 @@ static void what_is_not_kept_is_counted(void **state)
     assert_int_equal(e->counts.memory_instants, 2);
     assert_int_equal(e->n_memory, 0);
     assert_int_equal(e->n_flows, 0);
-    assert_int_equal(e->n_kernels, 0);
     assert_int_equal(tp_events_copy(e, ingest_row(e, "Memcpy HtoD (Pinned -> Device)"))->bytes,
                      65536);
     tp_trace_close(f);

@@ -26,10 +26,6 @@ static void activities_of_devices(void **state)
     assert_int_equal(track_of(e, i)->device, 0);
     assert_int_equal(track_of(e, i)->stream, 7);
     assert_int_equal(track_of(e, i)->pid, 4242);
-    const tp_event_kernel *k = tp_events_kernel(e, i);
-    assert_string_equal(tp_events_str(e, k->full_name), "void gemm<float>(float*)");
-    assert_int_equal(k->shared_bytes, 3072);
-    assert_int_equal(k->grid[2], 2);
     size_t c = ingest_row(e, "Memcpy HtoD (Pinned -> Device)");
     assert_int_equal(tp_events_copy(e, c)->bytes, 4096);
     assert_int_equal(tp_events_copy(e, c)->copy_kind, 1);
@@ -67,7 +63,6 @@ static void ranges_and_threads(void **state)
     assert_string_equal(tp_events_str(e, track_of(e, step)->thread_name), "python3");
     assert_int_equal(e->kind[op], TP_EVENT_CPU_OP);
     assert_int_equal(e->external[op], 12);
-    assert_int_equal(tp_events_op(e, op)->sequence, 5);
     assert_int_equal(e->dur[ingest_row(e, "registered")], 0);
     assert_int_equal(e->counts.unpaired, 1);
     assert_int_equal(e->kind[ingest_row(e, "mark")], TP_EVENT_INSTANT);
@@ -80,11 +75,9 @@ static void about_the_recording(void **state)
     tp_trace_file *f = ingest_open(TP_SAMPLE("nsight.sqlite"));
     const tp_events *e = f->events;
 
-    assert_string_equal(tp_events_str(e, e->info.nsight_schema), "3.25.0");
     assert_true(e->info.graphs_hide_kernels);
     assert_int_equal(e->info.base_ns, 1779782330176752435);
     assert_int_equal(e->info.devices[0].sms, 132);
-    assert_int_equal(e->info.devices[0].clock_khz, 1980000);
     assert_int_equal(e->counts.memory_instants, 2);
     assert_int_equal(e->memory[1].bytes, -1048576);
     assert_int_equal(e->info.n_tables, 8);
@@ -99,8 +92,6 @@ static void an_old_schema_with_few_columns(void **state)
 
     size_t i = ingest_row(e, "void gemm<float>(float*)");
     assert_int_equal(e->dur[i], 50);
-    assert_string_equal(tp_events_str(e, e->info.nsight_schema), "2.7.1");
-    assert_int_equal(tp_events_kernel(e, i)->registers, TP_UNKNOWN);
     assert_int_equal(e->info.memcpy_bytes, 0);
     tp_trace_close(f);
 }
@@ -139,7 +130,6 @@ static void message_sizes_of_nccl(void **state)
     assert_int_equal(c->message_calls, 1);
     assert_int_equal(c->group_size, 4);
     assert_int_equal(c->rank, 1);
-    assert_int_equal(c->target_rank, TP_UNKNOWN);
     tp_trace_close(f);
 }
 

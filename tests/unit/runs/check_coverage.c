@@ -241,7 +241,7 @@ static void repeat(const row *r, tp_splitmix *s, counts *c)
     double lo = r->input ? input(a, r->input, "_low") : x->ci_lo;
     double hi = r->input ? input(a, r->input, "_high") : x->ci_hi;
     c->n++;
-    c->errors += x->why != NULL || isnan(lo) || isnan(hi);
+    c->errors += x->error != NULL || isnan(lo) || isnan(hi);
     c->covered += lo <= truth && truth <= hi;
     c->passes += strcmp(x->verdict, "pass") == 0;
     c->fails += strcmp(x->verdict, "fail") == 0;

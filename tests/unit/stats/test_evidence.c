@@ -260,30 +260,17 @@ static void change_points_are_found_and_none_invented(void **state)
     assert_int_equal(n, 0);
 }
 
-static void a_spike_moves_the_plain_fit_only(void **state)
-{
-    double y[80];
-    tp_decay plain, robust;
-    for (int t = 0; t < 80; t++)
-        y[t] = 2 + exp(-0.08 * t) + 0.004 * (t % 7 - 3);
-    y[37] += 1.5;
-    assert_int_equal(tp_fit_decay(y, 80, false, &plain, NULL), TP_OK);
-    assert_int_equal(tp_fit_decay(y, 80, true, &robust, NULL), TP_OK);
-    assert_true(fabs(plain.c - 2) > 0.01);
-    assert_true(fabs(robust.c - 2) < 0.005 && fabs(robust.k - 0.08) < 0.003);
-}
-
 static void lines_and_constants_are_no_decay(void **state)
 {
     double y[30];
     tp_decay r;
     for (int t = 0; t < 30; t++)
         y[t] = 5;
-    assert_int_equal(tp_fit_decay(y, 30, false, &r, NULL), TP_OK);
+    assert_int_equal(tp_fit_decay(y, 30, &r, NULL), TP_OK);
     assert_true(isnan(r.k) && r.why);
     for (int t = 0; t < 30; t++)
         y[t] = 5 - 0.1 * t;
-    assert_int_equal(tp_fit_decay(y, 30, false, &r, NULL), TP_OK);
+    assert_int_equal(tp_fit_decay(y, 30, &r, NULL), TP_OK);
     assert_true(isnan(r.k) && strstr(r.why, "line"));
 }
 
@@ -390,7 +377,6 @@ int main(void)
         cmocka_unit_test(kendall_counts_as_the_double_loop),
         cmocka_unit_test(autocorrelation_takes_evidence_away),
         cmocka_unit_test(change_points_are_found_and_none_invented),
-        cmocka_unit_test(a_spike_moves_the_plain_fit_only),
         cmocka_unit_test(lines_and_constants_are_no_decay),
         cmocka_unit_test(overfitting_begins_where_the_gap_grows),
         cmocka_unit_test(plans_meet_their_power),

@@ -134,7 +134,7 @@ static void plan_memory(tp_gemm_plan *plan)
         plan->scratch_bytes += plan->a_stride;
 }
 
-tp_gemm_plan tp_gemm_plan_make(const tp_gemm_kernel *kernel, const tp_gemm *g)
+static tp_gemm_plan plan_for(const tp_gemm_kernel *kernel, const tp_gemm *g)
 {
     tp_gemm_plan plan = {
         .gemm = g,
@@ -163,6 +163,30 @@ tp_gemm_plan tp_gemm_plan_make(const tp_gemm_kernel *kernel, const tp_gemm *g)
     plan.home = choose_home(&plan);
     plan_memory(&plan);
     return plan;
+}
+
+/* The plan of a larger run, for the part of it that this one is. */
+static tp_gemm_plan part_of(const tp_gemm_plan *whole, const tp_gemm *g)
+{
+    tp_gemm_plan plan = *whole;
+    plan.gemm = g;
+    plan.threads = choose_threads(g);
+    plan.m = plan.is_transposed ? g->n : g->m;
+    plan.n = plan.is_transposed ? g->m : g->n;
+    plan.m_block = TP_MIN(plan.m_block, plan.m);
+    plan.n_block = TP_MIN(plan.n_block, plan.n);
+    return plan;
+}
+
+tp_gemm_plan tp_gemm_plan_make(const tp_gemm_kernel *kernel, const tp_gemm *g)
+{
+    tp_gemm whole = *g;
+    whole.m = TP_MAX(g->m, g->planned_m);
+    whole.k = TP_MAX(g->k, g->planned_k);
+    tp_gemm_plan plan = plan_for(kernel, &whole);
+    bool is_part = !plan.is_small && (whole.m > g->m || whole.k > g->k);
+    bool is_few = kernel->small && g->m <= kernel->small_rows;
+    return is_few || !is_part ? plan_for(kernel, g) : part_of(&plan, g);
 }
 
 size_t tp_gemm_plan_workspace(const tp_gemm_plan *plan)

@@ -1,7 +1,8 @@
 /* gemm_plan.h - how one matrix product is cut: blocks, panels, where sums wait, threads.
  *
  * A plan depends on the shapes, the kernel, the caches and the number of threads; the ranges of
- * k depend on the shapes and the kernel only, so that the bits do not depend on the rest. */
+ * k depend on the shapes and the kernel only, so that the bits do not depend on the rest.  A run that
+ * is part of a larger one has the larger one's ranges, and room. */
 #ifndef TP_ENGINE_BACKEND_CPU_GEMM_PLAN_H
 #define TP_ENGINE_BACKEND_CPU_GEMM_PLAN_H
 

@@ -32,7 +32,10 @@ static tp_gemm forward(const tp_launch *launch)
 {
     const tp_operand *x = &launch->in[0], *w = &launch->in[1], *b = &launch->in[2];
     const tp_operand *y = &launch->out[0];
-    tp_gemm g = {.k = x->dim[1], .threads = launch->threads, .team = launch->team};
+    tp_gemm g = {.k = x->dim[1],
+                 .planned_m = launch->planned_rows,
+                 .threads = launch->threads,
+                 .team = launch->team};
     set_a(&g, x, false);
     set_b(&g, w, !launch->attrs.transposed);
     set_c(&g, y);
@@ -54,6 +57,7 @@ static tp_gemm backward_x(const tp_launch *launch)
 {
     const tp_operand *dy = &launch->in[0];
     tp_gemm g = {.k = dy->dim[1],
+                 .planned_m = launch->planned_rows,
                  .accumulate = adds_to(launch, 2),
                  .threads = launch->threads,
                  .team = launch->team};
@@ -69,6 +73,7 @@ static tp_gemm backward_w(const tp_launch *launch)
     const tp_operand *x = &launch->in[0], *dy = &launch->in[1];
     bool transposed = launch->attrs.transposed;
     tp_gemm g = {.k = x->dim[0],
+                 .planned_k = launch->planned_rows,
                  .accumulate = adds_to(launch, 2),
                  .threads = launch->threads,
                  .team = launch->team};

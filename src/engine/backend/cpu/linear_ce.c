@@ -50,7 +50,7 @@ typedef struct {
 
 static int64_t rows_of_chunk(const tp_launch *launch, int64_t row_bytes)
 {
-    int64_t tokens = launch->in[0].dim[0], chunk = launch->attrs.chunk;
+    int64_t tokens = tp_launch_planned_rows(launch), chunk = launch->attrs.chunk;
     if (chunk <= 0) {
         chunk = CHUNK_BYTES / row_bytes / MIN_CHUNK * MIN_CHUNK;
         if (tokens * row_bytes > WHOLE_BYTES && chunk > tokens / 2)

@@ -5,7 +5,7 @@
  *     rmsnorm    the same with mean 0 and without sum(g)
  *     dw = sum over rows of dy * n      db = sum over rows of dy
  *
- * Rows are taken in blocks whose number depends on T alone.  Each block has its
+ * Rows are taken in blocks whose size depends on the planned T alone.  Each block has its
  * own partial dw and db in the workspace; they are added up in the order of the
  * blocks, so the bits do not depend on the threads. */
 #include "engine/backend/cpu/kernel.h"
@@ -13,9 +13,9 @@
 
 enum { MIN_BLOCK_ROWS = 16, MAX_BLOCKS = 64 };
 
-static int64_t block_rows(int64_t rows)
+static int64_t block_rows(const tp_launch *launch)
 {
-    int64_t n = ceil_div(rows, MAX_BLOCKS);
+    int64_t n = ceil_div(tp_launch_planned_rows(launch), MAX_BLOCKS);
     return n < MIN_BLOCK_ROWS ? MIN_BLOCK_ROWS : n;
 }
 
@@ -23,7 +23,7 @@ typedef struct {
     const tp_operand *x, *w, *mean, *rstd, *dy, *dres; /* mean is NULL for rmsnorm */
     const tp_operand *dx, *dw, *db;
     float *partial; /* [blocks][2][padded width]: dw, then db */
-    int64_t padded;
+    int64_t padded, per_block;
     bool adds_dw, adds_db;
 } gradient;
 
@@ -119,7 +119,7 @@ static void block_range(const void *context, int64_t begin, int64_t end, int thr
 {
     (void)thread;
     const gradient *a = context;
-    int64_t rows = a->x->dim[0], per_block = block_rows(rows);
+    int64_t rows = a->x->dim[0], per_block = a->per_block;
     int64_t slices = a->x->dim[1] / a->w->dim[0];
     for (int64_t block = begin; block < end; block++) {
         float *partial = a->partial + block * 2 * a->padded;
@@ -165,13 +165,14 @@ static int64_t padded_width(const tp_launch *launch)
 static size_t workspace(const tp_launch *launch)
 {
     int64_t rows = launch->in[0].dim[0];
-    return (size_t)(ceil_div(rows, block_rows(rows)) * 2 * padded_width(launch)) * sizeof(float);
+    return (size_t)(ceil_div(rows, block_rows(launch)) * 2 * padded_width(launch)) * sizeof(float);
 }
 
 static void run(const tp_launch *launch, gradient *a)
 {
     int64_t rows = a->x->dim[0], width = a->w->dim[0];
-    int64_t blocks = ceil_div(rows, block_rows(rows));
+    a->per_block = block_rows(launch);
+    int64_t blocks = ceil_div(rows, a->per_block);
     a->partial = launch->workspace;
     a->padded = padded_width(launch);
     tp_cpu_static(launch, blocks, rows * a->x->dim[1] * 12, block_range, a);

@@ -20,7 +20,7 @@
 
 #include "engine/comm/world.h"
 
-enum { SCALE = 1000, EAGER_BYTES = 65536, STACK_KIB = 256 };
+enum { SCALE = 10000, EAGER_BYTES = 65536, STACK_KIB = 256 };
 
 /* A link and what went through it. */
 typedef struct {
@@ -89,7 +89,8 @@ static void make_room(size_t bytes)
 
 static int scaled(size_t bytes)
 {
-    size_t n = (bytes + SCALE - 1) / SCALE;
+    size_t n = (bytes + SCALE / 2) / SCALE;
+    n += n == 0; /* a message that is small has its latency */
     make_room(n);
     return (int)n;
 }

@@ -151,7 +151,7 @@ static size_t odd_values(const tp_curve *c, size_t n)
 bool tp_align_metric(tp_metrics *const *a, size_t n_a, tp_metrics *const *b, size_t n_b,
                      const char *tag, tp_align align, tp_aligned *ret)
 {
-    tp_curve *c = tp_vec_new(n_a + n_b, sizeof *c);
+    TP_FREED tp_curve *c = tp_vec_new(n_a + n_b, sizeof *c);
     bool has_all = load(a, n_a, tag, align, c) && load(b, n_b, tag, align, c + n_a);
     *ret = (tp_aligned){.n_a = n_a, .n_b = n_b};
     if (has_all) {
@@ -168,7 +168,6 @@ bool tp_align_metric(tp_metrics *const *a, size_t n_a, tp_metrics *const *b, siz
     }
     for (size_t i = 0; i < n_a + n_b; i++)
         tp_curve_release(&c[i]);
-    free(c);
     return has_all;
 }
 

@@ -76,9 +76,8 @@ static void ask(const tp_dimension *d, const tp_dimension_question *q,
                                    .direction = d->direction,
                                    .verdict = verdict_of(d, f, threshold),
                                    .method = f->method[0] ? f->method : NULL,
-                                   .error = f->has_failed ? f->why : NULL,
-                                   .advice = f->advice[0] ? f->advice : NULL,
-                                   .why = f->why[0] ? f->why : NULL};
+                                   .error = f->why[0] ? f->why : NULL,
+                                   .advice = f->advice[0] ? f->advice : NULL};
 }
 
 static tp_status check_options(const tp_analysis_options *o, size_t n_runs, tp_error *err)
@@ -161,13 +160,12 @@ const char *tp_analysis_input(const tp_analysis *a, size_t index, size_t input, 
 
 tp_analysis_summary tp_analysis_summarize(const tp_analysis *a)
 {
-    tp_analysis_summary s = {0};
+    tp_analysis_summary s = {.ran = a->n};
     for (size_t i = 0; i < a->n; i++) {
         s.failed += a->results[i].error != NULL;
-        s.unknown += a->results[i].why && !a->results[i].error;
+        s.unknown += strcmp(a->results[i].verdict, "unknown") == 0;
         s.below_threshold += strcmp(a->results[i].verdict, "fail") == 0;
     }
-    s.ran = a->n - s.unknown;
     s.succeeded = s.ran - s.failed;
     return s;
 }
@@ -213,7 +211,6 @@ static void put_dimension(tp_json_w *w, const tp_analysis_dimension *d,
     put_inputs(w, f);
     tp_json_w_put_str(w, "verdict", d->verdict);
     tp_json_w_put_str(w, "error", d->error);
-    tp_json_w_put_str(w, "why", d->why);
     tp_json_w_put_str(w, "about", d->about);
     tp_json_w_put_str(w, "unit", d->unit);
     tp_json_w_put_known(w, "threshold", d->threshold);
@@ -265,12 +262,12 @@ static void add_cell(tp_buf *out, double v)
 static void add_row(tp_buf *out, const tp_analysis_dimension *d)
 {
     tp_buf_addf(out, "| %s |", d->name);
-    add_cell(out, d->why ? (double)NAN : d->value);
-    if (d->why || isnan(d->ci_lo) || isnan(d->ci_hi))
+    add_cell(out, d->error ? (double)NAN : d->value);
+    if (d->error || isnan(d->ci_lo) || isnan(d->ci_hi))
         tp_buf_adds(out, " - |");
     else
         tp_buf_addf(out, " %.4g .. %.4g |", d->ci_lo, d->ci_hi);
-    if (d->why)
+    if (d->error)
         tp_buf_adds(out, " - |");
     else
         tp_buf_addf(out, " %zu |", d->n);
@@ -282,19 +279,20 @@ char *tp_analysis_markdown(const tp_analysis *a, const char *title)
 {
     tp_buf out = {0};
     tp_analysis_summary s = tp_analysis_summarize(a);
-    tp_buf_addf(&out,
-                "# %s\n\n%zu dimension%s: %zu succeeded, %zu failed, %zu unknown; %zu below the "
-                "threshold.\n\n"
-                "| dimension | value | 95 %% interval | n | threshold | verdict |\n"
-                "| --- | --- | --- | --- | --- | --- |\n",
-                title, a->n, tp_plural(a->n), s.succeeded, s.failed, s.unknown, s.below_threshold);
+    tp_buf_addf(
+        &out,
+        "# %s\n\n%zu dimension%s: %zu succeeded, %zu failed (%zu for want of data); %zu below "
+        "the threshold.\n\n"
+        "| dimension | value | 95 %% interval | n | threshold | verdict |\n"
+        "| --- | --- | --- | --- | --- | --- |\n",
+        title, a->n, tp_plural(a->n), s.succeeded, s.failed, s.unknown, s.below_threshold);
     for (size_t i = 0; i < a->n; i++)
         add_row(&out, &a->results[i]);
     for (size_t i = 0; i < a->n; i++) {
         const tp_analysis_dimension *d = &a->results[i];
         tp_buf_addf(
             &out, "\n## %s\n\n%s (%s). %s%s\n\n", d->name, d->about, d->unit,
-            d->why ? "It could not be answered: " : "Method: ", d->why ? d->why : d->method);
+            d->error ? "It could not be answered: " : "Method: ", d->error ? d->error : d->method);
         add_inputs(&out, &a->figures[i]);
         if (strcmp(d->verdict, "fail") == 0 && d->advice)
             tp_buf_addf(&out, "\nWhat to do: %s.\n", d->advice);

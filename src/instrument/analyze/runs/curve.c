@@ -150,11 +150,10 @@ void tp_curve_order(tp_metrics *m, size_t *ret)
 {
     size_t n = 0, n_first;
     for (int role = 0; role < TP_ROLE_COUNT; role++) {
-        tp_curve c = tp_curve_of(m, (tp_run_role)role);
+        TP_OWN(tp_curve) c = tp_curve_of(m, (tp_run_role)role);
         size_t i = c.tag ? tp_metrics_find(m, c.tag) : SIZE_MAX;
         if (i != SIZE_MAX && !is_among(ret, n, i))
             ret[n++] = i;
-        tp_curve_release(&c);
     }
     n_first = n;
     for (size_t i = 0; i < tp_metrics_count(m); i++)

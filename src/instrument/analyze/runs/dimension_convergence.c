@@ -46,7 +46,7 @@ static bool spread_of(const tp_decay *fit, const double *y, size_t n, double *re
     for (int r = 0; r < REPLICATES; r++) {
         tp_decay again;
         redraw(fitted, residual, n, block ? block : 1, &stream, drawn);
-        if (tp_fit_decay(drawn, n, false, &again, NULL) == TP_OK && !again.why && again.k > 0) {
+        if (tp_fit_decay(drawn, n, &again, NULL) == TP_OK && !again.why && again.k > 0) {
             log_k[n_fits] = log(again.k);
             c[n_fits++] = again.c;
         }
@@ -86,7 +86,7 @@ static void convergence_of(const double *all, size_t n_all, double level, tp_dim
         return;
     }
     tp_batch_means(all, n_all, n, y);
-    if (tp_fit_decay(y, n, false, &fit, NULL) != TP_OK || fit.why || fit.weak || !(fit.a > 0)) {
+    if (tp_fit_decay(y, n, &fit, NULL) != TP_OK || fit.why || fit.weak || !(fit.a > 0)) {
         snprintf(f->why, sizeof f->why, "no falling curve could be fitted: %s",
                  fit.why      ? fit.why
                  : fit.a <= 0 ? "the metric rises"

@@ -6,7 +6,6 @@
 #include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"
 #include "stats/curves.h"
-#include "stats/descriptive.h"
 
 enum { LEAST = 3, AT_THE_END = 5, WINDOW = 10 };
 
@@ -59,8 +58,8 @@ static void gap_of(const tp_curve *train, const tp_curve *val, double level,
 
 void tp_dimension_generalization(const tp_dimension_question *q, tp_dimension_figures *f)
 {
-    tp_curve train = tp_curve_of(q->runs[0], TP_ROLE_LOSS);
-    tp_curve val = tp_curve_of(q->runs[0], TP_ROLE_EVAL_LOSS);
+    TP_OWN(tp_curve) train = tp_curve_of(q->runs[0], TP_ROLE_LOSS);
+    TP_OWN(tp_curve) val = tp_curve_of(q->runs[0], TP_ROLE_EVAL_LOSS);
     char names[400];
     if (!train.n || !val.n) {
         tp_run_role lacks = train.n ? TP_ROLE_EVAL_LOSS : TP_ROLE_LOSS;
@@ -75,6 +74,4 @@ void tp_dimension_generalization(const tp_dimension_question *q, tp_dimension_fi
             "keep the checkpoint before overfitting_from_step; fewer epochs, more data, weight "
             "decay or dropout");
     }
-    tp_curve_release(&train);
-    tp_curve_release(&val);
 }

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"
 #include "stats/descriptive.h"
 #include "stats/trend.h"
@@ -41,7 +40,7 @@ static void growth_of(const double *x, size_t n, double level, tp_dimension_figu
 
 void tp_dimension_memory(const tp_dimension_question *q, tp_dimension_figures *f)
 {
-    tp_curve c = tp_curve_of(q->runs[0], TP_ROLE_MEMORY);
+    TP_OWN(tp_curve) c = tp_curve_of(q->runs[0], TP_ROLE_MEMORY);
     char names[400];
     if (!c.n) {
         snprintf(f->why, sizeof f->why, "no metric of memory; looked for %s",
@@ -57,5 +56,4 @@ void tp_dimension_memory(const tp_dimension_question *q, tp_dimension_figures *f
     snprintf(f->advice, sizeof f->advice,
              "'temper trace SNAPSHOT memory' names who holds what grew; look for lists that keep "
              "tensors over steps");
-    tp_curve_release(&c);
 }

@@ -8,7 +8,6 @@
 #include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"
 #include "stats/descriptive.h"
-#include "stats/ratio.h"
 #include "stats/special.h"
 
 static void missing(tp_dimension_figures *f, const char *what, tp_run_role a, tp_run_role b)
@@ -179,7 +178,7 @@ void tp_dimension_inference(const tp_dimension_question *q, tp_dimension_figures
 
 void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figures *f)
 {
-    tp_curve c = tp_curve_of(q->runs[0], TP_ROLE_UTILIZATION);
+    TP_OWN(tp_curve) c = tp_curve_of(q->runs[0], TP_ROLE_UTILIZATION);
     if (!c.n) {
         missing(f, "FLOP/s against the peak", TP_ROLE_UTILIZATION, TP_ROLE_UTILIZATION);
         return;
@@ -189,5 +188,4 @@ void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figure
         f->advice, sizeof f->advice,
         "'temper profile' names the operators below the roofline; larger micro-batches, packed "
         "sequences, bf16");
-    tp_curve_release(&c);
 }

@@ -53,7 +53,7 @@ static double result_of(tp_metrics *m, char *tag, size_t size)
 
 void tp_dimension_robustness(const tp_dimension_question *q, tp_dimension_figures *f)
 {
-    double *results = tp_vec_new(q->n_runs, sizeof *results);
+    TP_FREED double *results = tp_vec_new(q->n_runs, sizeof *results);
     char tag[120] = "", first[120] = "";
     size_t n = 0;
     for (size_t i = 0; i < q->n_runs; i++) {
@@ -73,7 +73,6 @@ void tp_dimension_robustness(const tp_dimension_question *q, tp_dimension_figure
                  "report the mean over seeds with its interval; a lower learning rate, warm-up or "
                  "larger batches make runs alike");
     }
-    free(results);
 }
 
 /* ---- scalability ---- */
@@ -302,7 +301,7 @@ void tp_dimension_scalability(const tp_dimension_question *q, tp_dimension_figur
            *times = tp_vec_new(q->n_runs, sizeof *times);
     size_t n = 0;
     for (size_t i = 0; i < q->n_runs; i++) {
-        tp_curve c = tp_curve_of(q->runs[i], TP_ROLE_STEP_TIME);
+        TP_OWN(tp_curve) c = tp_curve_of(q->runs[i], TP_ROLE_STEP_TIME);
         sizes[n] = q->sizes ? q->sizes[i] : size_of(q->runs[i]);
         double median;
         if (c.n && sizes[n] > 0 && tp_median(c.value, c.n, &median, NULL) == TP_OK) {
@@ -310,7 +309,6 @@ void tp_dimension_scalability(const tp_dimension_question *q, tp_dimension_figur
             tp_dimension_input_text(f, "metric", c.tag);
         }
         f->n_inputs = f->n_inputs ? 1 : 0;
-        tp_curve_release(&c);
     }
     if (n < LEAST_SIZES)
         snprintf(f->why, sizeof f->why,

@@ -54,7 +54,7 @@ static void compare_pair(tp_compared_metric *x, double *a, const double *b, size
 
 static void compare_groups(tp_compared_metric *x, const tp_aligned *s, double level)
 {
-    double *means = tp_vec_new(s->n_a + s->n_b, sizeof *means);
+    TP_FREED double *means = tp_vec_new(s->n_a + s->n_b, sizeof *means);
     for (size_t r = 0; r < s->n_a + s->n_b; r++)
         means[r] = tp_mean(s->value + r * s->n, s->n);
     x->mean_a = tp_mean(means, s->n_a);
@@ -70,7 +70,6 @@ static void compare_groups(tp_compared_metric *x, const tp_aligned *s, double le
         x->ci_lo = x->ci_hi = 0, x->p = 1;
     else if (t.why)
         snprintf(x->why, sizeof x->why, "needs two runs or more that differ on each side");
-    free(means);
 }
 
 static void compare_metric(tp_compared_metric *x, tp_aligned *s, double level, tp_align align)
@@ -112,11 +111,11 @@ static const char *verdict_of(const tp_compared_metric *x, double alpha, double 
 
 static tp_status judge(tp_run_comparison *c, tp_error *err)
 {
-    double *p = tp_vec_new(c->n, sizeof *p);
+    TP_FREED double *p = tp_vec_new(c->n, sizeof *p);
     for (size_t i = 0; i < c->n; i++)
         p[i] = c->metrics[i].p;
-    tp_status status = c->n ? tp_adjust(TP_ADJUST_HOLM, p, c->n, p, err) : TP_OK;
-    for (size_t i = 0; i < c->n && status == TP_OK; i++) {
+    TP_TRY(c->n ? tp_adjust(TP_ADJUST_HOLM, p, c->n, p, err) : TP_OK);
+    for (size_t i = 0; i < c->n; i++) {
         tp_compared_metric *x = &c->metrics[i];
         x->p_adjusted = p[i];
         x->verdict = verdict_of(x, 1 - c->level, c->margin);
@@ -124,8 +123,7 @@ static tp_status judge(tp_run_comparison *c, tp_error *err)
             snprintf(x->why, sizeof x->why, "values that are NaN or infinite: %zu in A, %zu in B",
                      x->odd_a, x->odd_b);
     }
-    free(p);
-    return status;
+    return TP_OK;
 }
 
 /* ---- settings ---- */
@@ -206,13 +204,12 @@ tp_status tp_runs_compare(tp_metrics *const *a, size_t n_a, tp_metrics *const *b
     c->align = o.align;
     for (size_t i = 0; i < tp_metrics_count(a[0]); i++) {
         const char *tag = tp_metrics_tag(a[0], i);
-        tp_aligned s;
+        TP_OWN(tp_aligned) s = {0};
         if (!is_quantity(tag) || !tp_align_metric(a, n_a, b, n_b, tag, c->align, &s))
             continue;
         tp_compared_metric *x = TP_VEC_PUSH(c->metrics, c->n, c->cap);
         x->name = strdup(tag);
         compare_metric(x, &s, c->level, c->align);
-        tp_aligned_release(&s);
     }
     compare_settings(c, a[0], b[0]);
     tp_status status = c->n ? judge(c, err)

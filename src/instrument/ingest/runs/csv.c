@@ -155,8 +155,7 @@ static char *file_of(const tp_run_place *place)
 
 static bool is_here(const tp_run_place *place)
 {
-    char *path = file_of(place);
-    free(path);
+    TP_FREED char *path = file_of(place);
     return path != NULL;
 }
 

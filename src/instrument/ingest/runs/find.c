@@ -87,16 +87,15 @@ static void look_into(walk *w, const tp_run_place *place, const tp_run_reader *r
             e->is_dir ? !(reader && is_part(e->name)) : !reader && is_log_name(e->name);
         if (e->name[0] == '.' || !is_wanted)
             continue;
-        char *path = tp_place_join(place->path, e->name);
+        TP_FREED char *path = tp_place_join(place->path, e->name);
         if (!is_link(path))
             look(w, path, depth - 1);
-        free(path);
     }
 }
 
 static void look(walk *w, const char *path, int depth)
 {
-    tp_run_place place;
+    TP_CLEANUP(tp_place_release) tp_run_place place = {0};
     if (++w->found.n_places > TP_FIND_MOST_PLACES) {
         w->found.is_cut = w->stops = true;
         return;
@@ -112,7 +111,6 @@ static void look(walk *w, const char *path, int depth)
         look_into(w, &place, reader, depth);
     else if (place.is_dir && depth == 0)
         w->found.is_cut |= place.n_entries > 0 && !reader;
-    tp_place_release(&place);
 }
 
 tp_status tp_runs_find(const char *folder, tp_run_seen see, void *user, tp_runs_found *ret,
@@ -151,12 +149,11 @@ static void look_for_files(file_walk *w, const char *path, int depth)
         bool is_wanted = e->is_dir ? depth > 0 && !is_closed(e->name) : w->name_fits(e->name);
         if (e->name[0] == '.' || !is_wanted)
             continue;
-        char *inner = tp_place_join(path, e->name);
+        TP_FREED char *inner = tp_place_join(path, e->name);
         if (!is_link(inner) && e->is_dir)
             look_for_files(w, inner, depth - 1);
         else if (!is_link(inner))
             w->stops = !w->see(w->user, inner);
-        free(inner);
     }
     tp_place_release(&place);
 }
@@ -192,9 +189,8 @@ static void measure(tp_run_extent *x, const char *path, int depth)
         if (e->d_name[0] == '.' ||
             (e->d_type == DT_DIR && is_part(e->d_name) && strcmp(e->d_name, "tensorboard") != 0))
             continue;
-        char *inner = tp_place_join(path, e->d_name);
+        TP_FREED char *inner = tp_place_join(path, e->d_name);
         measure(x, inner, depth - 1);
-        free(inner);
     }
     if (dir)
         closedir(dir);
@@ -205,10 +201,9 @@ tp_run_extent tp_run_extent_of(const char *path)
     tp_run_extent x = {0};
     measure(&x, path, 2);
     if (tp_str_ends(path, ".db")) { /* what SQLite has not moved into the file yet */
-        char *log = NULL;
+        TP_FREED char *log = NULL;
         if (asprintf(&log, "%s-wal", path) > 0)
             measure(&x, log, 0);
-        free(log);
     }
     return x;
 }

@@ -44,8 +44,7 @@ static char *file_of(const tp_run_place *place)
 
 static bool is_here(const tp_run_place *place)
 {
-    char *path = file_of(place);
-    free(path);
+    TP_FREED char *path = file_of(place);
     return path != NULL;
 }
 
@@ -53,12 +52,11 @@ static tp_status open_file(tp_metrics *m, const tp_run_place *place, tp_error *e
 {
     (void)err;
     state *s = tp_vec_new(1, sizeof *s);
-    char *path = file_of(place);
+    TP_FREED char *path = file_of(place);
     s->is_list = !place->is_dir && first_mark(place) == '[';
     tp_flat_row_lines_init(&s->lines, path);
     s->lines.row.is_anyones = true;
     m->state = s;
-    free(path);
     return TP_OK;
 }
 
@@ -102,7 +100,7 @@ static tp_status read_list(tp_metrics *m, state *s, const tp_buf *text, tp_error
 static tp_status read_file(tp_metrics *m, bool *ret_again, tp_error *err)
 {
     state *s = m->state;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     if (!s->is_list) {
         if (tp_tail_was_replaced(&s->lines.tail)) {
             char *path = strdup(s->lines.tail.path);
@@ -121,11 +119,8 @@ static tp_status read_file(tp_metrics *m, bool *ret_again, tp_error *err)
         s->file = (tp_file_state){0};
         return TP_OK;
     }
-    tp_status status = tp_file_read(s->lines.tail.path, MAX_DOCUMENT, &text, err);
-    if (status == TP_OK)
-        status = read_list(m, s, &text, err);
-    tp_buf_release(&text);
-    return status;
+    TP_TRY(tp_file_read(s->lines.tail.path, MAX_DOCUMENT, &text, err));
+    return read_list(m, s, &text, err);
 }
 
 static void say(tp_metrics *m)

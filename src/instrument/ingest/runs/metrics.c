@@ -41,22 +41,20 @@ static void look_below(const tp_run_place *place, int depth, below *found)
 {
     for (size_t i = 0; i < place->n_entries; i++) {
         const tp_place_entry *e = &place->entries[i];
-        tp_run_place inner;
+        TP_CLEANUP(tp_place_release) tp_run_place inner = {0};
         if (!e->is_dir && !tp_str_ends(e->name, ".db"))
             continue;
         if (found->n == MAX_BELOW || ++found->n_looked_at > MAX_LOOKED_AT) {
             found->is_cut = true;
             return;
         }
-        char *path = tp_place_join(place->path, e->name);
+        TP_FREED char *path = tp_place_join(place->path, e->name);
         if (tp_place_look(&inner, path, NULL) == TP_OK) {
             if (tp_run_reader_here(&inner))
                 found->paths[found->n++] = strdup(path);
             else if (depth > 1)
                 look_below(&inner, depth - 1, found);
-            tp_place_release(&inner);
         }
-        free(path);
     }
 }
 
@@ -77,17 +75,15 @@ static void list_below(const below *b, size_t skip, tp_buf *out)
 
 static tp_status fail_unknown(const tp_run_place *place, tp_error *err)
 {
-    tp_buf names = {0};
+    TP_OWN(tp_buf) names = {0};
     if (!place->is_dir && place->n_head > 1 && memcmp(place->head, "\x1f\x8b", 2) == 0)
         return tp_fail(err, TP_ERR_FORMAT,
                        "'%s' is compressed (gzip), and runs are read as they are: gunzip -k it",
                        place->path);
     for (size_t i = 0; tp_run_readers[i]; i++)
         tp_buf_addf(&names, "%s%s", i ? "; " : "", tp_run_readers[i]->about);
-    tp_status status = tp_fail(err, TP_ERR_FORMAT, "'%s' holds no run that is known; known are: %s",
-                               place->path, names.data);
-    tp_buf_release(&names);
-    return status;
+    return tp_fail(err, TP_ERR_FORMAT, "'%s' holds no run that is known; known are: %s",
+                   place->path, names.data);
 }
 
 /* The one run below a folder that is none itself. */
@@ -115,7 +111,7 @@ static tp_status find_below(const tp_run_place *place, tp_run_place *ret, tp_err
 
 static void say_below(tp_metrics *m)
 {
-    tp_run_place place;
+    TP_CLEANUP(tp_place_release) tp_run_place place = {0};
     tp_buf names = {0};
     if (tp_place_look(&place, m->path, NULL) != TP_OK)
         return;
@@ -128,7 +124,6 @@ static void say_below(tp_metrics *m)
     }
     tp_buf_release(&names);
     release_below(b);
-    tp_place_release(&place);
 }
 
 static void list_shown(tp_metrics *m)
@@ -276,13 +271,11 @@ static void call_notes_by_name(tp_metrics *m)
 static tp_status open_piped(const char *path, const char *run, tp_metrics **ret, tp_error *err)
 {
     tp_piped piped;
-    tp_run_place place;
+    TP_CLEANUP(tp_place_release) tp_run_place place = {0};
     TP_TRY(tp_piped_keep(path, &piped, err));
     tp_status status = tp_place_look(&place, piped.path, err);
-    if (status == TP_OK) {
+    if (status == TP_OK)
         status = open_place(&place, run, ret, err);
-        tp_place_release(&place);
-    }
     if (status != TP_OK) {
         if (err)
             call_by_name(err->message, sizeof err->message, &piped);
@@ -311,29 +304,20 @@ tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, t
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_metrics_options", err));
     if (tp_piped_is(path))
         return open_piped(path, o.run, ret, err);
-    char *where = split_run(path, &run);
+    TP_FREED char *where = split_run(path, &run);
     if (o.run)
         run = o.run;
-    if (tp_piped_is(where)) {
-        tp_status status = open_piped(where, run, ret, err);
-        free(where);
-        return status;
-    }
-    tp_status status = tp_place_look(&place, where, err);
-    if (status == TP_OK) {
-        if (place.is_dir && !tp_run_reader_here(&place)) {
-            status = find_below(&place, &inner, err);
-            if (status == TP_OK) {
-                tp_place_release(&place);
-                place = inner;
-            }
-        }
-        if (status == TP_OK)
-            status = open_place(&place, run, ret, err);
+    if (tp_piped_is(where))
+        return open_piped(where, run, ret, err);
+    TP_TRY(tp_place_look(&place, where, err));
+    if (place.is_dir && !tp_run_reader_here(&place)) {
+        TP_TRY(find_below(&place, &inner, err));
         tp_place_release(&place);
+        place = inner;
     }
-    free(where);
-    return status;
+    TP_TRY(open_place(&place, run, ret, err));
+    tp_place_release(&place);
+    return TP_OK;
 }
 
 tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err)
@@ -389,14 +373,13 @@ size_t tp_metrics_find(const tp_metrics *m, const char *tag)
 static size_t select_points(tp_metrics *m, size_t index, tp_points_view view, size_t *ret_eligible)
 {
     const tp_recorded_series *s = &m->series[m->shown[index]];
-    uint8_t *keep = tp_vec_new(s->n, 1);
+    TP_FREED uint8_t *keep = tp_vec_new(s->n, 1);
     size_t n = tp_view_keep(m, s, view, keep, ret_eligible), at = 0;
     m->scratch = tp_vec_room(m->scratch, &m->cap_scratch, n, sizeof *m->scratch);
     for (size_t i = 0; i < s->n; i++)
         if (keep[i])
             m->scratch[at++] =
                 (tp_metric_point){s->points[i].step, s->points[i].wall, s->points[i].value};
-    free(keep);
     return n;
 }
 
@@ -527,16 +510,14 @@ bool tp_metrics_wanted(const char *tag, const char *const *tags, size_t n)
 
 static tp_status fail_no_tag(const tp_metrics *m, const char *tag, tp_error *err)
 {
-    tp_buf names = {0};
+    TP_OWN(tp_buf) names = {0};
     for (size_t i = 0; i < m->n_shown && names.len < 1500; i++) {
         const char *name = tp_metrics_tag(m, i);
         size_t n = tp_utf8_valid_len(name, strnlen(name, 100));
         tp_buf_addf(&names, "%s%.*s%s", i ? ", " : "", (int)n, name, name[n] ? "..." : "");
     }
-    tp_status status = tp_fail(err, TP_ERR_CONFIG, "'%s' has no metric '%.200s'; it has: %s",
-                               m->path, tag, m->n_shown ? names.data : "none");
-    tp_buf_release(&names);
-    return status;
+    return tp_fail(err, TP_ERR_CONFIG, "'%s' has no metric '%.200s'; it has: %s", m->path, tag,
+                   m->n_shown ? names.data : "none");
 }
 
 tp_status tp_metrics_check_tags(const tp_metrics *m, const char *const *tags, size_t n_tags,
@@ -606,9 +587,7 @@ tp_status tp_metrics_write_json(tp_metrics *m, tp_points_view view, const char *
 {
     TP_MEMORY_GUARD(err);
     TP_NEED(m && write && (tags || !n_tags), err);
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     TP_TRY(tp_metrics_check_tags(m, tags, n_tags, err));
-    tp_status status = write_tags(m, view, tags, n_tags, write, user, &text, err);
-    tp_buf_release(&text);
-    return status;
+    return write_tags(m, view, tags, n_tags, write, user, &text, err);
 }

@@ -45,16 +45,13 @@ static bool is_samples(const char *name, const char **ret_prefix, int64_t *ret_s
 
 static bool holds_events(const tp_run_place *place)
 {
-    tp_run_place inner;
+    TP_CLEANUP(tp_place_release) tp_run_place inner = {0};
     bool is_so = false;
     if (!tp_place_has_dir(place, "tensorboard"))
         return false;
-    char *path = tp_place_join(place->path, "tensorboard");
-    if (tp_place_look(&inner, path, NULL) == TP_OK) {
+    TP_FREED char *path = tp_place_join(place->path, "tensorboard");
+    if (tp_place_look(&inner, path, NULL) == TP_OK)
         is_so = tp_run_reader_tensorboard.is_here(&inner);
-        tp_place_release(&inner);
-    }
-    free(path);
     return is_so;
 }
 
@@ -81,7 +78,7 @@ static tp_status with_events(tp_metrics *m, tp_status (*call)(tp_metrics *, bool
 
 static tp_status open_events(tp_metrics *m, state *s, tp_error *err)
 {
-    tp_run_place inner;
+    TP_CLEANUP(tp_place_release) tp_run_place inner = {0};
     char *path = tp_place_join(s->folder, "tensorboard");
     tp_status status = tp_place_look(&inner, path, err);
     free(path);
@@ -91,7 +88,6 @@ static tp_status open_events(tp_metrics *m, state *s, tp_error *err)
     s->events = m->state;
     m->state = s;
     s->has_events = status == TP_OK;
-    tp_place_release(&inner);
     return status;
 }
 
@@ -155,13 +151,12 @@ static tp_status look_for_samples(state *s, tp_error *err)
         if (place.entries[i].is_dir || !is_samples(name, &prefix, &step) || is_known(s, name))
             continue;
         samples *f = TP_VEC_PUSH(s->files, s->n_files, s->cap_files);
-        char *path = tp_place_join(s->folder, name);
+        TP_FREED char *path = tp_place_join(s->folder, name);
         tp_flat_row_lines_init(&f->lines, path);
         f->lines.row.unwraps = f->lines.row.is_flat = true;
         f->name = strdup(name);
         f->step = step;
         f->prefix = prefix;
-        free(path);
     }
     tp_place_release(&place);
     if (s->n_files > before)
@@ -177,7 +172,7 @@ typedef struct {
 static void see_sample(void *user, tp_flat_row_lines *l)
 {
     const seen *x = user;
-    tp_buf tag = {0};
+    TP_OWN(tp_buf) tag = {0};
     if (!tp_recorded_next(x->m))
         return;
     for (size_t i = 0; i < l->row.n; i++) {
@@ -192,7 +187,6 @@ static void see_sample(void *user, tp_flat_row_lines *l)
         tp_recorded_put(x->m, full, x->file->step, NAN, v->value, 0);
         x->m->series[x->m->last_series].is_sampled = true;
     }
-    tp_buf_release(&tag);
 }
 
 static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)

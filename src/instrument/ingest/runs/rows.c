@@ -86,10 +86,8 @@ static double number_of(tp_slice text)
 {
     char copy[64];
     if (text.len >= sizeof copy) {
-        char *all = strndup(text.data, text.len);
-        double v = all ? strtod(all, NULL) : NAN;
-        free(all);
-        return v;
+        TP_FREED char *all = strndup(text.data, text.len);
+        return all ? strtod(all, NULL) : NAN;
     }
     memcpy(copy, text.data, text.len);
     copy[text.len] = 0;
@@ -159,7 +157,7 @@ static tp_status read_members(tp_flat_row *row, tp_json_reader *r, tp_error *err
 {
     size_t levels[TP_JSON_MAX_DEPTH + 1];
     int depth = 0;
-    tp_buf key = {0};
+    TP_OWN(tp_buf) key = {0};
     tp_status status = TP_OK;
     levels[0] = 0;
     while (status == TP_OK) {
@@ -191,7 +189,6 @@ static tp_status read_members(tp_flat_row *row, tp_json_reader *r, tp_error *err
             take_scalar(row, name, &t);
         }
     }
-    tp_buf_release(&key);
     return status;
 }
 

@@ -61,12 +61,11 @@ void tp_rows_hparams(tp_metrics *m, tp_slice content)
  * many and belong to the model. */
 void tp_rows_text_settings(tp_metrics *m, tp_slice tag, tp_slice text)
 {
-    tp_flat_row row = {0};
+    TP_OWN(tp_flat_row) row = {0};
     while (text.len && strchr(" \t\r\n", text.data[0]))
         text = (tp_slice){text.data + 1, text.len - 1};
     if (!tp_slice_is(tag, "args/text_summary") || !text.len || text.data[0] != '{')
         return;
     if (tp_flat_row_parse(&row, "args/text_summary", text.data, text.len, NULL) == TP_OK)
         tp_flat_row_settings(m, &row);
-    tp_flat_row_release(&row);
 }

@@ -27,20 +27,17 @@ static bool is_own_line(const tp_run_place *place)
 
 static bool is_here(const tp_run_place *place)
 {
-    tp_run_place file;
+    TP_CLEANUP(tp_place_release) tp_run_place file = {0};
     if (!place->is_dir)
         return is_own_line(place);
     if (!tp_place_has_file(place, metrics_name))
         return false;
     if (tp_place_has_file(place, "run.json"))
         return true;
-    char *path = tp_place_join(place->path, metrics_name);
+    TP_FREED char *path = tp_place_join(place->path, metrics_name);
     bool is_own = false;
-    if (tp_place_look(&file, path, NULL) == TP_OK) {
+    if (tp_place_look(&file, path, NULL) == TP_OK)
         is_own = is_own_line(&file);
-        tp_place_release(&file);
-    }
-    free(path);
     return is_own;
 }
 
@@ -81,13 +78,12 @@ static void add_settings(tp_metrics *m, const tp_json *v, tp_buf *key)
         if (c->type == TP_JSON_OBJECT) {
             add_settings(m, c, key);
         } else if (c->type == TP_JSON_ARRAY) {
-            tp_buf text = {0};
+            TP_OWN(tp_buf) text = {0};
             tp_json_w w;
             tp_json_w_init(&w, &text, 0);
             tp_json_w_value(&w, c);
             tp_recorded_setting_add(m, (tp_slice){key->data, key->len},
                                     (tp_slice){text.data, text.len});
-            tp_buf_release(&text);
         } else {
             tp_slice value = c->type <= TP_JSON_TRUE ? tp_slice_of(words[c->type]) : c->text;
             tp_recorded_setting_add(m, (tp_slice){key->data, key->len}, value);
@@ -98,8 +94,8 @@ static void add_settings(tp_metrics *m, const tp_json *v, tp_buf *key)
 
 static void read_settings(tp_metrics *m, const char *path)
 {
-    tp_buf text = {0}, key = {0};
-    tp_arena arena = {0};
+    TP_OWN(tp_buf) text = {0}, key = {0};
+    TP_OWN(tp_arena) arena = {0};
     const tp_json *root = NULL;
     tp_error why = {0};
     if (tp_arena_init(&arena, 64 << 20, &why) == TP_OK &&
@@ -110,9 +106,6 @@ static void read_settings(tp_metrics *m, const char *path)
     else if (why.message[0])
         tp_notes_add(&m->notes, TP_NOTE_WARNING, "the configuration could not be read: %s",
                      why.message);
-    tp_buf_release(&key);
-    tp_buf_release(&text);
-    tp_arena_release(&arena);
 }
 
 /* ---- the records ---- */

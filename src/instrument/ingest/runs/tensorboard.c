@@ -322,7 +322,7 @@ static void close_run(tp_metrics *m)
  * that everything has to be read again. */
 static tp_status look_for_files(state *s, bool *ret_again, tp_error *err)
 {
-    tp_run_place place;
+    TP_CLEANUP(tp_place_release) tp_run_place place = {0};
     size_t known = 0;
     TP_TRY(tp_place_look(&place, s->folder, err));
     for (size_t i = 0; i < place.n_entries; i++) {
@@ -338,7 +338,6 @@ static tp_status look_for_files(state *s, bool *ret_again, tp_error *err)
         known++;
     }
     *ret_again |= known < s->n_files;
-    tp_place_release(&place);
     return TP_OK;
 }
 

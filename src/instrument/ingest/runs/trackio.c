@@ -103,15 +103,12 @@ static tp_status copy_with_log(const char *path, const char *wal, const char *fo
 static tp_status open_copy(const char *path, const char *wal, sqlite3 **ret, tp_error *err)
 {
     const char *where = getenv("TMPDIR");
-    tp_buf folder = {0};
+    TP_OWN(tp_buf) folder = {0};
     tp_buf_addf(&folder, "%s/temper-run-XXXXXX", where && *where ? where : "/tmp");
-    if (!mkdtemp(folder.data)) {
-        tp_status status = tp_fail(err, TP_ERR_IO, "cannot make a folder for a copy of '%s': %s",
-                                   path, strerror(errno));
-        tp_buf_release(&folder);
-        return status;
-    }
-    char *copy = tp_place_join(folder.data, "run.db");
+    if (!mkdtemp(folder.data))
+        return tp_fail(err, TP_ERR_IO, "cannot make a folder for a copy of '%s': %s", path,
+                       strerror(errno));
+    TP_FREED char *copy = tp_place_join(folder.data, "run.db");
     tp_status status = copy_with_log(path, wal, folder.data, err);
     if (status == TP_OK)
         status = open_as(copy, wal ? "?mode=ro" : "?mode=ro&immutable=1", ret, err);
@@ -132,8 +129,6 @@ static tp_status open_copy(const char *path, const char *wal, sqlite3 **ret, tp_
     }
     if (tp_dir_remove(folder.data, NULL) != TP_OK)
         tp_log(TP_LOG_WARNING, "runs", "cannot remove '%s'", folder.data);
-    free(copy);
-    tp_buf_release(&folder);
     return status;
 }
 
@@ -224,7 +219,7 @@ static void name_runs(const found_runs *f, const char *name, tp_buf *out)
 static tp_status choose_run(tp_metrics *m, state *s, const found_runs *f, tp_error *err)
 {
     size_t n = 0, at = 0;
-    tp_buf names = {0};
+    TP_OWN(tp_buf) names = {0};
     tp_status status = TP_OK;
     for (size_t i = 0; i < f->n; i++) {
         bool is_it =
@@ -255,7 +250,6 @@ static tp_status choose_run(tp_metrics *m, state *s, const found_runs *f, tp_err
                 tp_fail(err, TP_ERR_CONFIG, "'%s' has %zu runs called '%s'; name one by its id: %s",
                         s->path, n, m->run, list);
     }
-    tp_buf_release(&names);
     return status;
 }
 
@@ -376,13 +370,11 @@ static char *file_of(const tp_run_place *place)
     }
     if (!only)
         return NULL;
-    tp_run_place file;
+    TP_CLEANUP(tp_place_release) tp_run_place file = {0};
     char *path = tp_place_join(place->path, only);
     bool is_one = false;
-    if (tp_place_look(&file, path, NULL) == TP_OK) {
+    if (tp_place_look(&file, path, NULL) == TP_OK)
         is_one = is_database(&file);
-        tp_place_release(&file);
-    }
     if (is_one)
         return path;
     free(path);
@@ -391,8 +383,7 @@ static char *file_of(const tp_run_place *place)
 
 static bool is_here(const tp_run_place *place)
 {
-    char *path = file_of(place);
-    free(path);
+    TP_FREED char *path = file_of(place);
     return path != NULL;
 }
 
@@ -498,7 +489,7 @@ static bool header_says_wal(const char *path)
 static void say(tp_metrics *m)
 {
     const state *s = m->state;
-    char *wal = beside(s->path, "-wal");
+    TP_FREED char *wal = beside(s->path, "-wal");
     if (s->n_bad)
         tp_notes_add(&m->notes, TP_NOTE_WARNING, "'%s': %llu row%s passed over for no JSON object",
                      s->path, (unsigned long long)s->n_bad, tp_plural((uint64_t)s->n_bad));
@@ -507,7 +498,6 @@ static void say(tp_metrics *m)
                      "'%s' has no rows of the run; if it was copied while it was written, its "
                      "'-wal' file is missing",
                      s->path);
-    free(wal);
 }
 
 const tp_run_reader tp_run_reader_trackio = {

@@ -62,8 +62,7 @@ static char *file_of(const tp_run_place *place)
 
 static bool is_here(const tp_run_place *place)
 {
-    char *path = file_of(place);
-    free(path);
+    TP_FREED char *path = file_of(place);
     return path != NULL;
 }
 
@@ -127,7 +126,7 @@ static tp_status read_history(tp_metrics *m, tp_json_reader *r, tp_flat_row *row
 static tp_status read_top(tp_metrics *m, tp_json_reader *r, tp_flat_row *row, tp_error *err)
 {
     tp_json_token t;
-    tp_buf key = {0};
+    TP_OWN(tp_buf) key = {0};
     tp_status status = tp_json_reader_next(r, &t, err);
     if (status == TP_OK && t.type != TP_JSON_TOKEN_BEGIN_OBJECT)
         status = tp_json_reader_fail(r, &t, err, "the file is a JSON object with a log_history");
@@ -148,7 +147,6 @@ static tp_status read_top(tp_metrics *m, tp_json_reader *r, tp_flat_row *row, tp
             take_setting(m, name, &t);
         }
     }
-    tp_buf_release(&key);
     return status;
 }
 
@@ -157,19 +155,18 @@ static void trainer_state_read(tp_metrics *m, const char *name, const char *text
     tp_json_reader r;
     tp_error why = {0};
     tp_json_options options = TP_JSON_TOLERANT;
-    tp_flat_row row = {.is_flat = true, .is_plain = true};
+    TP_OWN(tp_flat_row) row = {.is_flat = true, .is_plain = true};
     tp_json_reader_init(&r, name, text, n, &options);
     if (read_top(m, &r, &row, &why) != TP_OK)
         tp_notes_add(&m->notes, TP_NOTE_WARNING, "read up to the damage: %s (byte %llu)",
                      why.message, (unsigned long long)(r.at - r.begin));
-    tp_flat_row_release(&row);
 }
 
 static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
 {
     state *s = m->state;
-    tp_run_place place;
-    tp_buf text = {0};
+    TP_CLEANUP(tp_place_release) tp_run_place place = {0};
+    TP_OWN(tp_buf) text = {0};
     if (s->folder && tp_place_look(&place, s->folder, NULL) == TP_OK) {
         char *path = file_of(&place);
         if (path && strcmp(path, s->path) != 0) { /* a newer checkpoint */
@@ -177,7 +174,6 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
             s->path = strdup(path);
         }
         free(path);
-        tp_place_release(&place);
     }
     if (!tp_file_changed(s->path, &s->file, ret_again))
         return TP_OK;
@@ -185,11 +181,9 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
         s->file = (tp_file_state){0};
         return TP_OK;
     }
-    tp_status status = tp_file_read(s->path, MAX_BYTES, &text, err);
-    if (status == TP_OK)
-        trainer_state_read(m, s->path, tp_buf_str(&text), text.len);
-    tp_buf_release(&text);
-    return status;
+    TP_TRY(tp_file_read(s->path, MAX_BYTES, &text, err));
+    trainer_state_read(m, s->path, tp_buf_str(&text), text.len);
+    return TP_OK;
 }
 
 /* logging_nan_inf_filter replaces a loss that is NaN by the mean since the last record: with a

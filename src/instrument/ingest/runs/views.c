@@ -130,7 +130,7 @@ static void keep_last_of_step(const tp_recorded_series *s, uint8_t *keep)
 {
     if (is_rising(s, keep))
         return;
-    placed *at = tp_vec_new(s->n, sizeof *at);
+    TP_FREED placed *at = tp_vec_new(s->n, sizeof *at);
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++)
         if (keep[i] && s->points[i].step != TP_STEP_NONE)
@@ -139,7 +139,6 @@ static void keep_last_of_step(const tp_recorded_series *s, uint8_t *keep)
     for (size_t i = 0; i + 1 < n; i++)
         if (at[i].step == at[i + 1].step)
             keep[at[i].index] = 0;
-    free(at);
 }
 
 static void keep_latest(const tp_metrics *m, const tp_recorded_series *s, uint8_t *keep)
