@@ -189,4 +189,26 @@ status=$?
 last="temper train, whose token cache is cut"
 expect 2 "was made shorter"
 grep -q '^temper: .*cache.* was made shorter' err || fail "the message does not name the file"
+
+# Event files and data bases, too: as the same file by name, and two at once.
+runs=$SOURCE/tests/data/runs
+same_piped() { # FILE RUN
+    "$TEMPER" metrics "$runs/$1$2" --json >named 2>err || fail "$1 by name"
+    cat "$runs/$1" | "$TEMPER" metrics "/dev/stdin$2" --json >out 2>err || fail "$1 on standard input"
+    cmp -s named out || fail "$1 on standard input has other figures"
+}
+same_piped tb-torch/events.out.tfevents.1763600000.host.0.0 ""
+same_piped trackio-manual/manual.db "#run-a"
+cat "$runs/trackio-manual/manual.db" | "$TEMPER" metrics - >out 2>err
+grep -q "holds 2 runs; name one as '/dev/stdin#run-a'" err || fail "which runs there are: $(cat err)"
+mkfifo events-a events-b
+cat "$runs/tb-torch/events.out.tfevents.1763600000.host.0.0" >events-a &
+cat "$runs/tb-torch/events.out.tfevents.1763600000.host.0.0" >events-b &
+run compare events-a events-b
+expect 0
+for writer in $(jobs -p); do kill "$writer" 2>/dev/null; done
+head -c 3000 "$runs/trackio-manual/manual.db" | TMPDIR=$work "$TEMPER" metrics - >out 2>err
+is "exit status of half a data base" $? 2
+grep -q "standard input" err || fail "half a data base: $(cat err)"
+ls "$work" | grep -q temper-run- && fail "a copy was left behind"
 finish

@@ -244,18 +244,23 @@ static char *split_run(const char *path, const char **ret_run)
 /* Readers know what a pipe brought under a name in /proc; people know it by another. */
 static void call_by_name(char *text, size_t room, const tp_piped *piped)
 {
-    char *here = strstr(text, piped->path);
-    size_t n = strlen(piped->path), name = strlen(piped->name);
-    if (!here || strlen(text) - n + name >= room)
-        return;
-    memmove(here + name, here + n, strlen(here + n) + 1);
-    memcpy(here, piped->name, name);
+    size_t n = strlen(piped->path);
+    bool is_input = strcmp(piped->name, "standard input") == 0;
+    for (char *here = text; (here = strstr(here, piped->path));) {
+        const char *name = is_input && here[n] == '#' ? "/dev/stdin" : piped->name; /* as typed */
+        size_t length = strlen(name);
+        if (strlen(text) - n + length >= room)
+            return;
+        memmove(here + length, here + n, strlen(here + n) + 1);
+        memcpy(here, name, length);
+        here += length;
+    }
 }
 
 static void call_notes_by_name(tp_metrics *m)
 {
     for (size_t i = 0; i < m->notes.n && *m->piped.path; i++) {
-        size_t room = strlen(m->notes.list[i].text) + strlen(m->piped.name) + 1;
+        size_t room = 4 * (strlen(m->notes.list[i].text) + strlen(m->piped.name)) + 1;
         char *text = realloc(m->notes.list[i].text, room);
         TP_HAVE(text);
         call_by_name(text, room, &m->piped);
@@ -302,6 +307,8 @@ tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, t
     TP_FREED char *where = split_run(path, &run);
     if (o.run)
         run = o.run;
+    if (tp_piped_is(where))
+        return open_piped(where, run, ret, err);
     TP_TRY(tp_place_look(&place, where, err));
     if (place.is_dir && !tp_run_reader_here(&place)) {
         TP_TRY(find_below(&place, &inner, err));

@@ -262,10 +262,17 @@ typedef struct {
     tp_event_run run;
 } state;
 
+/* What comes through a pipe has no name that tells. */
+static bool begins_with_record(const tp_run_place *place)
+{
+    uint64_t length;
+    return place->n_head >= TP_EVENT_HEADER && tp_event_header(place->head, &length);
+}
+
 static bool is_here(const tp_run_place *place)
 {
     if (!place->is_dir)
-        return is_event_file(place->base);
+        return is_event_file(place->base) || begins_with_record(place);
     for (size_t i = 0; i < place->n_entries; i++)
         if (!place->entries[i].is_dir && is_event_file(place->entries[i].name))
             return true;

@@ -4,6 +4,7 @@
  *     no -wal, or an empty one       immutable: no locks; nobody has it open
  *     -wal and -shm (it is live)     read only, for the length of one query
  *     -wal without -shm (a copy)     a copy of both in a folder of our own
+ *     through a pipe                 the same without a log
  * A poll opens, asks for rows behind the last id, and closes. */
 #include <errno.h>
 #include <sqlite3.h>
@@ -86,11 +87,11 @@ static char *beside(const char *path, const char *suffix)
     return name.data;
 }
 
-static tp_status copy_both(const char *path, const char *wal, const char *folder, tp_error *err)
+static tp_status copy_with_log(const char *path, const char *wal, const char *folder, tp_error *err)
 {
     char *to = tp_place_join(folder, "run.db"), *to_wal = tp_place_join(folder, "run.db-wal");
     tp_status status = tp_file_copy(path, to, err);
-    if (status == TP_OK)
+    if (status == TP_OK && wal)
         status = tp_file_copy(wal, to_wal, err);
     free(to);
     free(to_wal);
@@ -108,9 +109,11 @@ static tp_status open_copy(const char *path, const char *wal, sqlite3 **ret, tp_
         return tp_fail(err, TP_ERR_IO, "cannot make a folder for a copy of '%s': %s", path,
                        strerror(errno));
     TP_FREED char *copy = tp_place_join(folder.data, "run.db");
-    tp_status status = copy_both(path, wal, folder.data, err);
+    tp_status status = copy_with_log(path, wal, folder.data, err);
     if (status == TP_OK)
-        status = open_as(copy, "?mode=ro", ret, err);
+        status = open_as(copy, wal ? "?mode=ro" : "?mode=ro&immutable=1", ret, err);
+    if (!*ret && status == TP_ERR_FORMAT)
+        status = tp_fail(err, status, "'%s' is no whole data base; is it cut off?", path);
     /* Its figures are read at once into a data base in memory, so that no copy is left. */
     sqlite3 *memory = NULL;
     if (status == TP_OK && sqlite3_open(":memory:", &memory) == SQLITE_OK) {
@@ -134,9 +137,12 @@ static tp_status open_database(const char *path, sqlite3 **ret, tp_error *err)
     char *wal = beside(path, "-wal"), *shm = beside(path, "-shm");
     bool has_wal = tp_file_size(wal) > 0, is_live = tp_file_exists(shm);
     *ret = NULL;
-    tp_status status = !has_wal  ? open_as(path, "?mode=ro&immutable=1", ret, err)
-                       : is_live ? open_as(path, "?mode=ro", ret, NULL)
-                                 : TP_ERR_IO;
+    /* What came through a pipe has a name in /proc alone, which SQLite follows to nowhere. */
+    bool is_piped = tp_str_starts(path, "/proc/self/fd/");
+    tp_status status = is_piped   ? open_copy(path, NULL, ret, err)
+                       : !has_wal ? open_as(path, "?mode=ro&immutable=1", ret, err)
+                       : is_live  ? open_as(path, "?mode=ro", ret, NULL)
+                                  : TP_ERR_IO;
     if (has_wal && status != TP_OK)
         status = open_copy(path, wal, ret, err);
     free(wal);
