@@ -119,8 +119,9 @@ static tp_status repeat(const tp_trace_report_options *o, const tp_select_option
     for (size_t i = 0; i < files->n; i++) {
         tp_trace_file *file = NULL;
         TP_TRY(tp_trace_open(files->v[i], &options, &file, err));
-        TP_TRY(tp_repeats_add(&r, file, i >= n_first, select, err));
+        tp_status status = tp_repeats_add(&r, file, i >= n_first, select, err);
         tp_trace_close(file);
+        TP_TRY(status);
     }
     TP_TRY(tp_repeats_conclude(&r, err));
     if (o->worse)

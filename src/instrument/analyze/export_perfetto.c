@@ -296,14 +296,17 @@ static tp_status put_span(writer *w, lanes *all, const tp_time_span *span)
 static tp_status put_rows(writer *w, const tp_time_span *v, size_t n)
 {
     for (size_t from = 0, to; from < n; from = to) {
+        tp_status status = TP_OK;
         lanes all = {0};
-        for (to = from; to < n && v[to].thread == v[from].thread; to++)
-            TP_TRY(put_span(w, &all, &v[to]));
+        for (to = from; to < n && v[to].thread == v[from].thread && status == TP_OK; to++)
+            status = put_span(w, &all, &v[to]);
         for (size_t k = 0; k < all.n; k++) {
-            TP_TRY(close_until(w, &all.v[k], INT64_MAX));
+            if (status == TP_OK)
+                status = close_until(w, &all.v[k], INT64_MAX);
             free(all.v[k].ends);
         }
         free(all.v);
+        TP_TRY(status);
     }
     return TP_OK;
 }

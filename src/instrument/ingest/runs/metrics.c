@@ -296,7 +296,8 @@ tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, t
                           tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    tp_run_place place, inner;
+    TP_CLEANUP(tp_place_release) tp_run_place place = {0};
+    tp_run_place inner = {0};
     tp_metrics_options o;
     const char *run;
     if (!path || !ret)
@@ -315,9 +316,7 @@ tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, t
         tp_place_release(&place);
         place = inner;
     }
-    TP_TRY(open_place(&place, run, ret, err));
-    tp_place_release(&place);
-    return TP_OK;
+    return open_place(&place, run, ret, err);
 }
 
 tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err)
