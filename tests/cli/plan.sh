@@ -160,13 +160,10 @@ refused "policy.tokenizer.train_vocab_size: works with the generated corpus" pol
     policy.tokenizer.train_vocab_size=300 data.train.dataset_name=null data.train.data_path=rows.jsonl
 refused "monitor.alarms.0: 'x', column 2" 'monitor.alarms=[x]'
 refused "there is no dimension 'speed'" performance_analysis.enabled=true 'performance_analysis.tasks=[speed]'
-for command in train plan; do # doctor looks at everything and lists it; config opens no files
-    run $command tiny.yaml data.train.dataset_name=null data.train.data_path=nowhere.jsonl \
-        policy.tokenizer.name=. policy.tokenizer.train_vocab_size=null
-    expect 2 "data.train.data_path: there is no 'nowhere.jsonl'"
-    run $command tiny.yaml policy.tokenizer.chat_template=nowhere.jinja
-    expect 2 "policy.tokenizer.chat_template: there is no 'nowhere.jinja'"
-done
+# A plan opens no data: what it needs can be asked before the data are there.
+run plan tiny.yaml data.train.dataset_name=null data.train.data_path=nowhere.jsonl policy.tokenizer.name=. \
+    policy.tokenizer.train_vocab_size=null
+expect 0
 for command in train plan "doctor --cached"; do
     # shellcheck disable=SC2086
     run $command tiny.yaml distributed.tensor_parallel_size=2

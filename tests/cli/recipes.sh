@@ -99,7 +99,7 @@ is "notices of train" "$(grep -c 'without effect' out)" 1
 mkdir -p apart
 cp tiny.yaml apart/tiny.yaml
 run train apart/tiny.yaml run.name=gone data.train.dataset_name=null data.train.data_path=none.jsonl \
-    data.default.prompt_file=none.txt
+    data.default.prompt_file=none.txt policy.tokenizer.name=. policy.tokenizer.train_vocab_size=null
 expect 2 "data.train.data_path: there is no 'none.jsonl'" "data.default.prompt_file: there is no 'none.txt'"
 
 # ---- stages ----

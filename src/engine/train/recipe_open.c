@@ -11,8 +11,6 @@ static tp_status open_recipe(const char *path, const char *const *overrides, siz
     TP_TRY(tp_recipe_load(path, overrides, n, &r.config, err));
     tp_status status = tp_recipe_bind(&r, sizes_only, err);
     if (status == TP_OK)
-        status = tp_train_options_check_files(r.config, &r.options, err);
-    if (status == TP_OK)
         status = tp_recipe_fit(&r, sizes_only, err);
     if (status != TP_OK) {
         tp_recipe_close(&r);
