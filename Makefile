@@ -72,7 +72,7 @@ fuzz:
 	@scripts/run-fuzzers build/fuzz $(SECONDS)
 
 bench: build
-	@cmake --build $(BUILD) --target gemm_bench train_step
+	@cmake --build $(BUILD) --target benches
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -162,7 +162,7 @@ static void open_bench(bench *b, const arguments *a)
     MUST(tp_engine_weights_changed(b->engine, NULL));
     fprintf(stderr, "weights_changed: %.1f ms\n", 1e3 * (tp_clock_s() - start));
     for (size_t i = 0; i < b->states.n; i++)
-        if (b->states.items[i].kind == TP_MEM_SHADOW)
+        if (tp_role_memory(b->states.items[i].role) == TP_MEM_SHADOW)
             b->shadow_bytes += (double)b->states.items[i].bytes;
     b->buffer_bytes = (size_t)b->shadow_bytes / 4096 * 4096;
     void *buffer; /* in huge pages, as the weights are */
