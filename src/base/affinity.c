@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/library.h"
 #include "base/platform.h"
 
 #ifdef TEMPER_HAVE_HWLOC
@@ -37,10 +38,7 @@ static struct {
 
 static bool find_functions(void *library)
 {
-    const struct {
-        const char *name;
-        void *to;
-    } wanted[] = {
+    const tp_library_function wanted[] = {
         {"hwloc_topology_init", &hw.init},
         {"hwloc_topology_set_flags", &hw.set_flags},
         {"hwloc_topology_load", &hw.load},
@@ -50,13 +48,7 @@ static bool find_functions(void *library)
         {"hwloc_topology_get_topology_nodeset", &hw.nodes},
         {"hwloc_set_membind", &hw.membind},
     };
-    for (size_t i = 0; i < TP_COUNTOF(wanted); i++) {
-        void *symbol = dlsym(library, wanted[i].name);
-        if (!symbol)
-            return false;
-        memcpy(wanted[i].to, &symbol, sizeof symbol);
-    }
-    return true;
+    return tp_library_find(library, wanted, TP_COUNTOF(wanted));
 }
 
 static hwloc_obj_t object_of(hwloc_obj_type_t type, int i)

@@ -20,6 +20,28 @@ nearly() {
     "$NEARLY" "$@" 2>why || fail "$2 differs from $1: $(cat why)"
 }
 
+# write_grpo [KEY: VALUE]: grpo.yaml goes on from base with sums, with that key of grpo.
+write_grpo() {
+    cat >grpo.yaml <<RECIPE
+grpo: {num_prompts_per_step: 7, num_generations_per_prompt: 6, max_num_steps: 12, max_num_epochs: 100, ${1:+$1,}
+       val_period: 6, max_val_samples: 8, use_dynamic_sampling: true, batch_multiplier: 1.5}
+policy:
+  model_name: base/checkpoints/step-120/model
+  tokenizer: {chat_template: null}
+  train_global_batch_size: 21
+  train_micro_batch_size: 3
+  max_total_sequence_length: 16
+  precision: float32
+  generation: {max_new_tokens: 5, max_running: 16}
+  optimizer: {kwargs: {lr: 1.0e-4}}
+loss_fn: {reference_policy_kl_penalty: 0.01}
+data:
+  train: {dataset_name: arithmetic}
+  arithmetic: {n_examples: 200, n_validation: 20, digits: 1, operators: "+"}
+checkpointing: {save_period: 6, metric_name: "val:accuracy", higher_is_better: true}
+RECIPE
+}
+
 # dpo_alone RUN BATCH: dpo.yaml goes on from RUN's last model with pairs and BATCH of them in a step; `dpo` is what one
 # process makes of it.
 dpo_alone() {

@@ -8,24 +8,7 @@ run train --quiet tiny.yaml run.dir=base sft.max_num_steps=120 sft.val_period=0 
 expect 0
 
 # Two updates for each rollout, a reference, groups without spread replaced.
-cat >grpo.yaml <<'RECIPE'
-grpo: {num_prompts_per_step: 7, num_generations_per_prompt: 6, max_num_steps: 12, max_num_epochs: 100,
-       val_period: 6, max_val_samples: 8, use_dynamic_sampling: true, batch_multiplier: 1.5}
-policy:
-  model_name: base/checkpoints/step-120/model
-  tokenizer: {chat_template: null}
-  train_global_batch_size: 21
-  train_micro_batch_size: 3
-  max_total_sequence_length: 16
-  precision: float32
-  generation: {max_new_tokens: 5, max_running: 16}
-  optimizer: {kwargs: {lr: 1.0e-4}}
-loss_fn: {reference_policy_kl_penalty: 0.01}
-data:
-  train: {dataset_name: arithmetic}
-  arithmetic: {n_examples: 200, n_validation: 20, digits: 1, operators: "+"}
-checkpointing: {save_period: 6, metric_name: "val:accuracy", higher_is_better: true}
-RECIPE
+write_grpo
 run train --quiet grpo.yaml run.dir=one engine.threads=1
 expect 0
 for n in 2 3; do

@@ -47,24 +47,7 @@ nearly gpt2 on 1e-5 1e-4
 run train --quiet tiny.yaml policy.model_config=llama.json run.dir=base sft.max_num_steps=120 sft.val_period=0 \
     checkpointing.save_period=1000 policy.train_global_batch_size=64 policy.train_micro_batch_size=64 data.arithmetic.n_examples=5000
 expect 0
-cat >grpo.yaml <<'RECIPE'
-grpo: {num_prompts_per_step: 7, num_generations_per_prompt: 6, max_num_steps: 12, max_num_epochs: 100, seed: 6,
-       val_period: 6, max_val_samples: 8, use_dynamic_sampling: true, batch_multiplier: 1.5}
-policy:
-  model_name: base/checkpoints/step-120/model
-  tokenizer: {chat_template: null}
-  train_global_batch_size: 21
-  train_micro_batch_size: 3
-  max_total_sequence_length: 16
-  precision: float32
-  generation: {max_new_tokens: 5, max_running: 16}
-  optimizer: {kwargs: {lr: 1.0e-4}}
-loss_fn: {reference_policy_kl_penalty: 0.01}
-data:
-  train: {dataset_name: arithmetic}
-  arithmetic: {n_examples: 200, n_validation: 20, digits: 1, operators: "+"}
-checkpointing: {save_period: 6, metric_name: "val:accuracy", higher_is_better: true}
-RECIPE
+write_grpo "seed: 6"
 for more in "" "policy.peft.enabled=true policy.peft.dim=4 policy.peft.target_modules=all-linear"; do
     # shellcheck disable=SC2086
     run train --quiet grpo.yaml run.dir=one engine.threads=1 $more

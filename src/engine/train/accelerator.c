@@ -1,3 +1,4 @@
+/* accelerator.c - NVML by its own names, loaded once, asked once a step. */
 #include "engine/train/accelerator.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,5 @@
+/* custom_metrics.c - readings of this process and of accelerators, and what they come to over a
+ * run. */
 #include "engine/train/custom_metrics.h"
 
 #include <dirent.h>

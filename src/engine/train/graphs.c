@@ -205,8 +205,6 @@ static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_erro
     TP_TRY(tp_plugins_use(o->engine.plugins.v, o->engine.plugins.n, err));
     tp_huge_pages_use(o->engine.huge_pages);
     tp_locked_memory_use(o->data.pin_memory);
-    tp_niceness_raise((int)o->engine.niceness);
-    tp_numa_interleave(o->engine.numa);
     tp_affinity_use(tp_trainer_affinity(o));
     return tp_device_open(backend, &options, ret, err);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/affinity.h"
 #include "base/files.h"
 #include "base/platform.h"
 #include "base/strings.h"
@@ -365,6 +366,10 @@ static tp_status create_graphs(trainer *t, tp_error *err)
                                      .tokenizer = t->tokenizer,
                                      .dump = t->hooks->dump,
                                      .dump_user = t->hooks->user};
+    if (!t->only_checks) { /* of the whole process: not for a plan or a check */
+        tp_niceness_raise((int)t->o->engine.niceness);
+        tp_numa_interleave(t->o->engine.numa);
+    }
     TP_TRY(tp_run_graphs_create(t->o, t->model, &options, &t->graphs, err));
     t->session = t->graphs.session;
     t->device = t->graphs.device;

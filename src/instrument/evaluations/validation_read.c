@@ -1,3 +1,5 @@
+/* validation_read.c - both forms of a run's validations, read step by step; intervals from the
+ * counts beside them. */
 #include "instrument/evaluations/validation_read.h"
 
 #include <math.h>

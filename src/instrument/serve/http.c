@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/library.h"
 #include "base/platform.h"
 #include "base/vec.h"
 
@@ -63,10 +64,7 @@ static struct {
 static void attach(void)
 {
     void *library = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
-    const struct {
-        const char *name;
-        void *to;
-    } wanted[] = {
+    const tp_library_function wanted[] = {
         {"MHD_start_daemon", &mhd.start},
         {"MHD_stop_daemon", &mhd.stop},
         {"MHD_get_daemon_info", &mhd.info},
@@ -85,13 +83,8 @@ static void attach(void)
     if (!library)
         return;
     mhd.why = "libmicrohttpd lacks a function; 0.9.70 is needed";
-    for (size_t i = 0; i < TP_COUNTOF(wanted); i++) {
-        void *symbol = dlsym(library, wanted[i].name);
-        if (!symbol)
-            return;
-        memcpy(wanted[i].to, &symbol, sizeof symbol);
-    }
-    mhd.why = NULL;
+    if (tp_library_find(library, wanted, TP_COUNTOF(wanted)))
+        mhd.why = NULL;
 }
 
 /* ---- state ---- */
