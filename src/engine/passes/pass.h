@@ -57,6 +57,8 @@ extern const tp_pass *const tp_pass_pipeline[]; /* ends with NULL */
 
 /* `word` is the name of a pass, or "fuse" for that family. */
 bool tp_pass_named(const char *word, const char *name);
+/* Does one of n words name it? */
+bool tp_pass_is_disabled(const char *const *words, size_t n, const char *name);
 /* Every word names a pass or a family, or one of `more` (ends with NULL; may be NULL). */
 TP_CHECKED tp_status tp_passes_check(const char *const *words, size_t n, const char *const *more,
                                      tp_error *err);

@@ -38,10 +38,10 @@ bool tp_pass_named(const char *word, const char *name)
     return strcmp(word, name) == 0 || (strcmp(word, "fuse") == 0 && strncmp(name, "fuse-", 5) == 0);
 }
 
-static bool is_disabled(const tp_pass_options *options, const char *name)
+bool tp_pass_is_disabled(const char *const *words, size_t n, const char *name)
 {
-    for (size_t i = 0; i < options->n_disabled; i++)
-        if (tp_pass_named(options->disabled[i], name))
+    for (size_t i = 0; i < n; i++)
+        if (tp_pass_named(words[i], name))
             return true;
     return false;
 }
@@ -141,7 +141,7 @@ tp_status tp_passes_run(tp_graph *const *set, size_t n, const tp_pass_options *o
     for (const tp_pass *const *p = tp_pass_pipeline; *p; p++) {
         if (*p == &tp_pass_pack_weights)
             TP_TRY(run_plugins(set, n, err));
-        if (!is_disabled(options, (*p)->name))
+        if (!tp_pass_is_disabled(options->disabled, options->n_disabled, (*p)->name))
             TP_TRY(run_one(*p, set, n, options, err));
     }
     return TP_OK;

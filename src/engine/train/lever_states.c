@@ -36,10 +36,9 @@ static bool runs_passes(const tp_train_options *o, tp_lever_report *r)
 
 static void look_disabled(const tp_train_options *o, tp_lever_report *r)
 {
-    r->state = TP_LEVER_ON;
-    for (size_t i = 0; i < o->engine.disable_passes.n; i++)
-        if (tp_pass_named(o->engine.disable_passes.v[i], r->lever->name))
-            r->state = TP_LEVER_OFF;
+    const tp_str_list *disabled = &o->engine.disable_passes;
+    bool is_off = tp_pass_is_disabled(disabled->v, disabled->n, r->lever->name);
+    r->state = is_off ? TP_LEVER_OFF : TP_LEVER_ON;
 }
 
 static void look_pass(const tp_train_options *o, tp_lever_report *r)

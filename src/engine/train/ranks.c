@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "engine/passes/pass.h"
 #include "engine/train/plan_ranks.h"
 #include "engine/train/trainer_internal.h"
 
@@ -63,11 +64,10 @@ tp_status tp_ranks_check(const tp_train_options *o, tp_error *err)
                        "ones: take distributed.strategy=ddp, or another policy.optimizer.name",
                        tp_strategy_name(o->distributed.strategy), optimizer->name);
     TP_TRY(check_compression(o, err));
-    for (size_t i = 0; i < o->engine.disable_passes.n; i++)
-        if (strcmp(o->engine.disable_passes.v[i], "shard") == 0)
-            return tp_fail(err, TP_ERR_CONFIG,
-                           "engine.disable_passes: without shard every process would train a "
-                           "model of its own");
+    if (tp_pass_is_disabled(o->engine.disable_passes.v, o->engine.disable_passes.n, "shard"))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "engine.disable_passes: without shard every process would train a model of "
+                       "its own");
     return TP_OK;
 }
 

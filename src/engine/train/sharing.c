@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "engine/passes/pass.h"
 #include "engine/train/algorithm.h"
 #include "engine/train/plan_ranks.h"
 
@@ -17,10 +18,7 @@ static int64_t sharers(const tp_train_options *o, const char **ret_key)
 
 static bool is_disabled(const tp_train_options *o, const char *pass)
 {
-    for (size_t i = 0; i < o->engine.disable_passes.n; i++)
-        if (strcmp(o->engine.disable_passes.v[i], pass) == 0)
-            return true;
-    return false;
+    return tp_pass_is_disabled(o->engine.disable_passes.v, o->engine.disable_passes.n, pass);
 }
 
 /* What does not go together with it yet. */
