@@ -1,5 +1,4 @@
 /* sharing.c - ranks that share the layers: how many, and what goes together with it. */
-#include <string.h>
 
 #include "base/platform.h"
 #include "engine/passes/pass.h"
