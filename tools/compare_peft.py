@@ -17,7 +17,7 @@ For small models of all four families, drawn at random, and LoRA, rsLoRA and DoR
              with learning rate 0 writes the same tensors, bit for bit
   shapes     adapters that PEFT made otherwise (odd ranks, alpha 0, targets by regular expression, names that the
              model has not, bf16, a base in several files): outputs as above
-  refused    what PEFT can make and Temper does not do (rank_pattern, modules_to_save, bias ...) ends with
+  refused    what PEFT can make and Temper does not do (modules_to_save, bias ...) ends with
              status 2 and the name of the key
 
 Exit status 1 when something is outside its bound.
@@ -58,13 +58,16 @@ SHAPES = {
     "some excluded": (dict(target_modules="all-linear", exclude_modules=["o_proj", "layers.0.mlp.up_proj"]), torch.float32),
     "names that it has not": (dict(target_modules=["q_proj", "c_attn", "query_key_value"]), torch.float32),
     "DoRA, rank 5": (dict(r=5, use_dora=True), torch.float32),
+    "ranks and alphas by module": (dict(r=4, rank_pattern={"layers.0.self_attn.q_proj": 2, "[kv]_proj": 6},
+                                        alpha_pattern={"proj": 3, r"model\..*\.up_proj": 5}), torch.float32),
+    "DoRA, rsLoRA, ranks by module": (dict(r=4, use_dora=True, use_rslora=True, rank_pattern={"down_proj": 9}), torch.float32),
+    "some layers": (dict(layers_to_transform=[1], layers_pattern="layers", target_modules=["q_proj", "up_proj"]), torch.float32),
+    "a whole name beside some layers": (dict(layers_to_transform=1, target_modules=["v_proj", "model.layers.0.self_attn.q_proj"]),
+                                        torch.float32),
     "bf16": (dict(r=6), torch.bfloat16),
     "f16": (dict(r=6), torch.float16),
 }
 REFUSED = {
-    "rank_pattern": dict(rank_pattern={"q_proj": 2}),
-    "alpha_pattern": dict(alpha_pattern={"q_proj": 2}),
-    "layers_to_transform": dict(layers_to_transform=[1], target_modules=["q_proj"]),
     "modules_to_save": dict(modules_to_save=["lm_head"]),
     "bias": dict(bias="lora_only"),
     "lora_bias": dict(lora_bias=True),

@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 #include <math.h>
 #include <pcre2.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/platform.h"
@@ -27,25 +28,43 @@ static tp_match guess(const char *text)
                                                                         : TP_MATCH_NAME;
 }
 
-static tp_status match_pattern(const char *pattern, const char *name, bool *ret, tp_error *err)
+/* A regular expression of `key` and what it is looked for in. */
+typedef struct {
+    const char *key, *pattern, *name;
+    bool whole; /* the name to its end */
+} search;
+
+static tp_status compile(const search *s, pcre2_code **ret, tp_error *err)
 {
     int code = 0;
     PCRE2_SIZE at = 0;
-    pcre2_code *regex =
-        pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
-                      PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED, &code, &at, NULL);
-    if (!regex) {
-        char why[128];
-        pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "target_modules: the regular expression '%s' is wrong at character %zu: %s",
-                       pattern, (size_t)at + 1, why);
-    }
-    pcre2_match_data *data = pcre2_match_data_create(1, NULL);
+    uint32_t options = PCRE2_UTF | PCRE2_ANCHORED | (s->whole ? PCRE2_ENDANCHORED : 0);
+    *ret = pcre2_compile((PCRE2_SPTR)s->pattern, PCRE2_ZERO_TERMINATED, options, &code, &at, NULL);
+    if (*ret)
+        return TP_OK;
+    char why[128];
+    pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "%s: the regular expression '%s' is wrong at character %zu: %s", s->key,
+                   s->pattern, (size_t)at + 1, why);
+}
+
+/* *ret_idx (NULL: nobody asks): what the group "idx" holds. */
+static tp_status match_pattern(const search *s, bool *ret, int64_t *ret_idx, tp_error *err)
+{
+    pcre2_code *regex;
+    TP_TRY(compile(s, &regex, err));
+    pcre2_match_data *data = pcre2_match_data_create_from_pattern(regex, NULL);
     pcre2_match_context *limits = pcre2_match_context_create(NULL);
     TP_ASSERT(data && limits);
     pcre2_set_match_limit(limits, MATCH_LIMIT);
-    *ret = pcre2_match(regex, (PCRE2_SPTR)name, PCRE2_ZERO_TERMINATED, 0, 0, data, limits) >= 0;
+    *ret = pcre2_match(regex, (PCRE2_SPTR)s->name, PCRE2_ZERO_TERMINATED, 0, 0, data, limits) >= 0;
+    if (*ret && ret_idx) {
+        PCRE2_UCHAR digits[24];
+        PCRE2_SIZE n = sizeof digits;
+        *ret = pcre2_substring_copy_byname(data, (PCRE2_SPTR) "idx", digits, &n) == 0;
+        *ret_idx = *ret ? strtoll((const char *)digits, NULL, 10) : 0;
+    }
     pcre2_match_context_free(limits);
     pcre2_match_data_free(data);
     pcre2_code_free(regex);
@@ -60,7 +79,7 @@ static tp_status match_one(const char *text, tp_match kind, const char *name, bo
         return TP_OK;
     }
     if (kind == TP_MATCH_PATTERN || (kind == TP_MATCH_GUESS && guess(text) == TP_MATCH_PATTERN))
-        return match_pattern(text, name, ret, err);
+        return match_pattern(&(search){"target_modules", text, name, true}, ret, NULL, err);
     const char *dot = strrchr(name, '.');
     *ret = is_whole_word_at_end(name, text) ||
            (kind == TP_MATCH_GUESS && strchr(text, '*') &&
@@ -80,6 +99,53 @@ static tp_status match(const tp_modules *list, const char *name, bool *used, boo
         if (used)
             used[i] |= matches;
     }
+    return TP_OK;
+}
+
+/* The number of the first entry that matches; *ret stays where none does. */
+static tp_status number_of(const char *key, const tp_module_numbers *list, const char *name,
+                           double *ret, tp_error *err)
+{
+    bool matches = false;
+    for (size_t i = 0; i < list->n && !matches; i++) {
+        TP_OWN(tp_buf) pattern = {0};
+        tp_buf_addf(&pattern, "(?:.*\\.)?(?:%s)", list->v[i].pattern);
+        const search s = {key, tp_buf_str(&pattern), name, true};
+        TP_TRY(match_pattern(&s, &matches, NULL, err));
+        if (matches)
+            *ret = list->v[i].value;
+    }
+    return TP_OK;
+}
+
+static bool is_listed(const tp_modules *list, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < list->n; i++)
+        found |= strcmp(list->v[i], name) == 0;
+    return found;
+}
+
+/* Is the module's layer one of those to adapt? */
+static tp_status match_layer(const tp_lora_settings *s, const char *name, bool *ret, tp_error *err)
+{
+    const tp_lora_layers *l = &s->layers;
+    int64_t layer = -1;
+    bool found = false;
+    *ret = l->n == 0 || is_listed(&s->targets, name);
+    if (*ret)
+        return TP_OK;
+    for (size_t i = 0; i < TP_MAX(l->n_patterns, 1) && !found; i++) {
+        TP_OWN(tp_buf) pattern = {0};
+        if (l->n_patterns)
+            tp_buf_addf(&pattern, "(?:^|.*?\\.)%s\\.(?<idx>\\d+)\\.", l->patterns[i]);
+        else
+            tp_buf_adds(&pattern, ".*?\\.[^.]*\\.(?<idx>\\d+)\\.");
+        const search where = {"layers_pattern", tp_buf_str(&pattern), name, false};
+        TP_TRY(match_pattern(&where, &found, &layer, err));
+    }
+    for (size_t i = 0; i < l->n; i++)
+        *ret |= found && l->v[i] == layer;
     return TP_OK;
 }
 
@@ -145,6 +211,8 @@ static tp_status choose(const tp_model *model, const tp_lora_settings *s, bool *
         if (status == TP_OK && chosen[i])
             status = match(&s->exclude, name, NULL, &is_out, err);
         chosen[i] &= !is_out;
+        if (status == TP_OK && chosen[i])
+            status = match_layer(s, name, &chosen[i], err);
         *n += chosen[i];
     }
     /* PEFT passes over the names of a file's list that the model has not, as long as one fits. */
@@ -154,8 +222,9 @@ static tp_status choose(const tp_model *model, const tp_lora_settings *s, bool *
             status = refuse_target(model, s->targets.v[i], err);
     free(used);
     if (status == TP_OK && *n == 0)
-        status = tp_fail(err, TP_ERR_CONFIG,
-                         "target_modules less exclude_modules leave no module for an adapter");
+        status = tp_fail(err, TP_ERR_CONFIG, "%s leave no module for an adapter",
+                         s->layers.n ? "target_modules in the layers of layers_to_transform"
+                                     : "target_modules less exclude_modules");
     return status;
 }
 
@@ -175,21 +244,27 @@ static const tp_param *add_tensor(tp_model *model, tp_lora *l, const tp_param *w
     return p;
 }
 
-static void add_module(tp_model *model, tp_lora *l, const tp_param *weight)
+static tp_status add_module(tp_model *model, tp_lora *l, const tp_param *weight, tp_error *err)
 {
     char name[256];
-    int64_t r = l->settings.r;
+    const tp_lora_settings *s = &l->settings;
+    double rank = (double)s->r, alpha = s->alpha;
     bool transposed = model->family->has_conv1d;
     int64_t in = weight->dim[!transposed], out = weight->dim[transposed];
     TP_ASSERT(tp_param_module(weight, name));
+    TP_TRY(number_of("rank_pattern", &s->ranks, name, &rank, err));
+    TP_TRY(number_of("alpha_pattern", &s->alphas, name, &alpha, err));
+    int64_t r = (int64_t)rank;
     tp_adapted *m = &l->modules[l->n_modules++];
     m->name = tp_arena_strdup(&model->arena, name);
     m->weight = weight;
+    m->scale = alpha / (s->uses_rslora ? sqrt(rank) : rank);
     m->a = add_tensor(model, l, weight, name, "lora_A.weight", r, in, TP_INIT_NORMAL);
     m->b = add_tensor(model, l, weight, name, "lora_B.weight", out, r, TP_INIT_ZERO);
     if (l->settings.uses_dora)
         m->m = add_tensor(model, l, weight, name, "lora_magnitude_vector", out, 0, TP_INIT_ONE);
     l->of_param[weight - model->params] = (uint32_t)l->n_modules;
+    return TP_OK;
 }
 
 static tp_modules copy_modules(tp_arena *arena, const tp_modules *from)
@@ -198,6 +273,14 @@ static tp_modules copy_modules(tp_arena *arena, const tp_modules *from)
     for (size_t i = 0; i < from->n; i++)
         v[i] = tp_arena_strdup(arena, from->v[i]);
     return (tp_modules){v, from->n, from->kind};
+}
+
+static tp_module_numbers copy_numbers(tp_arena *arena, const tp_module_numbers *from)
+{
+    tp_module_number *v = tp_arena_array(arena, tp_module_number, from->n + 1);
+    for (size_t i = 0; i < from->n; i++)
+        v[i] = (tp_module_number){tp_arena_strdup(arena, from->v[i].pattern), from->v[i].value};
+    return (tp_module_numbers){v, from->n};
 }
 
 static tp_status check_settings(const tp_lora_settings *s, tp_error *err)
@@ -222,8 +305,8 @@ static tp_modules default_targets(const tp_model *model)
     return (tp_modules){is_conv ? conv : projections, is_conv ? 1 : 2, TP_MATCH_NAME};
 }
 
-static tp_lora *make(tp_model *model, const tp_lora_settings *s, const char *called,
-                     const bool *chosen, size_t n)
+static tp_status make(tp_model *model, const tp_lora_settings *s, const char *called,
+                      const bool *chosen, size_t n, tp_lora **ret, tp_error *err)
 {
     tp_arena *arena = &model->arena;
     tp_lora *l = tp_arena_array(arena, tp_lora, 1);
@@ -231,14 +314,17 @@ static tp_lora *make(tp_model *model, const tp_lora_settings *s, const char *cal
     l->settings = *s;
     l->settings.targets = copy_modules(arena, &s->targets);
     l->settings.exclude = copy_modules(arena, &s->exclude);
-    l->scale = s->alpha / (s->uses_rslora ? sqrt((double)s->r) : (double)s->r);
+    l->settings.ranks = copy_numbers(arena, &s->ranks);
+    l->settings.alphas = copy_numbers(arena, &s->alphas);
+    l->settings.layers = (tp_lora_layers){0}; /* they have done their work: `chosen` */
     l->params = tp_arena_array(arena, tp_param, 3 * n);
     l->modules = tp_arena_array(arena, tp_adapted, n);
     l->of_param = tp_arena_array(arena, uint32_t, model->n_params);
     for (size_t i = 0; i < model->n_params; i++)
         if (chosen[i])
-            add_module(model, l, &model->params[i]);
-    return l;
+            TP_TRY(add_module(model, l, &model->params[i], err));
+    *ret = l;
+    return TP_OK;
 }
 
 tp_status tp_lora_new(tp_model *model, const tp_lora_settings *settings, const char *called,
@@ -252,8 +338,7 @@ tp_status tp_lora_new(tp_model *model, const tp_lora_settings *settings, const c
     TP_FREED bool *chosen = calloc(model->n_params, sizeof *chosen);
     TP_HAVE(chosen);
     TP_TRY(choose(model, &s, chosen, &n, err));
-    *ret = make(model, &s, called, chosen, n);
-    return TP_OK;
+    return make(model, &s, called, chosen, n, ret, err);
 }
 
 tp_status tp_model_attach(tp_model *model, const tp_lora_settings *settings, tp_error *err)

@@ -24,6 +24,27 @@ typedef struct {
     tp_match kind;
 } tp_modules;
 
+/* A number of the module's own: that of the first entry whose regular expression matches its name,
+ * or what follows a dot in it. */
+typedef struct {
+    const char *pattern;
+    double value;
+} tp_module_number;
+typedef struct {
+    const tp_module_number *v;
+    size_t n;
+} tp_module_numbers;
+
+/* Modules of these layers alone; a layer's number follows one of the patterns (none: any name that
+ * follows a dot) in the module's name.  A module that `targets` calls by its whole name is
+ * adapted in any layer. */
+typedef struct {
+    const int64_t *v;
+    size_t n; /* 0: every layer */
+    const char *const *patterns;
+    size_t n_patterns;
+} tp_lora_layers;
+
 typedef enum {
     TP_LORA_KAIMING, /* A uniform in +-1/sqrt(in), as PEFT */
     TP_LORA_XAVIER,  /* A normal, variance 2 / (in + r), as NeMo RL */
@@ -36,6 +57,8 @@ typedef struct {
     bool uses_rslora, uses_dora;
     int init; /* tp_lora_init; B is 0, m the norms of W's rows */
     tp_modules targets, exclude;
+    tp_module_numbers ranks, alphas; /* in place of r and alpha */
+    tp_lora_layers layers;
 } tp_lora_settings;
 
 /* A new adapter.  An error names what is not supported, or matches no module. */

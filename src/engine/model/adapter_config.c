@@ -1,4 +1,5 @@
 /* adapter_config.c - PEFT's adapter_config.json, read with care and written. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,9 @@ static const char *const known[] = {"peft_type",         "r",
                                     "task_type",         "megatron_core",
                                     "revision",          "inference_mode",
                                     "auto_mapping",      "peft_version",
-                                    "runtime_config",    "qalora_group_size"};
+                                    "runtime_config",    "qalora_group_size",
+                                    "rank_pattern",      "alpha_pattern",
+                                    "layers_pattern",    "layers_to_transform"};
 
 static bool is_empty(const tp_json *v)
 {
@@ -85,6 +88,66 @@ static tp_status read_modules(const tp_fields *c, const char *key, tp_arena *are
     return TP_OK;
 }
 
+/* {"q_proj": 4, ...}: a number above `low` for each. */
+static tp_status read_numbers(const tp_fields *c, const char *key, double low, double high,
+                              tp_arena *arena, tp_module_numbers *ret, tp_error *err)
+{
+    const tp_json *v = tp_fields_get(c, key);
+    if (!v || is_empty(v))
+        return TP_OK;
+    if (v->type != TP_JSON_OBJECT)
+        return tp_fields_fail(c, key, TP_ERR_FORMAT, err, "expected numbers by module");
+    tp_module_number *list = tp_arena_array(arena, tp_module_number, v->n);
+    const tp_fields numbers = {c->path, tp_arena_printf(arena, "%s.", key), v};
+    for (const tp_json *e = v->child; e; e = e->next) {
+        tp_module_number *x = &list[ret->n++];
+        x->pattern = e->key.data;
+        TP_TRY(tp_fields_number(&numbers, e->key.data, low, high, NAN, &x->value, err));
+    }
+    ret->v = list;
+    return TP_OK;
+}
+
+static tp_status read_ranks(const tp_fields *c, tp_arena *arena, tp_module_numbers *ret,
+                            tp_error *err)
+{
+    TP_TRY(read_numbers(c, "rank_pattern", 0, TP_MAX_WIDTH, arena, ret, err));
+    for (size_t i = 0; i < ret->n; i++)
+        if (ret->v[i].value != floor(ret->v[i].value))
+            return tp_fields_fail(c, "rank_pattern", TP_ERR_FORMAT, err,
+                                  "\"%s\" has rank %g; expected a whole number", ret->v[i].pattern,
+                                  ret->v[i].value);
+    return TP_OK;
+}
+
+/* layers_to_transform, one or several, and layers_pattern, a name or several. */
+static tp_status read_layers(const tp_fields *c, tp_arena *arena, tp_lora_settings *s,
+                             tp_error *err)
+{
+    const tp_json *v = tp_fields_get(c, "layers_to_transform");
+    const tp_json *pattern = tp_fields_get(c, "layers_pattern");
+    tp_modules patterns;
+    TP_TRY(read_modules(c, "layers_pattern", arena, &patterns, err));
+    if (pattern && !is_empty(pattern) && !v)
+        return tp_fields_fail(c, "layers_pattern", TP_ERR_CONFIG, err,
+                              "layers_to_transform is not there to say which layers");
+    if (!v || (v->type == TP_JSON_ARRAY && v->n == 0))
+        return TP_OK;
+    if (s->targets.n && s->targets.kind == TP_MATCH_PATTERN)
+        return tp_fields_fail(c, "layers_to_transform", TP_ERR_CONFIG, err,
+                              "goes with a list in target_modules, not with a text");
+    bool is_list = v->type == TP_JSON_ARRAY;
+    int64_t *layers = tp_arena_array(arena, int64_t, is_list ? v->n : 1);
+    for (const tp_json *e = is_list ? v->child : v; e; e = is_list ? e->next : NULL)
+        if (!tp_json_i64(e, &layers[s->layers.n++]))
+            return tp_fields_fail(c, "layers_to_transform", TP_ERR_FORMAT, err,
+                                  "expected a layer's number, or a list of them");
+    s->layers.v = layers;
+    s->layers.patterns = patterns.v;
+    s->layers.n_patterns = patterns.n;
+    return TP_OK;
+}
+
 static tp_status read_settings(const tp_fields *c, tp_arena *arena, tp_lora_settings *s,
                                const char **ret_base, tp_error *err)
 {
@@ -102,6 +165,9 @@ static tp_status read_settings(const tp_fields *c, tp_arena *arena, tp_lora_sett
     TP_TRY(tp_fields_bool(c, "fan_in_fan_out", false, &ignored, err)); /* the layer decides */
     TP_TRY(read_modules(c, "target_modules", arena, &s->targets, err));
     TP_TRY(read_modules(c, "exclude_modules", arena, &s->exclude, err));
+    TP_TRY(read_ranks(c, arena, &s->ranks, err));
+    TP_TRY(read_numbers(c, "alpha_pattern", -1e30, 1e30, arena, &s->alphas, err));
+    TP_TRY(read_layers(c, arena, s, err));
     return tp_fields_string(c, "base_model_name_or_path", NULL, ret_base, err);
 }
 
@@ -165,6 +231,14 @@ static void write_targets(const tp_model *model, tp_json_w *w)
     free(names);
 }
 
+static void write_numbers(const char *key, const tp_module_numbers *list, tp_json_w *w)
+{
+    tp_json_w_put_begin(w, key, '{');
+    for (size_t i = 0; i < list->n; i++)
+        tp_json_w_put_f64(w, list->v[i].pattern, list->v[i].value);
+    tp_json_w_end(w, '}');
+}
+
 static void put_null(tp_json_w *w, const char *key)
 {
     tp_json_w_key(w, key);
@@ -178,6 +252,7 @@ void tp_adapter_config_write(const tp_model *model, tp_buf *out)
     tp_json_w w;
     tp_json_w_init(&w, out, 2);
     tp_json_w_begin(&w, '{');
+    write_numbers("alpha_pattern", &s->alphas, &w);
     put_null(&w, "auto_mapping");
     tp_json_w_put_str(&w, "base_model_name_or_path", real ? real : model->folder);
     tp_json_w_put_str(&w, "bias", "none");
@@ -193,6 +268,7 @@ void tp_adapter_config_write(const tp_model *model, tp_buf *out)
     put_null(&w, "modules_to_save");
     tp_json_w_put_str(&w, "peft_type", "LORA");
     tp_json_w_put_i64(&w, "r", s->r);
+    write_numbers("rank_pattern", &s->ranks, &w);
     put_null(&w, "revision");
     write_targets(model, &w);
     tp_json_w_put_str(&w, "task_type", "CAUSAL_LM");

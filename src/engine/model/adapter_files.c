@@ -148,11 +148,11 @@ static double *row_for(const whole *x)
     return row;
 }
 
-static void merge_module(const whole *x, double scale)
+static void merge_module(const whole *x)
 {
     TP_FREED double *row = row_for(x);
     for (int64_t i = 0; i < x->out; i++) {
-        add_to_row(x, scale, i, row);
+        add_to_row(x, x->module->scale, i, row);
         double factor = x->m ? (double)x->m[i] / norm_of(row, x->in) : 1;
         float *w = x->w + i * x->out_step;
         for (int64_t k = 0; k < x->in; k++)
@@ -166,7 +166,7 @@ tp_status tp_adapter_merge(const tp_model *model, tp_states *states, tp_error *e
     for (size_t i = 0; i < l->n_modules; i++) {
         whole x;
         TP_TRY(open_module(model, states, &l->modules[i], &x, err));
-        merge_module(&x, l->scale);
+        merge_module(&x);
         TP_TRY(write_all(states, l->modules[i].weight, x.w, err));
         release(&x);
     }

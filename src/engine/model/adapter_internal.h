@@ -11,6 +11,7 @@ typedef struct {
     const tp_param *weight; /* [out, in], or [in, out] where the family says so */
     const tp_param *a, *b;  /* [r, in], [out, r] */
     const tp_param *m;      /* DoRA: [out]; else NULL */
+    double scale;
 } tp_adapted;
 
 struct tp_lora {
@@ -18,7 +19,6 @@ struct tp_lora {
     const char *prefix;    /* of its tensors' names: "", or "adapters.1." beside others */
     const char *elsewhere; /* beside others: the base that it names, where that is another model */
     tp_lora_settings settings;
-    double scale;
     const char *folder; /* read from; NULL: new */
     const char *base;   /* as adapter_config.json calls it; NULL: new */
     tp_param *params;

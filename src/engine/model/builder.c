@@ -92,18 +92,18 @@ static tp_ref add_adapter(const tp_builder *b, const tp_lora *l, const tp_adapte
     }
     tp_ref down[] = {x, adapter_state(b, m->a)};
     tp_ref u = tp_build_op(b, TP_OP_linear, NULL, 2, down, labelled(b, label, ".lora_A"));
-    tp_attrs scale = {.scale = (float)l->scale};
+    tp_attrs scale = {.scale = (float)m->scale};
     u = tp_build_op(b, TP_OP_scale, &scale, 1, &u, labelled(b, label, ".scale"));
     tp_ref up[] = {u, adapter_state(b, m->b)};
     tp_ref v = tp_build_op(b, TP_OP_linear, NULL, 2, up, labelled(b, label, ".lora_B"));
     return tp_build_add(b, y, v, labelled(b, label, ".lora"));
 }
 
-static tp_ref stretch(const tp_builder *b, const tp_lora *l, const tp_adapted *m, tp_ref y,
-                      const tp_ref in[3], const char *label)
+static tp_ref stretch(const tp_builder *b, const tp_adapted *m, tp_ref y, const tp_ref in[3],
+                      const char *label)
 {
     tp_ref parts[] = {in[1], adapter_state(b, m->a), adapter_state(b, m->b)};
-    tp_attrs attrs = {.transposed = b->model->family->has_conv1d, .scale = (float)l->scale};
+    tp_attrs attrs = {.transposed = b->model->family->has_conv1d, .scale = (float)m->scale};
     tp_ref norm =
         tp_build_op(b, TP_OP_dora_norm, &attrs, 3, parts, labelled(b, label, ".dora_norm"));
     tp_ref columns[] = {y, adapter_state(b, m->m), norm, in[2]};
@@ -123,7 +123,7 @@ static tp_ref adapted(const tp_builder *b, const tp_lora *l, const tp_adapted *m
                       const tp_ref in[3], const char *label)
 {
     y = add_adapter(b, l, m, in[0], y, label);
-    return m->m ? stretch(b, l, m, y, in, label) : y;
+    return m->m ? stretch(b, m, y, in, label) : y;
 }
 
 /* y with the rows of adapter i as that one has them, computed for these alone. */

@@ -271,13 +271,15 @@ static void tell_adapter(trainer *t)
     const tp_param *params = tp_model_trained(t->model, &n);
     for (size_t i = 0; i < n; i++)
         count += params[i].dim[0] * params[i].dim[1];
-    tp_trainer_notice(t,
-                      "adapter: %s%s of rank %lld, alpha %g, on %zu module%s; %lld parameters are "
-                      "trained%s%s, the base is frozen",
-                      s->uses_rslora ? "rs" : "", s->uses_dora ? "DoRA" : "LoRA", (long long)s->r,
-                      s->alpha, tp_model_adapter_count(t->model),
-                      tp_plural((uint64_t)(tp_model_adapter_count(t->model))), (long long)count,
-                      folder ? ", from " : "", folder ? folder : "");
+    tp_trainer_notice(
+        t,
+        "adapter: %s%s of rank %lld%s, alpha %g%s, on %zu module%s; %lld parameters are "
+        "trained%s%s, the base is frozen",
+        s->uses_rslora ? "rs" : "", s->uses_dora ? "DoRA" : "LoRA", (long long)s->r,
+        s->ranks.n ? " (others as rank_pattern says)" : "", s->alpha,
+        s->alphas.n ? " (others as alpha_pattern says)" : "", tp_model_adapter_count(t->model),
+        tp_plural((uint64_t)(tp_model_adapter_count(t->model))), (long long)count,
+        folder ? ", from " : "", folder ? folder : "");
 }
 
 static tp_status fill_first_weights(trainer *t, tp_error *err)

@@ -57,11 +57,26 @@ static void test_what_is_refused(void **state)
          "\"eva\" and \"orthogonal\"; the others change the base as well"},
         {"{\"peft_type\": \"LORA\", \"modules_to_save\": [\"lm_head\"]}",
          "a.json:1: \"modules_to_save\" is an array: not supported: only null, false or empty"},
-        {"{\"peft_type\": \"LORA\", \"rank_pattern\": {\"q_proj\": 2}}", "\"rank_pattern\" is"},
-        {"{\"peft_type\": \"LORA\", \"alpha_pattern\": {\"q_proj\": 2}}", "\"alpha_pattern\" is"},
-        {"{\"peft_type\": \"LORA\", \"layers_to_transform\": 0}", "\"layers_to_transform\" is 0"},
-        {"{\"peft_type\": \"LORA\", \"layers_to_transform\": [1]}", "\"layers_to_transform\" is"},
-        {"{\"peft_type\": \"LORA\", \"layers_pattern\": \"layers\"}", "\"layers_pattern\" is"},
+        {"{\"peft_type\": \"LORA\", \"rank_pattern\": {\"q_proj\": 2.5}}",
+         "a.json:1: \"rank_pattern\" is an object: \"q_proj\" has rank 2.5; expected a whole "
+         "number"},
+        {"{\"peft_type\": \"LORA\", \"rank_pattern\": {\"q_proj\": 0}}",
+         "a.json:1: \"rank_pattern.q_proj\" is 0: expected a number above 0 and up to"},
+        {"{\"peft_type\": \"LORA\", \"rank_pattern\": 4}",
+         "\"rank_pattern\" is 4: expected numbers by module"},
+        {"{\"peft_type\": \"LORA\", \"rank_pattern\": {\"(q\": 2}}",
+         "rank_pattern: the regular expression '(?:.*\\.)?(?:(q)' is wrong at character 16"},
+        {"{\"peft_type\": \"LORA\", \"alpha_pattern\": {\"q_proj\": \"2\"}}",
+         "\"alpha_pattern.q_proj\" is \"2\": expected a number"},
+        {"{\"peft_type\": \"LORA\", \"layers_to_transform\": 2}",
+         "target_modules in the layers of layers_to_transform leave no module for an adapter"},
+        {"{\"peft_type\": \"LORA\", \"layers_to_transform\": [1, \"2\"]}",
+         "\"layers_to_transform\" is an array: expected a layer's number, or a list of them"},
+        {"{\"peft_type\": \"LORA\", \"layers_to_transform\": 1, \"target_modules\": "
+         "\"all-linear\"}",
+         "\"layers_to_transform\" is 1: goes with a list in target_modules, not with a text"},
+        {"{\"peft_type\": \"LORA\", \"layers_pattern\": \"layers\"}",
+         "\"layers_pattern\" is \"layers\": layers_to_transform is not there to say which layers"},
         {"{\"peft_type\": \"LORA\", \"lora_bias\": true}", "\"lora_bias\" is true"},
         {"{\"peft_type\": \"LORA\", \"use_qalora\": true}", "\"use_qalora\" is true"},
         {"{\"peft_type\": \"LORA\", \"trainable_token_indices\": [3]}",
@@ -120,6 +135,45 @@ static void test_modules_are_chosen_as_peft_does(void **state)
     check_count("\"target_modules\": \".*\\\\.0\\\\..*_proj\"", 7);
     check_count("\"target_modules\": \"all-linear\", \"exclude_modules\": [\"down_proj\"]", 12);
     check_count("\"target_modules\": \"all-linear\", \"exclude_modules\": \".*mlp.*\"", 8);
+    check_count("\"layers_to_transform\": 0", 2);
+    check_count("\"layers_to_transform\": [0, 1, 7]", 4);
+    check_count("\"layers_to_transform\": [], \"layers_pattern\": []", 4);
+    check_count("\"layers_to_transform\": [1], \"layers_pattern\": \"layers\"", 2);
+    check_count("\"layers_to_transform\": [1], \"layers_pattern\": [\"h\", \"l.*s\"]", 2);
+    check_count("\"layers_to_transform\": [1], \"target_modules\": "
+                "[\"model.layers.0.self_attn.q_proj\", \"v_proj\"]",
+                2); /* a whole name is adapted in any layer */
+}
+
+/* Expected ranks and scales are those that PEFT 0.21 gives the same modules. */
+static void test_numbers_by_module(void **state)
+{
+    static const char text[] =
+        "{\"peft_type\": \"LORA\", \"r\": 8, \"lora_alpha\": 16, \"target_modules\": [\"q_proj\", "
+        "\"v_proj\", \"up_proj\"], \"rank_pattern\": {\"layers.0.self_attn.q_proj\": 2, "
+        "\"[qv]_proj\": 4, \"proj\": 1}, \"alpha_pattern\": {\"model.layers.1.mlp.up_proj\": 3}}";
+    static const struct {
+        const char *name;
+        int64_t rank;
+        double scale;
+    } want[] = {
+        {"model.layers.0.self_attn.q_proj", 2, 8}, {"model.layers.0.self_attn.v_proj", 4, 4},
+        {"model.layers.0.mlp.up_proj", 8, 2},      {"model.layers.1.self_attn.q_proj", 4, 4},
+        {"model.layers.1.self_attn.v_proj", 4, 4}, {"model.layers.1.mlp.up_proj", 8, 0.375}};
+    assert_int_equal(read_and_attach(text), TP_OK);
+    assert_int_equal(tp_model_adapter_count(model), TP_COUNTOF(want));
+    for (size_t i = 0; i < TP_COUNTOF(want); i++) {
+        const tp_adapted *m = &model->lora->modules[i];
+        assert_string_equal(m->name, want[i].name);
+        assert_int_equal(m->a->dim[0], want[i].rank);
+        assert_int_equal(m->b->dim[1], want[i].rank);
+        assert_float_equal(m->scale, want[i].scale, 0);
+    }
+    tp_buf out = {0};
+    tp_adapter_config_write(model, &out);
+    assert_non_null(strstr(out.data, "\"[qv]_proj\": 4,"));
+    assert_non_null(strstr(out.data, "\"model.layers.1.mlp.up_proj\": 3"));
+    tp_buf_release(&out);
 }
 
 /* Of a configuration: wildcards of NeMo RL as well, and patterns by their looks. */
@@ -148,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_modules_are_chosen_as_peft_does, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_numbers_by_module, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_modules_of_a_configuration, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
