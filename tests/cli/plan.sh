@@ -160,6 +160,20 @@ refused "policy.tokenizer.train_vocab_size: works with the generated corpus" pol
     policy.tokenizer.train_vocab_size=300 data.train.dataset_name=null data.train.data_path=rows.jsonl
 refused "monitor.alarms.0: 'x', column 2" 'monitor.alarms=[x]'
 refused "there is no dimension 'speed'" performance_analysis.enabled=true 'performance_analysis.tasks=[speed]'
+# What asks and what judges: nothing is opened, no judge is started.
+judged() {
+    words=$1
+    shift
+    for command in train plan "doctor --cached" config; do
+        # shellcheck disable=SC2086
+        run $command "$SOURCE/recipes/demo-grpo.yaml" policy.model_name=null policy.init=random \
+            policy.model_config="$SOURCE/recipes/demo-model.json" policy.tokenizer.name=. run.name=never "$@"
+        expect 2 "$words"
+    done
+}
+judged 'there is no environment "nosuch"' data.train.env_name=nosuch
+judged '"OpenMathInstruct-2" makes no questions; arithmetic and countdown do' data.train.dataset_name=OpenMathInstruct-2
+
 # A plan opens no data: what it needs can be asked before the data are there.
 run plan tiny.yaml data.train.dataset_name=null data.train.data_path=nowhere.jsonl policy.tokenizer.name=. \
     policy.tokenizer.train_vocab_size=null

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "engine/reward/environment.h"
+#include "engine/reward/prompts.h"
 #include "engine/train/graphs.h"
 #include "engine/train/option_rows.h"
 
@@ -75,6 +77,20 @@ static tp_status check_shaping(const tp_config *config, const tp_grpo_options *g
     return TP_OK;
 }
 
+/* What asks and what judges is there, once the recipe names either.  Nothing is opened. */
+static tp_status check_questions(const tp_config *config, const tp_train_options *o, tp_error *err)
+{
+    const tp_data_source_options *train = &o->data.train;
+    const char *asked = train->env_name ? train->env_name : o->data.fallback.env_name;
+    tp_config *resolved = (tp_config *)(uintptr_t)config; /* binding a section resolves it there */
+    char name[TP_ENVIRONMENT_NAME];
+    if (!train->data_path && !train->dataset_name)
+        return TP_OK;
+    TP_TRY(tp_prompts_check_source(train->dataset_name, train->data_path, err));
+    TP_TRY(tp_environment_choose(config, asked, train->dataset_name, name, err));
+    return tp_environment_check(resolved, name, err);
+}
+
 tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *err)
 {
     tp_grpo_options *g = (tp_grpo_options *)(void *)o->own.bytes;
@@ -97,7 +113,8 @@ tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *
                               "must be above grpo.reward_scaling.source_min");
     TP_TRY(check_goal(config, g, err));
     TP_TRY(check_shaping(config, g, err));
-    return check_loss(config, g, err);
+    TP_TRY(check_loss(config, g, err));
+    return check_questions(config, o, err);
 }
 
 /* ---- what a run takes ---- */

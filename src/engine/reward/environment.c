@@ -34,6 +34,7 @@ struct tp_environment {
     size_t n;
     double divisor; /* of the weighted sum */
     tp_environment_watch watch;
+    bool only_checks; /* nothing is started */
 };
 
 /* ---- settings ---- */
@@ -137,7 +138,7 @@ static tp_status add_function(tp_environment *env, const tp_environment_kind *ki
     function *f = &env->functions[env->n];
     *f = (function){.kind = kind, .name = name, .settings = settings, .weight = c->weight};
     env->n++; /* from here on closing frees it */
-    if (!kind->open)
+    if (!kind->open || env->only_checks)
         return TP_OK;
     tp_environment_context context = {
         .name = env->name, .num_workers = c->num_workers, .watch = &env->watch};
@@ -221,12 +222,13 @@ static tp_status open_section(tp_environment *env, const tp_json *section, tp_er
                 : unknown_kind(place, type ? type : env->name, err);
 }
 
-tp_status tp_environment_open(tp_config *config, const char *name, tp_environment **ret,
-                              tp_error *err)
+static tp_status open_named(tp_config *config, const char *name, bool only_checks,
+                            tp_environment **ret, tp_error *err)
 {
     tp_environment *env = calloc(1, sizeof *env);
     TP_HAVE(env);
-    *env = (tp_environment){.name = strdup(name), .config = config, .divisor = 1};
+    *env = (tp_environment){
+        .name = strdup(name), .config = config, .divisor = 1, .only_checks = only_checks};
     TP_HAVE(env->name);
     const tp_json *all = config ? tp_config_find(config, "env") : NULL;
     const tp_json *section = tp_json_get(all, name);
@@ -244,6 +246,20 @@ tp_status tp_environment_open(tp_config *config, const char *name, tp_environmen
         return status;
     }
     *ret = env;
+    return TP_OK;
+}
+
+tp_status tp_environment_open(tp_config *config, const char *name, tp_environment **ret,
+                              tp_error *err)
+{
+    return open_named(config, name, false, ret, err);
+}
+
+tp_status tp_environment_check(tp_config *config, const char *name, tp_error *err)
+{
+    tp_environment *env;
+    TP_TRY(open_named(config, name, true, &env, err));
+    tp_environment_close(env);
     return TP_OK;
 }
 

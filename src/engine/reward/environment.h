@@ -78,6 +78,8 @@ typedef struct tp_environment tp_environment;
  * a row needs no section.  `config` must outlive the environment. */
 TP_CHECKED tp_status tp_environment_open(tp_config *config, const char *name, tp_environment **ret,
                                          tp_error *err);
+/* Is there such an environment, and are its settings right?  No program is started. */
+TP_CHECKED tp_status tp_environment_check(tp_config *config, const char *name, tp_error *err);
 void tp_environment_close(tp_environment *env); /* ends its programs; NULL is a no-op */
 
 /* Which environment a configuration means: `env_name` (of data.<split>, may be NULL); else

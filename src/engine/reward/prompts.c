@@ -201,26 +201,30 @@ static tp_status open_file(tp_prompts *p, const tp_prompts_options *o, tp_error 
 
 /* ---- the interface ---- */
 
-static tp_status open_any(tp_prompts *p, const tp_prompts_options *o, tp_error *err)
+tp_status tp_prompts_check_source(const char *dataset_name, const char *data_path, tp_error *err)
 {
-    const tp_environment_kind *kind =
-        o->dataset_name ? tp_environment_kind_find(o->dataset_name) : NULL;
-    if (o->data_path)
-        return open_file(p, o, err);
-    if (kind && kind->make) {
-        p->kind = kind;
-        TP_TRY(open_generator(p, o, err));
-        if (o->max_samples && p->n > o->max_samples)
-            p->n = o->max_samples;
+    const tp_environment_kind *kind = dataset_name ? tp_environment_kind_find(dataset_name) : NULL;
+    if (data_path || (kind && kind->make))
         return TP_OK;
-    }
     return tp_fail(err, TP_ERR_CONFIG,
-                   o->dataset_name
+                   dataset_name
                        ? "\"%.60s\" makes no questions; arithmetic and countdown do.  Named data "
                          "sets are not downloaded: give a JSONL file with data_path"
                        : "there are no questions%.0s; give a JSONL file with data_path, or "
                          "dataset_name: arithmetic or countdown",
-                   o->dataset_name ? o->dataset_name : "");
+                   dataset_name ? dataset_name : "");
+}
+
+static tp_status open_any(tp_prompts *p, const tp_prompts_options *o, tp_error *err)
+{
+    TP_TRY(tp_prompts_check_source(o->dataset_name, o->data_path, err));
+    if (o->data_path)
+        return open_file(p, o, err);
+    p->kind = tp_environment_kind_find(o->dataset_name);
+    TP_TRY(open_generator(p, o, err));
+    if (o->max_samples && p->n > o->max_samples)
+        p->n = o->max_samples;
+    return TP_OK;
 }
 
 tp_status tp_prompts_open(const tp_prompts_options *options, tp_prompts **ret, tp_error *err)

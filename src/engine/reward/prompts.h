@@ -44,6 +44,10 @@ typedef struct {
 
 typedef struct tp_prompts tp_prompts;
 
+/* Is there where questions come from: a file's path, or a generator's name? */
+TP_CHECKED tp_status tp_prompts_check_source(const char *dataset_name, const char *data_path,
+                                             tp_error *err);
+
 TP_CHECKED tp_status tp_prompts_open(const tp_prompts_options *options, tp_prompts **ret,
                                      tp_error *err);
 void tp_prompts_close(tp_prompts *prompts); /* NULL is a no-op */
