@@ -369,7 +369,7 @@ size_t tp_metrics_find(const tp_metrics *m, const char *tag)
 }
 
 /* Into m->scratch; *ret_eligible: what the view saw, before restarts voided any. */
-static size_t select_points(tp_metrics *m, size_t index, tp_points_view view, size_t *ret_eligible)
+size_t tp_view_select(tp_metrics *m, size_t index, tp_points_view view, size_t *ret_eligible)
 {
     const tp_recorded_series *s = &m->series[m->shown[index]];
     TP_FREED uint8_t *keep = tp_vec_new(s->n, 1);
@@ -385,7 +385,7 @@ static size_t select_points(tp_metrics *m, size_t index, tp_points_view view, si
 size_t tp_metrics_points(tp_metrics *m, size_t index, tp_points_view view,
                          const tp_metric_point **ret)
 {
-    size_t eligible, n = index < m->n_shown ? select_points(m, index, view, &eligible) : 0;
+    size_t eligible, n = index < m->n_shown ? tp_view_select(m, index, view, &eligible) : 0;
     *ret = m->scratch;
     return n;
 }
@@ -487,17 +487,7 @@ size_t tp_metrics_curve(tp_metrics *m, size_t index, const tp_metric_point **ret
     return n;
 }
 
-/* ---- JSON ---- */
-
-enum { PIECE = 64 << 10 };
-
-static tp_status hand_over(tp_buf *text, bool (*write)(void *, const char *, size_t), void *user,
-                           tp_error *err)
-{
-    bool goes_on = write(user, tp_buf_str(text), text->len);
-    tp_buf_clear(text);
-    return goes_on ? TP_OK : tp_fail(err, TP_ERR_OUTPUT, "the metrics could not be written");
-}
+/* ---- tags that are asked for ---- */
 
 bool tp_metrics_wanted(const char *tag, const char *const *tags, size_t n)
 {
@@ -532,61 +522,4 @@ tp_status tp_metrics_check_tags(const tp_metrics *m, const char *const *tags, si
             return fail_no_tag(m, tags[i], err);
     }
     return TP_OK;
-}
-
-static void put_point(tp_json_w *w, const tp_metric_point *p)
-{
-    tp_json_w_begin(w, '[');
-    if (p->step == TP_STEP_NONE)
-        tp_json_w_null(w);
-    else
-        tp_json_w_i64(w, p->step);
-    if (isnan(p->wall_time))
-        tp_json_w_null(w);
-    else
-        tp_json_w_f64(w, p->wall_time);
-    tp_json_w_f64(w, p->value);
-    tp_json_w_end(w, ']');
-}
-
-static tp_status write_tags(tp_metrics *m, tp_points_view view, const char *const *tags,
-                            size_t n_tags, bool (*write)(void *user, const char *text, size_t n),
-                            void *user, tp_buf *text, tp_error *err)
-{
-    tp_json_w w;
-    tp_json_w_init(&w, text, 0);
-    tp_json_w_begin(&w, '{');
-    for (size_t i = 0; i < m->n_shown; i++) {
-        size_t eligible, n;
-        uint32_t id = m->shown[i];
-        const char *tag = tp_string_get(&m->tags, id);
-        if (!tp_metrics_wanted(tag, tags, n_tags))
-            continue;
-        n = select_points(m, i, view, &eligible);
-        if (!eligible)
-            continue;
-        tp_json_w_key(&w, tag);
-        tp_json_w_begin(&w, '[');
-        for (size_t k = 0; k < n; k++) {
-            put_point(&w, &m->scratch[k]);
-            if (text->len > PIECE)
-                TP_TRY(hand_over(text, write, user, err));
-        }
-        tp_json_w_end(&w, ']');
-    }
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(text, '\n');
-    return hand_over(text, write, user, err);
-}
-
-tp_status tp_metrics_write_json(tp_metrics *m, tp_points_view view, const char *const *tags,
-                                size_t n_tags,
-                                bool (*write)(void *user, const char *text, size_t n), void *user,
-                                tp_error *err)
-{
-    TP_MEMORY_GUARD(err);
-    TP_NEED(m && write && (tags || !n_tags), err);
-    TP_OWN(tp_buf) text = {0};
-    TP_TRY(tp_metrics_check_tags(m, tags, n_tags, err));
-    return write_tags(m, view, tags, n_tags, write, user, &text, err);
 }

@@ -19,4 +19,8 @@
 size_t tp_view_keep(const tp_metrics *m, const tp_recorded_series *s, tp_points_view view,
                     uint8_t *keep, size_t *ret_eligible);
 
+/* The points of the series shown at `index` that count, into m->scratch: how many; *ret_eligible as
+ * above. */
+size_t tp_view_select(tp_metrics *m, size_t index, tp_points_view view, size_t *ret_eligible);
+
 #endif

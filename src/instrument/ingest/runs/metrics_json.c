@@ -1,0 +1,126 @@
+/* metrics_json.c - the points of a run as JSON, made by all processors, piece by piece: the numbers
+ * of a million points take longer to write than to read. */
+#include <math.h>
+
+#include "base/cpu.h"
+#include "base/platform.h"
+#include "base/strings.h"
+#include "base/threads.h"
+#include "instrument/ingest/runs/views.h"
+
+enum { PIECE_POINTS = 4096, MOST_PIECES = 16 };
+
+static tp_status hand_over(tp_buf *text, bool (*write)(void *, const char *, size_t), void *user,
+                           tp_error *err)
+{
+    bool goes_on = write(user, tp_buf_str(text), text->len);
+    tp_buf_clear(text);
+    return goes_on ? TP_OK : tp_fail(err, TP_ERR_OUTPUT, "the metrics could not be written");
+}
+
+static void put_point(tp_json_w *w, const tp_metric_point *p)
+{
+    tp_json_w_begin(w, '[');
+    if (p->step == TP_STEP_NONE)
+        tp_json_w_null(w);
+    else
+        tp_json_w_i64(w, p->step);
+    if (isnan(p->wall_time))
+        tp_json_w_null(w);
+    else
+        tp_json_w_f64(w, p->wall_time);
+    tp_json_w_f64(w, p->value);
+    tp_json_w_end(w, ']');
+}
+
+/* Neighbouring pieces of one series, each made into text by itself. */
+typedef struct {
+    const tp_metric_point *points;
+    size_t n;
+    tp_buf text[MOST_PIECES]; /* "[[1,2,3],[4,5,6]": a bracket is in the place of the comma */
+} piecework;
+
+static tp_status make_piece(void *context, size_t index, int worker, tp_error *err)
+{
+    (void)worker, (void)err;
+    piecework *p = context;
+    tp_json_w w;
+    tp_buf_clear(&p->text[index]);
+    tp_json_w_init(&w, &p->text[index], 0);
+    tp_json_w_begin(&w, '[');
+    size_t end = TP_MIN((index + 1) * PIECE_POINTS, p->n);
+    for (size_t i = index * PIECE_POINTS; i < end; i++)
+        put_point(&w, &p->points[i]);
+    return TP_OK;
+}
+
+/* Where the text goes, and who makes it. */
+typedef struct {
+    bool (*write)(void *user, const char *text, size_t n);
+    void *user;
+    tp_pool *pool;
+    tp_buf text;
+    piecework pieces;
+} json_out;
+
+static tp_status write_points(json_out *o, const tp_metric_point *points, size_t n, tp_error *err)
+{
+    for (size_t i = 0, step = (size_t)PIECE_POINTS * MOST_PIECES; i < n; i += step) {
+        o->pieces.points = points + i;
+        o->pieces.n = TP_MIN(n - i, step);
+        size_t pieces = (o->pieces.n + PIECE_POINTS - 1) / PIECE_POINTS;
+        TP_TRY(tp_pool_for(o->pool, pieces, make_piece, &o->pieces, err));
+        for (size_t k = 0; k < pieces; k++) {
+            o->pieces.text[k].data[0] = i || k ? ',' : '[';
+            TP_TRY(hand_over(&o->pieces.text[k], o->write, o->user, err));
+        }
+    }
+    return TP_OK;
+}
+
+static tp_status write_tags(tp_metrics *m, tp_points_view view, const char *const *tags,
+                            size_t n_tags, json_out *o, tp_error *err)
+{
+    tp_json_w w;
+    tp_json_w_init(&w, &o->text, 0);
+    tp_json_w_begin(&w, '{');
+    for (size_t i = 0; i < m->n_shown; i++) {
+        size_t eligible, n;
+        const char *tag = tp_string_get(&m->tags, m->shown[i]);
+        if (!tp_metrics_wanted(tag, tags, n_tags))
+            continue;
+        n = tp_view_select(m, i, view, &eligible);
+        if (!eligible)
+            continue;
+        tp_json_w_key(&w, tag);
+        tp_json_w_begin(&w, '[');
+        if (n) { /* the bracket comes with them */
+            o->text.len--;
+            TP_TRY(hand_over(&o->text, o->write, o->user, err));
+            TP_TRY(write_points(o, m->scratch, n, err));
+        }
+        tp_json_w_end(&w, ']');
+    }
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(&o->text, '\n');
+    return hand_over(&o->text, o->write, o->user, err);
+}
+
+tp_status tp_metrics_write_json(tp_metrics *m, tp_points_view view, const char *const *tags,
+                                size_t n_tags,
+                                bool (*write)(void *user, const char *text, size_t n), void *user,
+                                tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    TP_NEED(m && write && (tags || !n_tags), err);
+    TP_TRY(tp_metrics_check_tags(m, tags, n_tags, err));
+    json_out o = {.write = write, .user = user};
+    tp_status status = tp_pool_create(&o.pool, tp_cpu_count(), err);
+    if (status == TP_OK)
+        status = write_tags(m, view, tags, n_tags, &o, err);
+    tp_pool_free(o.pool);
+    tp_buf_release(&o.text);
+    for (size_t i = 0; i < MOST_PIECES; i++)
+        tp_buf_release(&o.pieces.text[i]);
+    return status;
+}
