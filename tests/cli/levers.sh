@@ -77,6 +77,18 @@ expect_out "note: chosen for speed: policy.train_micro_batch_size=16"
 grep -q "train_micro_batch_size: 16  # chosen for speed" runs/open/config.yaml ||
     fail "config.yaml does not say who chose the micro-batch"
 
+# A micro-batch by memory: the largest whose activations are planned within it, at any level.
+run plan open.yaml policy.train_mb_memory=40MiB --level basic
+expect 0
+expect_out "chosen by policy.train_mb_memory (40.0 MiB): policy.train_micro_batch_size=16, whose activations take 38.4 MiB"
+run plan open.yaml policy.train_mb_memory=40MiB policy.recompute=none
+expect 0
+expect_out "chosen by policy.train_mb_memory (40.0 MiB): policy.sequence_packing.train_mb_tokens="
+run plan open.yaml policy.train_mb_memory=1KiB
+expect 2 "policy.train_mb_memory" "1.00 KiB is too little: the activations of the smallest micro-batch take"
+run plan open.yaml policy.train_mb_memory=lots
+expect 2 'policy.train_mb_memory: "lots" is no size'
+
 # What the user has set stays.
 run plan "$SOURCE/recipes/demo.yaml" engine.memory_limit=70MiB policy.recompute=none engine.loss_chunk=0
 expect 5

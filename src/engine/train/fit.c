@@ -1,5 +1,5 @@
-/* fit.c - what a level may choose: a fast micro-batch, and whatever makes a run fit; and what would
- * make one fit that does not. */
+/* fit.c - what a level may choose: a fast micro-batch, and whatever makes a run fit; the
+ * micro-batch that a budget of memory allows; and what would make a run fit that does not. */
 #include "engine/train/fit.h"
 
 #include <inttypes.h>
@@ -70,21 +70,32 @@ static bool with_bf16(const search *s, tp_train_options *o, char text[96])
     return is_new;
 }
 
+/* Where the size of a micro-batch stands, and that of the smallest. */
+typedef struct {
+    int64_t *v;
+    const char *key; /* after "policy." */
+    int64_t least;   /* one unit: a sequence, or a pair, of full length */
+    int64_t whole;   /* what it must divide; 0: nothing */
+} micro_batch;
+
+static micro_batch micro_batch_of(tp_train_options *o)
+{
+    int64_t unit = o->algorithm->sequences_per_unit * o->policy.max_total_sequence_length;
+    if (o->policy.packing.enabled)
+        return (micro_batch){&o->policy.packing.train_mb_tokens, "sequence_packing.train_mb_tokens",
+                             unit, 0};
+    if (o->policy.dynamic_batching.enabled)
+        return (micro_batch){&o->policy.dynamic_batching.train_mb_tokens,
+                             "dynamic_batching.train_mb_tokens", unit, 0};
+    return (micro_batch){&o->policy.train_micro_batch_size, "train_micro_batch_size", 1,
+                         o->policy.train_global_batch_size};
+}
+
 static bool with_smaller_batches(const search *s, tp_train_options *o, char text[96])
 {
-    bool packs = o->policy.packing.enabled, dynamic = o->policy.dynamic_batching.enabled;
-    int64_t *tokens = packs     ? &o->policy.packing.train_mb_tokens
-                      : dynamic ? &o->policy.dynamic_batching.train_mb_tokens
-                                : &o->policy.train_micro_batch_size;
-    int64_t pair = o->algorithm->sequences_per_unit;
-    int64_t least = packs || dynamic ? pair * o->policy.max_total_sequence_length : 1;
-    int64_t whole = packs || dynamic ? 0 : o->policy.train_global_batch_size;
-    bool is_new = halve(s, o, tokens, least, whole);
-    snprintf(text, 96, "policy.%s=%lld",
-             packs     ? "sequence_packing.train_mb_tokens"
-             : dynamic ? "dynamic_batching.train_mb_tokens"
-                       : "train_micro_batch_size",
-             (long long)*tokens);
+    micro_batch m = micro_batch_of(o);
+    bool is_new = halve(s, o, m.v, m.least, m.whole);
+    snprintf(text, 96, "policy.%s=%lld", m.key, (long long)*m.v);
     return is_new;
 }
 
@@ -416,17 +427,74 @@ static tp_status quicken(tp_recipe *r, const tp_model *model, bool sizes_only, t
     return TP_OK;
 }
 
+/* ---- micro-batches by memory ---- */
+
+/* What the activations of a micro-batch of n units take; SIZE_MAX where it has no plan. */
+static size_t activation_bytes(const tp_train_options *asked, const tp_model *model, int64_t n)
+{
+    tp_run_plan plan;
+    tp_train_options o = *asked;
+    micro_batch m = micro_batch_of(&o);
+    *m.v = n * m.least;
+    return tp_run_plan_compute(&o, model, false, NULL, &plan, NULL) == TP_OK
+               ? plan.phases[TP_PLAN_TRAIN][TP_MEM_ACTIVATIONS]
+               : SIZE_MAX;
+}
+
+/* The most units whose activations take no more than `most` bytes; 0: one takes more. */
+static int64_t most_units(const tp_train_options *o, const tp_model *model, double most)
+{
+    int64_t fits = 0, high = o->policy.train_global_batch_size / TP_MAX(o->ranks.ranks, 1);
+    while (fits < high) {
+        int64_t n = fits + (high - fits + 1) / 2;
+        if ((double)activation_bytes(o, model, n) <= most)
+            fits = n;
+        else
+            high = n - 1;
+    }
+    return fits;
+}
+
+static tp_status size_by_memory(tp_recipe *r, const tp_model *model, bool sizes_only, tp_error *err)
+{
+    char a[32], b[32], text[1][96];
+    tp_train_options o = r->options;
+    const micro_batch m = micro_batch_of(&o);
+    double most = o.policy.train_mb_memory_bytes;
+    if (!isfinite(most))
+        return TP_OK;
+    int64_t n = most_units(&o, model, most);
+    if (n == 0)
+        return tp_config_fail(r->config, "policy.train_mb_memory", err,
+                              "%s is too little: the activations of the smallest micro-batch take "
+                              "%s; policy.recompute=full or a shorter "
+                              "policy.max_total_sequence_length makes them smaller",
+                              tp_human_bytes(most, a),
+                              tp_human_bytes((double)activation_bytes(&o, model, 1), b));
+    while (m.whole && m.whole % n != 0)
+        n--;
+    tp_recipe sized;
+    tp_buf said = {0};
+    snprintf(text[0], sizeof text[0], "policy.%s=%" PRId64, m.key, n * m.least);
+    TP_TRY(bind_chosen(r, sizes_only, text, 1, "chosen by policy.train_mb_memory", &sized, err));
+    tp_buf_addf(&said, "chosen by policy.train_mb_memory (%s): %s, whose activations take %s",
+                tp_human_bytes(most, a), text[0],
+                tp_human_bytes((double)activation_bytes(&o, model, n), b));
+    replace(r, &sized, &said);
+    return TP_OK;
+}
+
 tp_status tp_recipe_fit(tp_recipe *r, bool sizes_only, tp_error *err)
 {
     tp_model *model;
-    bool any = leaves_micro_batch_open(r->config);
-    for (size_t i = 0; i < N_CHOICES; i++)
-        any |= is_open(r->config, i);
-    if (!any || r->options.level == TP_LEVEL_BASIC ||
+    bool chooses = r->options.level != TP_LEVEL_BASIC;
+    if ((!chooses && !isfinite(r->options.policy.train_mb_memory_bytes)) ||
         tp_run_model_open(&r->options, &model, NULL, NULL))
         return TP_OK;
-    tp_status status = quicken(r, model, sizes_only, err);
-    if (status == TP_OK && !r->said.len)
+    tp_status status = size_by_memory(r, model, sizes_only, err);
+    if (status == TP_OK && chooses && !r->said.len)
+        status = quicken(r, model, sizes_only, err);
+    if (status == TP_OK && chooses && !r->said.len)
         status = fit(r, model, sizes_only, err);
     tp_model_free(model);
     return status;

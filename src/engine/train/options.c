@@ -327,26 +327,27 @@ static bool read_colons(const char *text, int64_t *v, int n)
     return true;
 }
 
-static tp_status read_memory_limit(const tp_config *config, tp_train_options *o, tp_error *err)
+/* Bytes of a text such as 6GiB; INFINITY: none was given. */
+static tp_status read_size(const tp_config *config, const char *key, const char *text, double *ret,
+                           tp_error *err)
 {
-    o->engine.memory_limit_bytes = INFINITY;
-    if (o->engine.memory_limit &&
-        !tp_str_to_bytes(o->engine.memory_limit, &o->engine.memory_limit_bytes))
-        return tp_config_fail(config, "engine.memory_limit", err,
+    *ret = INFINITY;
+    if (text && !tp_str_to_bytes(text, ret))
+        return tp_config_fail(config, key, err,
                               "\"%.60s\" is no size; write a number and a unit, as in 6GiB or "
                               "800MiB",
-                              o->engine.memory_limit);
+                              text);
     return TP_OK;
 }
 
-static tp_status read_cache_limit(const tp_config *config, tp_train_options *o, tp_error *err)
+static tp_status read_sizes(const tp_config *config, tp_train_options *o, tp_error *err)
 {
-    o->data.cache_limit_bytes = INFINITY;
-    if (o->data.cache_limit && !tp_str_to_bytes(o->data.cache_limit, &o->data.cache_limit_bytes))
-        return tp_config_fail(config, "data.cache_limit", err,
-                              "\"%.60s\" is no size; write a number and a unit, as in 20GiB",
-                              o->data.cache_limit);
-    return TP_OK;
+    TP_TRY(read_size(config, "engine.memory_limit", o->engine.memory_limit,
+                     &o->engine.memory_limit_bytes, err));
+    TP_TRY(read_size(config, "policy.train_mb_memory", o->policy.train_mb_memory,
+                     &o->policy.train_mb_memory_bytes, err));
+    return read_size(config, "data.cache_limit", o->data.cache_limit, &o->data.cache_limit_bytes,
+                     err);
 }
 
 static tp_status read_save_by(const tp_config *config, tp_train_options *o, tp_error *err)
@@ -541,8 +542,7 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     TP_TRY(read_recompute(config, &o, err));
     TP_TRY(tp_profile_bind(config, &o, err));
     TP_TRY(read_save_by(config, &o, err));
-    TP_TRY(read_memory_limit(config, &o, err));
-    TP_TRY(read_cache_limit(config, &o, err));
+    TP_TRY(read_sizes(config, &o, err));
     TP_TRY(check_model(config, &o, err));
     TP_TRY(tp_peft_bind(config, &o, err));
     TP_TRY(check_batches(config, &o, err));

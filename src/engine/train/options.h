@@ -129,6 +129,8 @@ typedef struct {
         const tp_json *template_variables; /* or NULL */
         int64_t tokenizer_train_vocab_size;
         int64_t train_global_batch_size, train_micro_batch_size, max_total_sequence_length;
+        const char *train_mb_memory;  /* "512MiB" */
+        double train_mb_memory_bytes; /* INFINITY: not asked for */
         int precision;                                                     /* tp_precision */
         double max_grad_norm;                                              /* NaN: no clipping */
         double clip_grad_value, adaptive_clip_factor, percentile_clipping; /* likewise */
