@@ -33,13 +33,10 @@ static const tp_metric shared_metrics[TP_BENCH_SHARED] = {
     [TP_BENCH_ALLOCATIONS] = {.name = "allocations", .unit = "buffers", .kind = TP_METRIC_EXACT},
     [TP_BENCH_RESIDENT] = {.name = "resident", .unit = "bytes", .floor = 1 << 20}};
 
-static tp_status open_kind(const tp_bench_kind *kind, const tp_bench_case *c, tp_subject **ret,
-                           tp_error *err)
+static tp_subject *new_subject(const tp_bench_kind *kind, const tp_bench_case *c)
 {
     TP_ASSERT(kind->n_metrics <= TP_BENCH_MAX_OWN && kind->size >= sizeof(tp_bench_subject));
-    tp_bench_subject *s = calloc(1, kind->size);
-    if (!s)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for a benchmark");
+    tp_bench_subject *s = tp_new(1, kind->size);
     memcpy(s->metrics, kind->metrics, kind->n_metrics * sizeof *s->metrics);
     memcpy(s->metrics + kind->n_metrics, shared_metrics, sizeof shared_metrics);
     s->c = c;
@@ -48,8 +45,7 @@ static tp_status open_kind(const tp_bench_kind *kind, const tp_bench_case *c, tp
                               .n_metrics = kind->n_metrics + TP_BENCH_SHARED,
                               .work_unit = kind->work_unit,
                               .work = kind->works_in_steps ? (uint64_t)c->steps : 0};
-    *ret = &s->subject;
-    return TP_OK;
+    return &s->subject;
 }
 
 tp_status tp_bench_open(void *context, const char *benchmark, const tp_json *options,
@@ -65,10 +61,11 @@ tp_status tp_bench_open(void *context, const char *benchmark, const tp_json *opt
         return tp_fail(err, TP_ERR_UNSUPPORTED, "there is no device '%s' here; known is cpu",
                        c.device);
     const tp_bench_kind *kind = tp_bench_kind_find(c.kind);
-    if (kind)
-        return open_kind(kind, &c, ret, err);
-    return tp_fail(err, TP_ERR_UNSUPPORTED, "'%s': this version has no benchmarks of kind '%s'",
-                   benchmark, c.kind);
+    if (!kind)
+        return tp_fail(err, TP_ERR_UNSUPPORTED, "'%s': this version has no benchmarks of kind '%s'",
+                       benchmark, c.kind);
+    *ret = new_subject(kind, &c);
+    return TP_OK;
 }
 
 /* ---- models ---- */

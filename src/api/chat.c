@@ -5,6 +5,7 @@
 
 #include "api/text_generator.h"
 #include "base/sized.h"
+#include "base/vec.h"
 #include "text/template/chat_context.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -54,13 +55,7 @@ struct tp_chat {
 
 static void remember(tp_chat *c, const char *role, const char *text, size_t n)
 {
-    if (c->n_messages == c->cap) {
-        c->cap = c->cap ? 2 * c->cap : 16;
-        c->messages = reallocarray(c->messages, c->cap, sizeof *c->messages);
-        TP_HAVE(c->messages);
-    }
-    tp_buf *m = &c->messages[c->n_messages++];
-    *m = (tp_buf){0};
+    tp_buf *m = TP_VEC_PUSH(c->messages, c->n_messages, c->cap);
     tp_buf_addf(m, "{\"role\":\"%s\",\"content\":", role);
     tp_json_quote(m, text, n);
     tp_buf_addc(m, '}');
@@ -107,10 +102,9 @@ tp_status tp_chat_open(tp_text_generator *gen, const char *system, const tp_text
     TP_MEMORY_GUARD(err);
     if (!gen || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_chat_open: an argument is NULL");
-    tp_chat *c = calloc(1, sizeof *c);
-    TP_HAVE(c);
+    tp_chat *c = tp_new(1, sizeof *c);
     c->gen = gen;
-    c->system = system ? strdup(system) : NULL;
+    c->system = tp_strdup(system);
     tp_status status = start(c, request, err);
     if (status != TP_OK) {
         tp_chat_free(c);

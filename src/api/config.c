@@ -34,8 +34,7 @@ tp_status tp_configuration_open(const char *path, const char *const *overrides, 
     if (!ret)
         return tp_fail(err, TP_ERR_ARG, "tp_configuration_open: ret is NULL");
     TP_TRY(tp_recipe_load(path, overrides, n_overrides, &config, err));
-    tp_configuration *c = calloc(1, sizeof *c);
-    TP_HAVE(c);
+    tp_configuration *c = tp_new(1, sizeof *c);
     c->config = config;
     tp_status status = bind(config, !path && !n_overrides, &c->fault);
     if (status != TP_OK && !tp_config_is_bound(config)) {

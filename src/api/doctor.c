@@ -63,8 +63,7 @@ tp_status tp_diagnosis_make(const tp_doctor_options *options, tp_diagnosis **ret
         return tp_fail(err, TP_ERR_ARG,
                        "threads is %d and seconds %g; expected 0 to 4096, 0 to 3600", o.threads,
                        o.seconds);
-    tp_diagnosis *d = calloc(1, sizeof *d);
-    TP_HAVE(d);
+    tp_diagnosis *d = tp_new(1, sizeof *d);
     tp_status status = diagnose(&o, d, err);
     if (status == TP_OK)
         *ret = d;

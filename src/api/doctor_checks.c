@@ -17,11 +17,9 @@
 
 static void add(tp_doctor_checks *c, const char *what, tp_finding_kind kind, const char *text)
 {
-    c->v = reallocarray(c->v, c->n + 1, sizeof *c->v);
-    TP_HAVE(c->v);
-    tp_diagnosis_finding *k = &c->v[c->n++];
-    *k = (tp_diagnosis_finding){.what = strdup(what), .text = strdup(text), .kind = kind};
-    TP_HAVE(k->what && k->text);
+    c->v = tp_grow(c->v, c->n + 1, sizeof *c->v);
+    c->v[c->n++] =
+        (tp_diagnosis_finding){.what = tp_strdup(what), .text = tp_strdup(text), .kind = kind};
 }
 
 static void add_note(void *checks, const char *text) { add(checks, "note", TP_FINDING_NOTE, text); }

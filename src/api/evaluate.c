@@ -82,8 +82,7 @@ tp_status tp_evaluator_open(const char *config, const char *const *overrides, si
         return tp_fail(err, TP_ERR_ARG, "tp_evaluator_open: ret is NULL");
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_evaluator_options", err));
     TP_TRY(tp_recipe_load(config, overrides, n_overrides, &read, err));
-    tp_evaluator *e = calloc(1, sizeof *e);
-    TP_HAVE(e);
+    tp_evaluator *e = tp_new(1, sizeof *e);
     e->o = o;
     tp_status status = open_parts(e, read, err);
     if (status != TP_OK) {

@@ -176,9 +176,7 @@ static tp_status with_levers(const tp_ablate_options *which, use then, const voi
                              tp_error *err)
 {
     TP_TRY(tp_recipe_check_again(config, err));
-    chosen *c = calloc(1, sizeof *c);
-    if (!c)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for the levers");
+    chosen *c = tp_new(1, sizeof *c);
     tp_status status = tp_arena_init(&c->arena, 64 << 20, err);
     if (status == TP_OK)
         status = choose(c, which, config, overrides, n, err);

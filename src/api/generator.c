@@ -97,9 +97,7 @@ tp_status tp_text_generator_open(const char *path, const tp_text_generator_optio
     TP_MEMORY_GUARD(err);
     if (!path || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_open: an argument is NULL");
-    tp_text_generator *gen = calloc(1, sizeof *gen);
-    if (!gen)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot open a generator: out of memory");
+    tp_text_generator *gen = tp_new(1, sizeof *gen);
     tp_status status = read_options(options, gen, err);
     if (status == TP_OK)
         status = open_parts(gen, path, err);

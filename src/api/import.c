@@ -38,8 +38,7 @@ tp_status tp_imported_open(const char *path, const tp_import_options *options, t
         request.rows = options->rows;
         request.processes = options->processes;
     }
-    tp_imported *imported = calloc(1, sizeof *imported);
-    TP_HAVE(imported);
+    tp_imported *imported = tp_new(1, sizeof *imported);
     tp_status status = tp_import_open(path, &request, &imported->import, err);
     if (status != TP_OK) {
         free(imported);

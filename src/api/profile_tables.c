@@ -143,8 +143,7 @@ static int by_taken(const void *a, const void *b)
 static size_t owners(const tp_trace_summary *s, const tp_trace_row ***ret)
 {
     size_t n = 0;
-    const tp_trace_row **rows = calloc(s->n_rows + 1, sizeof *rows);
-    TP_HAVE(rows);
+    const tp_trace_row **rows = tp_new(s->n_rows + 1, sizeof *rows);
     for (size_t i = 0; i < s->n_rows; i++)
         if (s->rows[i].n_taken)
             rows[n++] = &s->rows[i];

@@ -203,8 +203,7 @@ tp_status tp_server_start(const char *folder, const tp_serve_options *options, t
     if (o.port < -1 || o.port > 65535)
         return tp_fail(err, TP_ERR_ARG, "port %d is none: 1 to 65535", o.port);
     tp_server *s = tp_vec_new(1, sizeof *s);
-    s->folder = strdup(folder);
-    TP_HAVE(s->folder);
+    s->folder = tp_strdup(folder);
     s->begun_s = s->asked_s = tp_clock_s();
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_init(&monotonic);

@@ -299,8 +299,7 @@ static tp_status draw(const report *r, const char *path, tp_error *err)
 {
     char subtitle[256], a[32], b[32];
     const tp_rule_line least = {.at = least_efficiency, .label = "0.8"};
-    TP_FREED curves *c = calloc(1, sizeof *c);
-    TP_HAVE(c);
+    TP_FREED curves *c = tp_new(1, sizeof *c);
     draw_curves(&r->s, c);
     size_t n = TP_MIN(n_strategies(&r->s), (size_t)MOST_LINES - 1) + 1;
     tp_panel panels[2] = {{.title = "Speed-up over one process",
@@ -393,8 +392,7 @@ static tp_status check(const tp_simulate_options *o, report *r, tp_error *err)
 static tp_status run(const tp_recipe *recipe, const tp_simulate_options *o, tp_buf *out,
                      tp_error *err)
 {
-    TP_FREED report *r = calloc(1, sizeof *r);
-    TP_HAVE(r);
+    TP_FREED report *r = tp_new(1, sizeof *r);
     tp_status status = check(o, r, err);
     if (status == TP_OK)
         status = simulate(&recipe->options, o, r, err);

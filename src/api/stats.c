@@ -318,9 +318,7 @@ static tp_status about(const tp_stats_options *o, const tp_stats_dataset *data,
 {
     if (wants_a_list(o, data, n))
         return list_columns(o, data, ret, err);
-    selection *s = calloc(1, sizeof *s);
-    if (!s)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for the columns");
+    selection *s = tp_new(1, sizeof *s);
     tp_status status = select_columns(o, data, columns, n, s, err);
     if (status == TP_OK)
         status = check_numbers(data->name, s, err);

@@ -23,8 +23,7 @@ tp_status tp_text_prompts_new(tp_text_generator *gen, tp_text_prompts **ret, tp_
     if (!gen || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_text_prompts_new: an argument is NULL");
     TP_TRY(tp_text_model_need_tokenizer(&gen->m, err));
-    tp_text_prompts *p = calloc(1, sizeof *p);
-    TP_HAVE(p);
+    tp_text_prompts *p = tp_new(1, sizeof *p);
     p->gen = gen;
     *ret = p;
     return TP_OK;
@@ -253,8 +252,7 @@ tp_status tp_text_generator_run(tp_text_generator *gen, const tp_text_prompts *p
                .take = take,
                .user = user,
                .samples = r.samples ? r.samples : 1};
-    b.ids = malloc(b.prompts->n * sizeof *b.ids);
-    TP_HAVE(b.ids);
+    b.ids = tp_new(b.prompts->n, sizeof *b.ids);
     for (size_t i = 0; i < b.prompts->n; i++)
         b.ids[i] = -1;
     tp_status status = run(&b, err);

@@ -114,10 +114,9 @@ tp_status tp_tokenizer_learn(const char *folder, const char *const *files, size_
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_tokenizer_learn_options", err));
     if (!o.replace)
         TP_TRY(check_folder(folder, err));
-    TP_FREED tp_buf *texts = calloc(n, sizeof *texts);
-    const char **data = calloc(n, sizeof *data);
-    TP_FREED size_t *lengths = calloc(n, sizeof *lengths);
-    TP_HAVE(texts && data && lengths);
+    TP_FREED tp_buf *texts = tp_new(n, sizeof *texts);
+    const char **data = tp_new(n, sizeof *data);
+    TP_FREED size_t *lengths = tp_new(n, sizeof *lengths);
     tp_status status = read_all(files, n, texts, data, lengths, err);
     if (status == TP_OK)
         status = learn(folder, data, lengths, n, &o, err);

@@ -94,8 +94,7 @@ static char *print(const tp_trace_report_options *o, const tp_repeats *r)
 static tp_status refuse_duplicates(const char *const *paths, size_t n, tp_error *err)
 {
     tp_status status = TP_OK;
-    char **real = calloc(n, sizeof *real);
-    TP_HAVE(real);
+    char **real = tp_new(n, sizeof *real);
     for (size_t i = 0; i < n && status == TP_OK; i++) {
         real[i] = realpath(paths[i], NULL);
         for (size_t k = 0; k < i && real[i] && status == TP_OK; k++)
@@ -142,8 +141,7 @@ tp_status tp_trace_report_repeats(const char *const *paths, size_t n, const char
     TP_TRY(tp_trace_options_read(options, &o, &select, err));
     if (n == 0)
         return tp_fail(err, TP_ERR_ARG, "recordings are compared: at least one is needed");
-    const char **words = calloc(n + n_others + 1, sizeof *words);
-    TP_HAVE(words);
+    const char **words = tp_new(n + n_others + 1, sizeof *words);
     memcpy(words, paths, n * sizeof *words);
     if (n_others)
         memcpy(words + n, others, n_others * sizeof *words);

@@ -112,9 +112,7 @@ static tp_status end(tp_training *t, tp_status status, tp_training_result *ret, 
 static tp_status open_training(const char *config, const char *const *overrides, size_t n_overrides,
                                const tp_training_options *options, tp_training **ret, tp_error *err)
 {
-    tp_training *t = *ret = calloc(1, sizeof *t);
-    if (!t)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot open a training: out of memory");
+    tp_training *t = *ret = tp_new(1, sizeof *t);
     TP_TRY(tp_sized_read(&t->options, sizeof t->options, options, "tp_training_options", err));
     TP_TRY(tp_recipe_open(config, overrides, n_overrides, &t->recipe, err));
     return begin(t, err);

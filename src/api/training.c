@@ -102,9 +102,7 @@ static tp_status begin(listener *l, const tp_config *config, tp_error *err)
 tp_status tp_watched_begin(const tp_config *config, const tp_train_options *options,
                            const tp_train_hooks *hooks, tp_watched **ret, tp_error *err)
 {
-    listener *l = *ret = calloc(1, sizeof *l);
-    if (!l)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot begin a training: out of memory");
+    listener *l = *ret = tp_new(1, sizeof *l);
     l->o = options;
     l->hooks = *hooks;
     return begin(l, config, err);

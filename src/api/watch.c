@@ -131,7 +131,7 @@ static tp_status open_run(watched *r, const char *path, const char *alarms, tp_e
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/')
         n--;
-    r->name = strndup(path, n);
+    r->name = tp_strndup(path, n);
     TP_TRY(open_alarms(r, alarms, err));
     look(r);
     return TP_OK;

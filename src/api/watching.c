@@ -174,8 +174,7 @@ static char **environment_of(const tp_watching *w, const tp_alarm_event *e, char
     tp_buf_addf(&own[4], "TEMPER_ALARM_RUN=%s", w->run_dir);
     while (environ[n])
         n++;
-    char **envp = calloc(n + 6, sizeof *envp);
-    TP_HAVE(envp);
+    char **envp = tp_new(n + 6, sizeof *envp);
     for (size_t i = 0; i < n; i++)
         if (strncmp(environ[i], "TEMPER_ALARM", 12) != 0)
             envp[used++] = environ[i];

@@ -3,6 +3,8 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -41,4 +43,30 @@ void tp_no_memory(size_t bytes)
     snprintf(sentence, sizeof sentence, "no memory%s: the system has none left%s", size,
              limited ? "; the address space is limited (RLIMIT_AS, ulimit -v)" : "");
     tp_no_memory_because(sentence);
+}
+
+void *tp_new(size_t n, size_t size)
+{
+    void *items = calloc(n ? n : 1, size);
+    if (!items)
+        tp_no_memory(n * size);
+    return items;
+}
+
+void *tp_grow(void *old, size_t n, size_t size)
+{
+    void *items = reallocarray(old, n ? n : 1, size);
+    size_t bytes;
+    if (!items)
+        tp_no_memory(__builtin_mul_overflow(n, size, &bytes) ? SIZE_MAX : bytes);
+    return items;
+}
+
+char *tp_strdup(const char *text) { return text ? tp_strndup(text, strlen(text)) : NULL; }
+
+char *tp_strndup(const char *text, size_t n)
+{
+    char *copy = text ? strndup(text, n) : NULL;
+    TP_HAVE(copy || !text);
+    return copy;
 }

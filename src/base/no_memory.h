@@ -44,6 +44,13 @@ typedef struct tp_memory_guard {
             tp_no_memory(0); \
     } while (0)
 
+/* The same with the asking: `n` zeroed items, one at least; reallocarray(); a copy of a text, or of
+ * at most `n` bytes of it, and of NULL NULL.  free() gives them back. */
+void *tp_new(size_t n, size_t size);
+void *tp_grow(void *old, size_t n, size_t size);
+char *tp_strdup(const char *text);
+char *tp_strndup(const char *text, size_t n);
+
 /* bytes: 0 where nobody knows how many it were. */
 _Noreturn void tp_no_memory(size_t bytes);
 /* The same, with a sentence of one's own. */

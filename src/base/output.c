@@ -248,8 +248,7 @@ static tp_status open_beside(tp_output *o, const place *p, const char *path, tp_
 static tp_status open_output(tp_output **ret, const char *path, bool is_result, tp_error *err)
 {
     place p = {0};
-    tp_output *o = calloc(1, sizeof *o);
-    TP_HAVE(o);
+    tp_output *o = tp_new(1, sizeof *o);
     tp_status status = look(path, &p, err);
     if (status == TP_OK && is_result)
         status = check_use(path, &p, err);

@@ -61,9 +61,7 @@ void *tp_vec_room(void *v, size_t *cap, size_t n, size_t size)
 
 void *tp_vec_new(size_t n, size_t size)
 {
-    void *v = calloc(n ? n : 1, size);
-    if (!v)
-        tp_no_memory(n * size);
+    void *v = tp_new(n, size);
     ask_for_huge_pages(v, n * size);
     return v;
 }

@@ -19,7 +19,7 @@ void *tp_vec_room(void *v, size_t *cap, size_t n, size_t size);
 size_t tp_vec_next(size_t cap, size_t n, size_t size);
 void *tp_vec_resize(void *v, size_t n, size_t size);
 
-/* `n` zeroed items; never NULL. */
+/* tp_new() in huge pages. */
 void *tp_vec_new(size_t n, size_t size);
 
 /* A pointer to a new, zeroed last item of the array `v` with counter `n`. */

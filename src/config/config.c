@@ -143,9 +143,7 @@ static tp_status load_root(tp_config *config, const char *path, tp_error *err)
 
 tp_status tp_config_load(tp_config **ret, const char *path, tp_error *err)
 {
-    tp_config *config = calloc(1, sizeof *config);
-    if (!config)
-        return tp_fail(err, TP_ERR_NOMEM, "out of memory");
+    tp_config *config = tp_new(1, sizeof *config);
     tp_status status = load_root(config, path, err);
     if (status == TP_OK)
         *ret = config;

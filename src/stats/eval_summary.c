@@ -36,9 +36,8 @@ static int by_question(const void *a, const void *b)
 /* The first prompt that asks the same is the name of a cluster. */
 static void find_clusters(const tp_eval_prompt *prompts, size_t n, int64_t *ret)
 {
-    TP_FREED asked *list = calloc(n + 1, sizeof *list);
+    TP_FREED asked *list = tp_new(n + 1, sizeof *list);
     size_t m = 0;
-    TP_HAVE(list);
     for (size_t i = 0; i < n; i++) {
         ret[i] = (int64_t)i;
         if (prompts[i].question)
@@ -59,8 +58,7 @@ typedef struct {
 
 static sample sample_new(size_t n)
 {
-    sample s = {.value = calloc(n + 1, sizeof(double)), .cluster = calloc(n + 1, sizeof(int64_t))};
-    TP_HAVE(s.value && s.cluster);
+    sample s = {.value = tp_new(n + 1, sizeof(double)), .cluster = tp_new(n + 1, sizeof(int64_t))};
     return s;
 }
 
@@ -194,9 +192,8 @@ tp_status tp_eval_summarize(const tp_eval_prompt *prompts, size_t n, const int64
     summing sum = {.prompts = prompts,
                    .n = n,
                    .level = level,
-                   .cluster = calloc(n + 1, sizeof(int64_t)),
+                   .cluster = tp_new(n + 1, sizeof(int64_t)),
                    .scratch = sample_new(n)};
-    TP_HAVE(sum.cluster);
     find_clusters(prompts, n, sum.cluster);
     size_t any = 0;
     for (size_t i = 0; i < n; i++) {
@@ -234,8 +231,7 @@ typedef struct {
 static tp_status gather(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t n, pairs *p,
                         tp_eval_paired *r, tp_error *err)
 {
-    TP_FREED int64_t *cluster = calloc(n + 1, sizeof *cluster);
-    TP_HAVE(cluster);
+    TP_FREED int64_t *cluster = tp_new(n + 1, sizeof *cluster);
     find_clusters(a, n, cluster);
     tp_status status = TP_OK;
     for (size_t i = 0; i < n && status == TP_OK; i++) {

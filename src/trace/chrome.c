@@ -464,8 +464,7 @@ static char *real_path(const char *path, tp_error *err)
 tp_status tp_chrome_open(tp_recorder *r, const char *path, bool is_atomic, tp_chrome **ret,
                          tp_error *err)
 {
-    tp_chrome *c = calloc(1, sizeof *c);
-    TP_HAVE(c);
+    tp_chrome *c = tp_new(1, sizeof *c);
     c->r = r;
     c->fd = -1;
     c->pid = getpid();

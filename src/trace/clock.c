@@ -14,6 +14,7 @@
 #endif
 
 #include "base/platform.h"
+#include "base/vec.h"
 #include "trace/internal.h"
 
 enum { SHORT_NS = 1000000, PAIRS = 9, TRIES = 5 };
@@ -137,12 +138,7 @@ static double rough_scale(void)
 
 static void add(tp_timeline *line, tp_anchor anchor)
 {
-    if (line->n == line->cap) {
-        line->cap = line->cap ? line->cap * 2 : 16;
-        line->anchors = realloc(line->anchors, line->cap * sizeof *line->anchors);
-        TP_HAVE(line->anchors);
-    }
-    line->anchors[line->n++] = anchor;
+    *TP_VEC_PUSH(line->anchors, line->n, line->cap) = anchor;
 }
 
 void tp_timeline_start(tp_timeline *line, bool is_tsc)

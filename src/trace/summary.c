@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "base/vec.h"
 
 typedef struct {
     int64_t tid, start_ns, end_ns;
@@ -29,16 +30,6 @@ typedef struct {
     size_t cap_rows;
 } sweep;
 
-static void *grow(void *array, size_t n, size_t *cap, size_t size)
-{
-    if (n < *cap)
-        return array;
-    *cap = *cap ? *cap * 2 : 256;
-    array = realloc(array, *cap * size);
-    TP_HAVE(array);
-    return array;
-}
-
 /* Work that is another each time is said with the event, the way exec/ writes it. */
 static void find_work(const tp_trace_event *e, zone *z)
 {
@@ -53,19 +44,14 @@ static void collect(void *user, const tp_trace_event *e)
     sweep *s = user;
     s->out->n_events++;
     if (e->kind == TP_TRACE_ZONE) {
-        s->zones = grow(s->zones, s->n_zones, &s->cap_zones, sizeof *s->zones);
-        zone *z = &s->zones[s->n_zones++];
+        zone *z = TP_VEC_PUSH(s->zones, s->n_zones, s->cap_zones);
         *z = (zone){.tid = e->tid, .start_ns = e->start_ns, .end_ns = e->end_ns, .site = e->site};
         find_work(e, z);
     }
     if (e->kind == TP_TRACE_MEMORY) {
-        s->changes = grow(s->changes, s->n_changes, &s->cap_changes, sizeof *s->changes);
-        s->changes[s->n_changes] = (change){.tid = e->tid,
-                                            .at_ns = e->start_ns,
-                                            .bytes = e->bytes,
-                                            .order = s->n_changes,
-                                            .site = e->site};
-        s->n_changes++;
+        uint64_t order = s->n_changes;
+        *TP_VEC_PUSH(s->changes, s->n_changes, s->cap_changes) =
+            (change){e->tid, e->start_ns, e->bytes, .order = order, .site = e->site};
         s->out->peak_allocated = TP_MAX(s->out->peak_allocated, e->allocated);
         s->out->peak_reserved = TP_MAX(s->out->peak_reserved, e->reserved);
     }
@@ -101,9 +87,12 @@ static uint32_t row_of(sweep *s, const tp_trace_site *site)
         if (strcmp(out->rows[i].name, site->name) == 0 &&
             strcmp(out->rows[i].category, category_of(site)) == 0)
             return (uint32_t)i;
-    size_t cap = s->cap_rows; /* both arrays have this one */
-    out->rows = grow(out->rows, out->n_rows, &cap, sizeof *out->rows);
-    s->open = grow(s->open, out->n_rows, &s->cap_rows, sizeof *s->open);
+    size_t cap = tp_vec_next(s->cap_rows, out->n_rows + 1, sizeof *out->rows);
+    if (cap > s->cap_rows) { /* both arrays have this one */
+        out->rows = tp_vec_resize(out->rows, cap, sizeof *out->rows);
+        s->open = tp_vec_resize(s->open, cap, sizeof *s->open);
+        s->cap_rows = cap;
+    }
     s->open[out->n_rows] = 0;
     out->rows[out->n_rows] =
         (tp_trace_row){.category = category_of(site), .name = site->name, .least_ns = INT64_MAX};
@@ -119,8 +108,7 @@ typedef struct {
 
 static void find_rows(sweep *s)
 {
-    TP_FREED slot *slots = calloc(SLOTS, sizeof *slots);
-    TP_HAVE(slots);
+    TP_FREED slot *slots = tp_new(SLOTS, sizeof *slots);
     for (size_t i = 0; i < s->n_zones; i++) {
         const tp_trace_site *site = s->zones[i].site;
         slot *at = &slots[((uintptr_t)site / 8 * 2654435761u) % SLOTS];
@@ -168,7 +156,7 @@ static void enter(sweep *s, stack *open, size_t i)
         zone *parent = &s->zones[open->zones[open->depth - 1]];
         parent->inside_ns += TP_MIN(z->end_ns, parent->end_ns) - z->start_ns;
     }
-    open->zones = grow(open->zones, open->depth, &open->cap, sizeof *open->zones);
+    open->zones = tp_vec_room(open->zones, &open->cap, open->depth + 1, sizeof *open->zones);
     open->zones[open->depth++] = i;
     s->open[z->row]++;
 }
@@ -212,8 +200,7 @@ static tp_trace_memory_row *memory_row(tp_trace_summary *out, const char *kind)
     for (size_t i = 0; i < out->n_memory; i++)
         if (strcmp(out->memory[i].kind, kind) == 0)
             return &out->memory[i];
-    out->memory = realloc(out->memory, (out->n_memory + 1) * sizeof *out->memory);
-    TP_HAVE(out->memory);
+    out->memory = tp_grow(out->memory, out->n_memory + 1, sizeof *out->memory);
     out->memory[out->n_memory] = (tp_trace_memory_row){.kind = kind};
     return &out->memory[out->n_memory++];
 }

@@ -202,8 +202,7 @@ static tp_status read_in(tp_import *im, tp_error *err)
 tp_status tp_import_open(const char *path, const tp_import_request *request, tp_import **ret,
                          tp_error *err)
 {
-    tp_import *im = calloc(1, sizeof *im);
-    TP_HAVE(im);
+    tp_import *im = tp_new(1, sizeof *im);
     im->path = path;
     im->request = *request;
     tp_status status = tp_arena_init(&im->arena, ARENA_BYTES, err);

@@ -79,8 +79,7 @@ static void choose_loss(trainer *t)
 
 static tp_status open_training_data(trainer *t, tp_error *err)
 {
-    t->own = calloc(1, sizeof(dpo));
-    TP_HAVE(t->own);
+    t->own = tp_new(1, sizeof(dpo));
     choose_loss(t);
     return tp_dpo_open_data(t, err);
 }

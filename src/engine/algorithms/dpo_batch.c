@@ -7,9 +7,8 @@ void tp_dpo_batch_begin(dpo_batch *b, uint32_t n)
     b->n = 0;
     if (n <= b->cap)
         return;
-    b->pairs = realloc(b->pairs, n * sizeof *b->pairs);
-    b->sequences = realloc(b->sequences, 2 * (size_t)n * sizeof *b->sequences);
-    TP_HAVE(b->pairs && b->sequences);
+    b->pairs = tp_grow(b->pairs, n, sizeof *b->pairs);
+    b->sequences = tp_grow(b->sequences, 2 * (size_t)n, sizeof *b->sequences);
     b->cap = n;
 }
 

@@ -36,11 +36,7 @@ static void add_pair(dpo_pairs *to, const tp_preference_pair *pair)
     to->v[to->n++] = (dpo_pair){.pair = pair, .ref_chosen = NAN, .ref_rejected = NAN};
 }
 
-static void reserve(dpo_pairs *p, uint64_t n)
-{
-    p->v = calloc(n ? n : 1, sizeof *p->v);
-    TP_HAVE(p->v);
-}
+static void reserve(dpo_pairs *p, uint64_t n) { p->v = tp_new(n, sizeof *p->v); }
 
 static tp_status split(trainer *t, tp_error *err)
 {

@@ -105,8 +105,7 @@ static tp_status open_source(trainer *t, const tp_dataset_options *options, tp_d
 
 static tp_status open_training_data(trainer *t, tp_error *err)
 {
-    sft *s = t->own = calloc(1, sizeof(sft));
-    TP_HAVE(s);
+    sft *s = t->own = tp_new(1, sizeof(sft));
     tp_arithmetic_options arithmetic = tp_trainer_arithmetic(t->o);
     const char *template_text;
     TP_TRY(tp_trainer_chat_template(t, &s->template_text, &template_text, err));

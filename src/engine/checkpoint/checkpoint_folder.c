@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "base/vec.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/folder_lock.h"
 #include "text/gguf/gguf.h"
@@ -43,12 +44,7 @@ static tp_status list_steps(const char *root, step_list *ret, tp_error *err)
         int64_t step;
         if (!parse_step(e->d_name, &step))
             continue;
-        if (ret->n == ret->cap) {
-            ret->cap = ret->cap ? ret->cap * 2 : 16;
-            ret->v = realloc(ret->v, ret->cap * sizeof *ret->v);
-            TP_HAVE(ret->v);
-        }
-        ret->v[ret->n++] = step;
+        *TP_VEC_PUSH(ret->v, ret->n, ret->cap) = step;
     }
     closedir(dir);
     if (ret->n)
@@ -314,8 +310,7 @@ tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep
     if (keep <= 0)
         return TP_OK;
     TP_TRY(list_steps(root, &steps, err));
-    TP_FREED candidate *all = calloc(steps.n + 1, sizeof *all);
-    TP_HAVE(all);
+    TP_FREED candidate *all = tp_new(steps.n + 1, sizeof *all);
     size_t n = 0;
     for (size_t i = 0; i < steps.n; i++) {
         char path[4096];

@@ -40,9 +40,8 @@ static tp_status open_document(const char *path, document *ret, tp_error *err)
 static tp_status hash_pieces(const char *path, uint64_t bytes, char ret[33], tp_error *err)
 {
     size_t n = tp_file_pieces(bytes);
-    char(*hashes)[33] = calloc(n, sizeof *hashes);
+    char(*hashes)[33] = tp_new(n, sizeof *hashes);
     tp_status status = TP_OK;
-    TP_HAVE(hashes);
     for (size_t i = 0; i < n && status == TP_OK; i++)
         status = tp_file_hash_piece(path, i, hashes[i], err);
     if (status == TP_OK)

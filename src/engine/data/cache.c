@@ -5,8 +5,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "base/grow.h"
-
 static const char magic[8] = "TPTOKENS";
 
 enum { RECORD_HEAD = 24, KEY_BYTES = 32 };

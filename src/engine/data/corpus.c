@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/grow.h"
 #include "base/platform.h"
 #include "engine/data/lines.h"
 

@@ -5,7 +5,6 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
-#include "base/grow.h"
 #include "base/log.h"
 #include "base/platform.h"
 #include "base/rng.h"

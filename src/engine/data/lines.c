@@ -7,7 +7,6 @@
 #include <xxhash.h>
 
 #include "base/files.h"
-#include "base/grow.h"
 #include "base/platform.h"
 
 enum { WAVE_BYTES = 4 << 20 };

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/grow.h"
 #include "base/platform.h"
 #include "base/threads.h"
 #include "engine/device/memory.h"

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/grow.h"
 #include "base/platform.h"
 #include "engine/data/lines.h"
 #include "engine/data/row_place.h"

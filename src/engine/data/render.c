@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/grow.h"
 #include "text/template/chat_context.h"
 
 struct tp_renderer {

@@ -13,9 +13,7 @@ tp_status tp_device_open(const tp_backend *backend, const tp_device_options *opt
                          tp_device **ret, tp_error *err)
 {
     tp_backend_prepare(backend);
-    tp_device *d = calloc(1, sizeof *d);
-    if (!d)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot open a device: out of memory");
+    tp_device *d = tp_new(1, sizeof *d);
     d->backend = backend;
     d->threads = options->threads > 0 ? options->threads : 1;
     tp_status status = backend->open ? backend->open(d, err) : TP_OK;
@@ -72,9 +70,7 @@ int tp_device_threads(const tp_device *device) { return device->threads; }
 tp_status tp_buffer_alloc(tp_device *device, tp_mem_kind kind, size_t bytes, tp_buffer **ret,
                           tp_error *err)
 {
-    tp_buffer *b = calloc(1, sizeof *b);
-    if (!b)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot describe a buffer: out of memory");
+    tp_buffer *b = tp_new(1, sizeof *b);
     *b = (tp_buffer){.device = device, .kind = kind, .bytes = bytes};
     tp_status status = device->backend->alloc(b, err);
     if (status != TP_OK) {

@@ -64,8 +64,7 @@ static tp_status open_folder(tp_eval_job *j, tp_error *err)
 static tp_status choose_stops(tp_eval_job *j, tp_error *err)
 {
     const tp_f64_list *ids = &j->o.generation.stop_token_ids;
-    j->stop_ids = calloc(ids->n + 1, sizeof *j->stop_ids);
-    TP_HAVE(j->stop_ids);
+    j->stop_ids = tp_new(ids->n + 1, sizeof *j->stop_ids);
     for (size_t i = 0; i < ids->n; i++) {
         j->stop_ids[i] = (int32_t)ids->v[i];
         if ((double)j->stop_ids[i] != ids->v[i] || j->stop_ids[i] < 0 ||

@@ -191,8 +191,7 @@ static void add_prompt(const tp_eval_report *r, size_t i, tp_buf *out)
 static void add_prompts(const tp_eval_report *r, int64_t n_rows, tp_buf *out)
 {
     const tp_evaluation *e = r->evaluation;
-    size_t never = 0, always = 0, *order = calloc(e->n + 1, sizeof *order);
-    TP_HAVE(order);
+    size_t never = 0, always = 0, *order = tp_new(e->n + 1, sizeof *order);
     for (size_t i = 0; i < e->n; i++) {
         order[i] = i;
         never += e->counts[i].n && e->counts[i].correct == 0;

@@ -40,13 +40,10 @@ typedef struct {
     tp_error *err;
 } evaluation;
 
-static char *copy(const char *s, size_t n)
+/* Whatever bytes it has. */
+static char *copy(const tp_buf *text)
 {
-    char *out = malloc(n + 1);
-    TP_HAVE(out);
-    memcpy(out, s, n);
-    out[n] = 0;
-    return out;
+    return memcpy(tp_new(text->len + 1, 1), tp_buf_str(text), text->len);
 }
 
 /* ---- asking ---- */
@@ -55,8 +52,7 @@ static char *copy(const char *s, size_t n)
 static void gather_stops(evaluation *v, const tp_model *model)
 {
     const tp_model_info *info = tp_model_get_info(model);
-    v->stop_ids = calloc((size_t)info->n_eos + 1 + v->o->n_stop_ids, sizeof *v->stop_ids);
-    TP_HAVE(v->stop_ids);
+    v->stop_ids = tp_new((size_t)info->n_eos + 1 + v->o->n_stop_ids, sizeof *v->stop_ids);
     for (int i = 0; i < info->n_eos; i++)
         v->stop_ids[v->n_stop_ids++] = (int32_t)info->eos[i];
     if (tp_tokenizer_eos(v->tokenizer) >= 0)
@@ -86,10 +82,10 @@ static tp_status prepare(evaluation *v, size_t index, tp_evaluation_prompt *p, b
     *ret_is_asked = !v->o->perturbation ||
                     tp_perturb_prompt(v->o->perturbation, &v->perturbed, &prompt, &asked);
     TP_TRY(tp_prompt_encode(v->encoder, &asked, &v->ids, &v->text, v->err));
-    p->id = copy(prompt.id, strlen(prompt.id));
-    p->question = copy(prompt.text, strlen(prompt.text));
-    p->prompt = copy(tp_buf_str(&v->text), v->text.len);
-    p->truth = prompt.truth ? copy(prompt.truth, strlen(prompt.truth)) : NULL;
+    p->id = tp_strdup(prompt.id);
+    p->question = tp_strdup(prompt.text);
+    p->prompt = copy(&v->text);
+    p->truth = tp_strdup(prompt.truth);
     p->n_prompt_tokens = (int64_t)v->ids.len;
     v->e->counts[index].id = p->id;
     v->e->counts[index].question = p->prompt;
@@ -162,7 +158,7 @@ static void keep_answer(evaluation *v, const tp_sample_result *r, tp_evaluation_
         if (at)
             v->text.len = (size_t)(at - v->text.data);
     }
-    s->text = copy(tp_buf_str(&v->text), v->text.len);
+    s->text = copy(&v->text);
     s->n_text = v->text.len;
     s->n_tokens = (int64_t)r->n;
     s->finish = r->finish;
@@ -256,7 +252,7 @@ static void count_prompt(evaluation *v, size_t index)
     for (int64_t j = 0; j < v->e->n_samples; j++)
         count_sample(v, &v->e->counts[index], &p->samples[j]);
     v->e->counts[index].majority = evaluation_vote(p->samples, v->e->n_samples, &winner);
-    p->majority = winner ? copy(winner, strlen(winner)) : NULL;
+    p->majority = tp_strdup(winner);
     v->progress.done += (size_t)v->e->n_samples;
 }
 
@@ -296,10 +292,9 @@ static tp_status judge(evaluation *v, const size_t *indices, size_t n_indices,
 static tp_status judge_waiting(evaluation *v)
 {
     size_t portion = TP_MIN(v->portion, v->n_waiting), most = portion * (size_t)v->e->n_samples;
-    tp_completion *completions = calloc(most + 1, sizeof *completions);
-    tp_evaluation_sample **samples = calloc(most + 1, sizeof(void *));
-    tp_prompt *made = calloc(portion + 1, sizeof *made);
-    TP_HAVE(completions && samples && made);
+    tp_completion *completions = tp_new(most + 1, sizeof *completions);
+    tp_evaluation_sample **samples = tp_new(most + 1, sizeof(void *));
+    tp_prompt *made = tp_new(portion + 1, sizeof *made);
     tp_status status = TP_OK;
     for (size_t i = 0; i < v->n_waiting && status == TP_OK; i += portion)
         status =
@@ -352,14 +347,12 @@ static tp_status prepare_all(evaluation *v, const tp_model *model)
 {
     tp_evaluation *e = v->e;
     size_t bytes = tp_prompts_arena_bytes(v->source);
-    e->prompts = calloc(e->n + 1, sizeof *e->prompts);
-    e->counts = calloc(e->n + 1, sizeof *e->counts);
-    v->flights = calloc(e->n + 1, sizeof *v->flights);
-    v->waiting = calloc(e->n + 1, sizeof *v->waiting);
-    TP_HAVE(e->prompts && e->counts && v->flights && v->waiting);
+    e->prompts = tp_new(e->n + 1, sizeof *e->prompts);
+    e->counts = tp_new(e->n + 1, sizeof *e->counts);
+    v->flights = tp_new(e->n + 1, sizeof *v->flights);
+    v->waiting = tp_new(e->n + 1, sizeof *v->waiting);
     for (size_t i = 0; i < e->n; i++) {
-        tp_evaluation_sample *samples = calloc((size_t)e->n_samples, sizeof *samples);
-        TP_HAVE(samples);
+        tp_evaluation_sample *samples = tp_new((size_t)e->n_samples, sizeof *samples);
         for (int64_t j = 0; j < e->n_samples; j++)
             samples[j].reward = (tp_reward){.reward = NAN, .correct = TP_CORRECT_UNKNOWN};
         e->prompts[i].samples = samples;

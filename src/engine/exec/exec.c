@@ -199,9 +199,7 @@ static tp_status make_host_room(tp_exec *e, tp_error *err)
 tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_exec **ret,
                          tp_error *err)
 {
-    tp_exec *e = calloc(1, sizeof *e);
-    if (!e)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot plan a graph: out of memory");
+    tp_exec *e = tp_new(1, sizeof *e);
     tp_status status = tp_arena_init(&e->arena, ARENA_BYTES, err);
     if (status != TP_OK) {
         free(e);

@@ -28,9 +28,7 @@ tp_status tp_program_create(const tp_program_options *options, tp_program **ret,
 {
     static const char *const stages[] = {"graph", "plan", NULL};
     TP_TRY(tp_passes_check(options->dump_stages, options->n_dump_stages, stages, err));
-    tp_program *p = calloc(1, sizeof *p);
-    if (!p)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot create a program: out of memory");
+    tp_program *p = tp_new(1, sizeof *p);
     p->options = *options;
     *ret = p;
     return TP_OK;

@@ -225,10 +225,9 @@ tp_status tp_graph_autodiff(tp_graph *g, tp_ref loss, tp_ref scale, const tp_ref
      * any rule appends. */
     size_t cap = (size_t)g->n_values + 16 * (size_t)n_nodes + n_params + 16;
     tp_differ d = {.g = g, .loss = loss, .scale = scale, .err = err};
-    d.grad = calloc(cap, sizeof *d.grad);
-    d.wanted = calloc(cap, sizeof *d.wanted);
-    d.acc = calloc(cap, sizeof *d.acc);
-    TP_HAVE(d.grad && d.wanted && d.acc);
+    d.grad = tp_new(cap, sizeof *d.grad);
+    d.wanted = tp_new(cap, sizeof *d.wanted);
+    d.acc = tp_new(cap, sizeof *d.acc);
     for (uint32_t i = 0; i < n_params; i++) {
         d.wanted[params[i]] = true;
         d.acc[params[i]] = gradient_state(g, params[i]);

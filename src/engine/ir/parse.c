@@ -344,8 +344,7 @@ tp_status tp_graph_parse(const char *name, const char *text, size_t n, tp_graph 
     tp_graph g;
     TP_TRY(tp_graph_init(&g, err));
     parser p = {.name = name, .at = text, .end = text + n, .line = 1, .g = &g, .err = err};
-    p.refs = calloc(MAX_NAME, sizeof *p.refs);
-    TP_HAVE(p.refs);
+    p.refs = tp_new(MAX_NAME, sizeof *p.refs);
     tp_status status = TP_OK;
     while (p.at < p.end && status == TP_OK) {
         g.block = -1;

@@ -165,8 +165,7 @@ static int by_name(const void *a, const void *b)
 
 static tp_status check_names(const tp_graph *g, tp_error *err)
 {
-    const char **names = calloc(g->n_nodes, sizeof *names);
-    TP_HAVE(names);
+    const char **names = tp_new(g->n_nodes, sizeof *names);
     size_t n = 0;
     for (uint32_t i = 1; i < g->n_nodes; i++)
         if (tp_ops[g->nodes[i].op]->traits & TP_OP_SOURCE)
@@ -183,9 +182,8 @@ static tp_status check_names(const tp_graph *g, tp_error *err)
 tp_status tp_graph_verify(const tp_graph *g, tp_error *err)
 {
     checker c = {.g = g};
-    c.memory = calloc(g->n_values, sizeof *c.memory);
-    c.overwrite = calloc(g->n_values, sizeof *c.overwrite);
-    TP_HAVE(c.memory && c.overwrite);
+    c.memory = tp_new(g->n_values, sizeof *c.memory);
+    c.overwrite = tp_new(g->n_values, sizeof *c.overwrite);
     tp_status status = check_nodes(&c, err);
     if (status == TP_OK)
         status = check_graph_outputs(&c, err);

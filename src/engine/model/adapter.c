@@ -200,8 +200,7 @@ static tp_status choose(const tp_model *model, const tp_lora_settings *s, bool *
                         tp_error *err)
 {
     char name[256];
-    bool *used = calloc(s->targets.n + 1, sizeof *used);
-    TP_HAVE(used);
+    bool *used = tp_new(s->targets.n + 1, sizeof *used);
     tp_status status = TP_OK;
     for (size_t i = 0; i < model->n_params && status == TP_OK; i++) {
         bool is_out = false;
@@ -335,8 +334,7 @@ tp_status tp_lora_new(tp_model *model, const tp_lora_settings *settings, const c
     TP_TRY(check_settings(&s, err));
     if (s.targets.n == 0)
         s.targets = default_targets(model);
-    TP_FREED bool *chosen = calloc(model->n_params, sizeof *chosen);
-    TP_HAVE(chosen);
+    TP_FREED bool *chosen = tp_new(model->n_params, sizeof *chosen);
     TP_TRY(choose(model, &s, chosen, &n, err));
     return make(model, &s, called, chosen, n, ret, err);
 }

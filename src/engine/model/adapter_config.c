@@ -218,8 +218,7 @@ static void write_targets(const tp_model *model, tp_json_w *w)
 {
     const tp_lora *l = model->lora;
     bool is_short = last_parts_suffice(model);
-    const char **names = calloc(l->n_modules, sizeof *names);
-    TP_HAVE(names);
+    const char **names = tp_new(l->n_modules, sizeof *names);
     for (size_t i = 0; i < l->n_modules; i++)
         names[i] = is_short ? last_part(l->modules[i].name) : l->modules[i].name;
     qsort(names, l->n_modules, sizeof *names, by_text);

@@ -294,8 +294,7 @@ tp_status tp_lora_load(const tp_lora *l, const char *folder, tp_adapter_use use,
     TP_OWN(tp_buf) path = {0};
     tp_buf_addf(&path, "%s/adapter_model.safetensors", folder);
     TP_TRY(tp_safetensors_open(path.data, &file, err));
-    TP_FREED bool *seen = calloc(l->n_params, sizeof *seen);
-    TP_HAVE(seen);
+    TP_FREED bool *seen = tp_new(l->n_params, sizeof *seen);
     tp_status status = load_from(l, file, use, states, seen, err);
     tp_safetensors_close(file);
     return status;
@@ -315,9 +314,8 @@ static tp_status write_tensors(const tp_model *model, const tp_states *states, c
 {
     const tp_lora *l = model->lora;
     TP_OWN(tp_buf) path = {0};
-    TP_FREED tp_tensor_out *out = calloc(l->n_params, sizeof *out);
-    char(*names)[320] = calloc(l->n_params, sizeof *names);
-    TP_HAVE(out && names);
+    TP_FREED tp_tensor_out *out = tp_new(l->n_params, sizeof *out);
+    char(*names)[320] = tp_new(l->n_params, sizeof *names);
     for (size_t i = 0; i < l->n_params; i++) {
         const tp_param *p = &l->params[i];
         const tp_tensor *state = tp_states_find(states, p->name);

@@ -145,8 +145,7 @@ static void place_divisors(exporting *x)
     int64_t half = x->model->info.head_dim / 2;
     if (!x->model->rope.is_llama3)
         return;
-    x->divisors = calloc((size_t)half, sizeof *x->divisors);
-    TP_HAVE(x->divisors);
+    x->divisors = tp_new((size_t)half, sizeof *x->divisors);
     for (int64_t i = 0; i < half; i++)
         x->divisors[i] = tp_rope_divisor(&x->model->rope, 2 * half, i);
     x->tensors[x->n++] = (tp_gguf_tensor){
@@ -403,10 +402,9 @@ tp_status tp_gguf_export(const tp_model *model, const tp_tokenizer *tokenizer, c
             tp_model_adapter_folder(model));
     exporting x = {.model = model,
                    .options = options,
-                   .tensors = calloc(model->n_params + 1, sizeof *x.tensors),
-                   .places = calloc(model->n_params, sizeof *x.places),
-                   .wanted = calloc(model->n_params, sizeof *x.wanted)};
-    TP_HAVE(x.tensors && x.places && x.wanted);
+                   .tensors = tp_new(model->n_params + 1, sizeof *x.tensors),
+                   .places = tp_new(model->n_params, sizeof *x.places),
+                   .wanted = tp_new(model->n_params, sizeof *x.wanted)};
     tp_status status = run(&x, tokenizer, path, err);
     if (status == TP_OK)
         *ret = x.result;

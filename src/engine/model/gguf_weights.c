@@ -57,8 +57,7 @@ tp_status tp_weights_find_in_gguf(tp_weights *w, tp_error *err)
     size_t n_used = 0;
     TP_TRY(tp_gguf_open(w->model->folder, &w->gguf, err));
     w->report.n_files = 1;
-    bool *is_used = calloc(tp_gguf_tensor_count(w->gguf) + 1, sizeof *is_used);
-    TP_HAVE(is_used);
+    bool *is_used = tp_new(tp_gguf_tensor_count(w->gguf) + 1, sizeof *is_used);
     tp_status status = TP_OK;
     for (size_t i = 0; i < w->model->n_params && status == TP_OK; i++) {
         const tp_param *p = &w->model->params[i];

@@ -207,9 +207,7 @@ tp_status tp_model_parse_in(const char *folder, const char *name, const char *te
 {
     if (n > TP_MAX_CONFIG_BYTES)
         return tp_fail(err, TP_ERR_FORMAT, "%s: %zu bytes are too many for a config.json", name, n);
-    tp_model *model = calloc(1, sizeof *model);
-    if (!model)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot read %s: out of memory", name);
+    tp_model *model = tp_new(1, sizeof *model);
     tp_status status = parse(model, folder, name, text, n, err);
     if (status != TP_OK) {
         tp_model_free(model);

@@ -428,9 +428,7 @@ static tp_status parse(tp_safetensors *st, const char *name, const char *bytes, 
 tp_status tp_safetensors_parse(const char *name, const void *data, size_t n, tp_safetensors **ret,
                                tp_error *err)
 {
-    tp_safetensors *st = calloc(1, sizeof *st);
-    if (!st)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot read %s: out of memory", name);
+    tp_safetensors *st = tp_new(1, sizeof *st);
     tp_status status = parse(st, name, data, n, err);
     if (status != TP_OK) {
         tp_safetensors_close(st);

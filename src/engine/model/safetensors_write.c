@@ -129,8 +129,7 @@ static tp_status close_writer(tp_writer *w, tp_status status, tp_error *err)
 
 static const tp_tensor_out **sort(const tp_tensor_out *tensors, size_t n)
 {
-    const tp_tensor_out **sorted = calloc(n + 1, sizeof *sorted);
-    TP_HAVE(sorted);
+    const tp_tensor_out **sorted = tp_new(n + 1, sizeof *sorted);
     for (size_t i = 0; i < n; i++)
         sorted[i] = &tensors[i];
     qsort(sorted, n, sizeof *sorted, by_size_and_name);
@@ -224,8 +223,7 @@ tp_status tp_safetensors_write(const char *path, const tp_tensor_out *tensors, s
                                tp_error *err)
 {
     TP_TRY(tp_safetensors_frame(path, tensors, n, err));
-    TP_FREED tp_tensor_out *whole = calloc(n + 1, sizeof *whole);
-    TP_HAVE(whole);
+    TP_FREED tp_tensor_out *whole = tp_new(n + 1, sizeof *whole);
     for (size_t i = 0; i < n; i++) {
         whole[i] = tensors[i];
         TP_TRY(count_elements(&tensors[i], &whole[i].end, err));

@@ -146,8 +146,7 @@ static void describe_shards(const saving *s, const tp_tensor_out **sorted, tp_bu
 static tp_status write_index(const saving *s, tp_error *err)
 {
     size_t n = s->model->n_params;
-    const tp_tensor_out **sorted = calloc(n, sizeof *sorted);
-    TP_HAVE(sorted);
+    const tp_tensor_out **sorted = tp_new(n, sizeof *sorted);
     for (size_t i = 0; i < n; i++)
         sorted[i] = &s->tensors[i];
     qsort(sorted, n, sizeof *sorted, by_name);
@@ -196,9 +195,8 @@ static tp_status save(saving s, const tp_states *states,
                        tp_dtype_name(s.dtype));
     s.companions = s.companions ? s.companions : &none;
     s.max_shard_bytes = s.max_shard_bytes ? s.max_shard_bytes : default_shard_bytes;
-    s.tensors = calloc(s.model->n_params, sizeof *s.tensors);
-    s.shard = calloc(s.model->n_params, sizeof *s.shard);
-    TP_HAVE(s.tensors && s.shard);
+    s.tensors = tp_new(s.model->n_params, sizeof *s.tensors);
+    s.shard = tp_new(s.model->n_params, sizeof *s.shard);
     tp_status status = gather(&s, states, err);
     if (status == TP_OK)
         status = write(&s, err);

@@ -86,7 +86,7 @@ static tp_status open_named(opening *o, const char *file, tp_error *err)
     tp_buf_addf(&path, "%s/%s", o->folder, file);
     tp_status status = TP_OK;
     o->last = o->n_names;
-    o->names[o->n_names++] = strdup(file);
+    o->names[o->n_names++] = tp_strdup(file);
     if (tp_file_exists(path.data))
         status = tp_safetensors_open(path.data, &o->opened[o->last], err);
     else
@@ -127,9 +127,7 @@ static tp_status complain(const opening *o, tp_error *err)
 
 static tp_status open_indexed(const char *folder, const char *index, tp_shards *ret, tp_error *err)
 {
-    opening *o = calloc(1, sizeof *o);
-    if (!o)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot read %s: out of memory", index);
+    opening *o = tp_new(1, sizeof *o);
     o->folder = folder;
     tp_buf text = {0};
     tp_status status = tp_file_read(index, MAX_INDEX_BYTES, &text, err);
@@ -137,8 +135,7 @@ static tp_status open_indexed(const char *folder, const char *index, tp_shards *
         status = tp_shards_parse_index(index, tp_buf_str(&text), text.len, visit, o, err);
     if (status == TP_OK)
         status = complain(o, err);
-    tp_shards shards = {.files = calloc(o->n_names + 1, sizeof *shards.files), .n = o->n_names};
-    TP_HAVE(shards.files);
+    tp_shards shards = {.files = tp_new(o->n_names + 1, sizeof *shards.files), .n = o->n_names};
     for (size_t i = 0; i < o->n_names; i++) {
         shards.files[i] = o->opened[i];
         free(o->names[i]);
@@ -159,8 +156,7 @@ static tp_status open_single(const char *path, tp_shards *ret, tp_error *err)
 {
     tp_safetensors *st;
     TP_TRY(tp_safetensors_open(path, &st, err));
-    tp_safetensors **files = calloc(1, sizeof *files);
-    TP_HAVE(files);
+    tp_safetensors **files = tp_new(1, sizeof *files);
     files[0] = st;
     *ret = (tp_shards){.files = files, .n = 1};
     return TP_OK;

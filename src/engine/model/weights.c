@@ -177,12 +177,11 @@ tp_status tp_weights_open(const tp_model *model, tp_weights *ret, tp_error *err)
                        "%s was opened without its folder; give the folder to load weights",
                        model->config_path);
     tp_weights w = {.model = model,
-                    .from = calloc(model->n_params, sizeof *w.from),
-                    .dtypes = calloc(model->n_params, sizeof *w.dtypes),
-                    .entries = calloc(model->n_params, sizeof *w.entries),
-                    .tensors = calloc(model->n_params, sizeof *w.tensors),
+                    .from = tp_new(model->n_params, sizeof *w.from),
+                    .dtypes = tp_new(model->n_params, sizeof *w.dtypes),
+                    .entries = tp_new(model->n_params, sizeof *w.entries),
+                    .tensors = tp_new(model->n_params, sizeof *w.tensors),
                     .report = {.n_expected = model->n_params}};
-    TP_HAVE(w.from && w.dtypes && w.entries && w.tensors);
     tp_status status = model->is_gguf ? tp_weights_find_in_gguf(&w, err) : find_in_folder(&w, err);
     note_dtypes(&w);
     if (status == TP_OK)

@@ -99,8 +99,7 @@ static tp_status open_library(const void *settings_, const tp_environment_contex
     void *handle = dlopen(o->path, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return tp_fail(err, TP_ERR_IO, "cannot load a library: %s", dlerror());
-    library *lib = calloc(1, sizeof *lib);
-    TP_HAVE(lib);
+    library *lib = tp_new(1, sizeof *lib);
     lib->handle = handle;
     pthread_mutex_init(&lib->mutex, NULL);
     tp_status status = connect_library(lib, o, err);

@@ -108,26 +108,18 @@ static void say(const pool *p, const char *fmt, ...)
     p->watch->say(p->watch->user, text);
 }
 
-static char *copy(const char *s)
-{
-    char *out = strdup(s);
-    TP_HAVE(out);
-    return out;
-}
-
 /* One text with a space in it is a line for the shell. */
 static char **make_argv(const tp_str_list *command)
 {
     bool to_shell = command->n == 1 && strpbrk(command->v[0], " \t\n");
-    char **argv = calloc(command->n + 4, sizeof *argv);
-    TP_HAVE(argv);
+    char **argv = tp_new(command->n + 4, sizeof *argv);
     size_t n = 0;
     if (to_shell) {
-        argv[n++] = copy("/bin/sh");
-        argv[n++] = copy("-c");
+        argv[n++] = tp_strdup("/bin/sh");
+        argv[n++] = tp_strdup("-c");
     }
     for (size_t i = 0; i < command->n; i++)
-        argv[n++] = copy(command->v[i]);
+        argv[n++] = tp_strdup(command->v[i]);
     return argv;
 }
 
@@ -172,8 +164,7 @@ static tp_status open_pool(const void *settings_, const tp_environment_context *
         return tp_fail(err, TP_ERR_CONFIG,
                        "command is empty; name a program, as in [python3, "
                        "judge.py]");
-    pool *p = calloc(1, sizeof *p);
-    TP_HAVE(p);
+    pool *p = tp_new(1, sizeof *p);
     size_t n =
         context->num_workers == TP_OPT_UNSET_INT ? DEFAULT_WORKERS : (size_t)context->num_workers;
     *p = (pool){.o = o,
@@ -181,9 +172,8 @@ static tp_status open_pool(const void *settings_, const tp_environment_context *
                 .watch = context->watch,
                 .argv = make_argv(&o->command),
                 .n_workers = n};
-    p->workers = calloc(n, sizeof *p->workers);
-    p->fds = calloc(n * TP_PROCESS_FDS, sizeof *p->fds);
-    TP_HAVE(p->workers && p->fds);
+    p->workers = tp_new(n, sizeof *p->workers);
+    p->fds = tp_new(n * TP_PROCESS_FDS, sizeof *p->fds);
     tp_status status = start(p, &p->workers[0], err); /* does it exist at all? */
     if (status != TP_OK) {
         close_pool(p);
@@ -536,11 +526,10 @@ static tp_status score_all(const void *settings_, void *state, const tp_completi
 {
     (void)settings_; /* the pool has them */
     batch b = {.p = state, .completions = completions, .verdicts = ret, .n = n, .err = err};
-    b.waiting = calloc(n + 1, sizeof *b.waiting);
-    b.tries = calloc(n + 1, sizeof *b.tries);
-    b.alone = calloc(n + 1, sizeof *b.alone);
-    b.done = calloc(n + 1, sizeof *b.done);
-    TP_HAVE(b.waiting && b.tries && b.alone && b.done);
+    b.waiting = tp_new(n + 1, sizeof *b.waiting);
+    b.tries = tp_new(n + 1, sizeof *b.tries);
+    b.alone = tp_new(n + 1, sizeof *b.alone);
+    b.done = tp_new(n + 1, sizeof *b.done);
     for (size_t i = n; i-- > 0;)
         b.waiting[b.n_waiting++] = i;
     tp_status status = judge_without_sigpipe(&b);

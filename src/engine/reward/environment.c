@@ -95,9 +95,8 @@ static tp_status bind_section(tp_config *config, const tp_json *section,
     size_t n_kind = kind ? kind->settings.n : 0;
     size_t base = kind ? (kind->settings.size + 15) / 16 * 16 : 0;
     size_t n = n_kind + n_more[0] + n_more[1];
-    tp_option *table = calloc(n ? n : 1, sizeof *table);
-    char *block = calloc(1, base + sizeof(common));
-    TP_HAVE(table && block);
+    tp_option *table = tp_new(n, sizeof *table);
+    char *block = tp_new(1, base + sizeof(common));
     if (n_kind)
         memcpy(table, kind->settings.options, n_kind * sizeof *table);
     size_t at = n_kind;
@@ -225,11 +224,9 @@ static tp_status open_section(tp_environment *env, const tp_json *section, tp_er
 static tp_status open_named(tp_config *config, const char *name, bool only_checks,
                             tp_environment **ret, tp_error *err)
 {
-    tp_environment *env = calloc(1, sizeof *env);
-    TP_HAVE(env);
+    tp_environment *env = tp_new(1, sizeof *env);
     *env = (tp_environment){
-        .name = strdup(name), .config = config, .divisor = 1, .only_checks = only_checks};
-    TP_HAVE(env->name);
+        .name = tp_strdup(name), .config = config, .divisor = 1, .only_checks = only_checks};
     const tp_json *all = config ? tp_config_find(config, "env") : NULL;
     const tp_json *section = tp_json_get(all, name);
     tp_status status = TP_OK;

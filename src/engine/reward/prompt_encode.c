@@ -29,8 +29,7 @@ tp_status tp_prompt_encoder_new(const tp_tokenizer *tokenizer, const char *chat_
                                 const tp_json *variables, bool add_bos, tp_prompt_encoder **ret,
                                 tp_error *err)
 {
-    tp_prompt_encoder *e = calloc(1, sizeof *e);
-    TP_HAVE(e);
+    tp_prompt_encoder *e = tp_new(1, sizeof *e);
     e->tokenizer = tokenizer;
     e->variables = variables;
     e->add_bos = add_bos;

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/grow.h"
 #include "base/platform.h"
 #include "base/rng.h"
 #include "base/strings.h"
@@ -47,8 +46,7 @@ static tp_status open_generator(tp_prompts *p, const tp_prompts_options *o, tp_e
 {
     const tp_settings_table *table = &p->kind->generator;
     tp_config *config = o->config;
-    p->settings = calloc(1, table->size);
-    TP_HAVE(p->settings);
+    p->settings = tp_new(1, table->size);
     if (o->generator && o->generator->type != TP_JSON_NULL) {
         TP_TRY(tp_config_bind_section(config, o->generator, table->options, table->n, p->settings,
                                       err));
@@ -164,9 +162,7 @@ static tp_status check_rows(const tp_prompts *p, tp_error *err)
 
 static const char *keep_key(tp_prompts *p, int i, const char *key)
 {
-    p->keys[i] = key ? strdup(key) : NULL;
-    TP_HAVE(p->keys[i] || !key);
-    return p->keys[i];
+    return p->keys[i] = tp_strdup(key);
 }
 
 static tp_status read_option_files(tp_prompts *p, const tp_prompts_options *o, tp_error *err)
@@ -185,8 +181,7 @@ static tp_status read_option_files(tp_prompts *p, const tp_prompts_options *o, t
 
 static tp_status open_file(tp_prompts *p, const tp_prompts_options *o, tp_error *err)
 {
-    p->path = strdup(o->data_path);
-    TP_HAVE(p->path);
+    p->path = tp_strdup(o->data_path);
     TP_TRY(read_option_files(p, o, err));
     TP_TRY(read_lines(p, err));
     TP_TRY(keep_split(p, o, err));
@@ -229,8 +224,7 @@ static tp_status open_any(tp_prompts *p, const tp_prompts_options *o, tp_error *
 
 tp_status tp_prompts_open(const tp_prompts_options *options, tp_prompts **ret, tp_error *err)
 {
-    tp_prompts *p = calloc(1, sizeof *p);
-    TP_HAVE(p);
+    tp_prompts *p = tp_new(1, sizeof *p);
     p->split = options->split;
     tp_status status = open_any(p, options, err);
     if (status != TP_OK) {

@@ -12,13 +12,6 @@ const char *tp_reward_status_name(tp_reward_status status)
     return names[status];
 }
 
-static char *copy(const char *s)
-{
-    char *out = s ? strdup(s) : NULL;
-    TP_HAVE(out || !s);
-    return out;
-}
-
 void tp_reward_give(tp_reward *r, double reward, tp_correct correct, const char *answer)
 {
     if (!isfinite(reward)) {
@@ -29,7 +22,7 @@ void tp_reward_give(tp_reward *r, double reward, tp_correct correct, const char 
     r->status = TP_REWARD_OK;
     r->reward = reward;
     r->correct = correct;
-    r->answer = copy(answer);
+    r->answer = tp_strdup(answer);
 }
 
 void tp_reward_exclude(tp_reward *r, tp_reward_status status, const char *fmt, ...)
@@ -45,15 +38,13 @@ void tp_reward_exclude(tp_reward *r, tp_reward_status status, const char *fmt, .
     r->reward = NAN;
     r->correct = TP_CORRECT_UNKNOWN;
     r->answer = NULL;
-    r->why = copy(text);
+    r->why = tp_strdup(text);
 }
 
 void tp_reward_add_part(tp_reward *r, const char *name, double value)
 {
-    tp_reward_part *parts = realloc(r->parts, (r->n_parts + 1) * sizeof *parts);
-    TP_HAVE(parts);
-    r->parts = parts;
-    r->parts[r->n_parts++] = (tp_reward_part){copy(name), value};
+    r->parts = tp_grow(r->parts, r->n_parts + 1, sizeof *r->parts);
+    r->parts[r->n_parts++] = (tp_reward_part){tp_strdup(name), value};
 }
 
 void tp_reward_release(tp_reward *r)
@@ -76,8 +67,7 @@ void tp_rewards_release(tp_rewards *rewards)
 
 tp_reward *tp_rewards_new(size_t n)
 {
-    tp_reward *v = calloc(n ? n : 1, sizeof *v);
-    TP_HAVE(v);
+    tp_reward *v = tp_new(n, sizeof *v);
     for (size_t i = 0; i < n; i++)
         v[i] = (tp_reward){.reward = NAN, .correct = TP_CORRECT_UNKNOWN};
     return v;

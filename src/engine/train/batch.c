@@ -17,13 +17,6 @@ static int longest_first(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static void *array(size_t n, size_t size)
-{
-    void *p = calloc(n ? n : 1, size);
-    TP_HAVE(p);
-    return p;
-}
-
 void tp_batch_release(tp_batch *b)
 {
     free(b->places);
@@ -72,8 +65,8 @@ static tp_status measure(const tp_batch *b, const tp_batch_sequence *sequences, 
 static void assign(tp_batch *b, const tp_batch_sequence *sequences, const unit *units,
                    uint32_t n_units)
 {
-    int32_t *end = array(n_units, sizeof *end);
-    uint32_t *count = array(n_units, sizeof *count);
+    int32_t *end = tp_new(n_units, sizeof *end);
+    uint32_t *count = tp_new(n_units, sizeof *count);
     for (uint32_t i = 0; i < n_units; i++) {
         uint32_t m = 0, u = units[i].index;
         while (m < b->n_micro && (end_of(b, sequences, u, end[m]) > b->capacity ||
@@ -93,7 +86,7 @@ static void assign(tp_batch *b, const tp_batch_sequence *sequences, const unit *
 /* Sequences by micro-batch and place. */
 static void list(tp_batch *b, const unit *units, uint32_t n_units)
 {
-    b->starts = array(b->n_micro + 2, sizeof *b->starts);
+    b->starts = tp_new(b->n_micro + 2, sizeof *b->starts);
     for (uint32_t i = 0; i < b->n; i++)
         b->starts[b->places[i].micro + 2]++;
     for (uint32_t m = 0; m < b->n_micro; m++)
@@ -110,12 +103,12 @@ tp_status tp_batch_arrange(tp_batch *b, const tp_batch_sequence *sequences, uint
 {
     uint32_t n_units = n / b->unit;
     tp_batch_release(b);
-    unit *units = array(n_units, sizeof *units);
+    unit *units = tp_new(n_units, sizeof *units);
     tp_status status = measure(b, sequences, n_units, units, err);
     if (status == TP_OK) {
         b->n = n_units * b->unit;
-        b->places = array(b->n, sizeof *b->places);
-        b->order = array(b->n, sizeof *b->order);
+        b->places = tp_new(b->n, sizeof *b->places);
+        b->order = tp_new(b->n, sizeof *b->order);
         assign(b, sequences, units, n_units);
         list(b, units, n_units);
     }

@@ -78,8 +78,7 @@ static tp_status write_optimizer(const tp_states *states, tp_dtype model_dtype, 
     TP_OWN(tp_arena) names = {0};
     size_t n = 0;
     TP_TRY(tp_arena_init(&names, 256 << 20, err));
-    TP_FREED tp_tensor_out *out = calloc(states->n + 1, sizeof *out);
-    TP_HAVE(out);
+    TP_FREED tp_tensor_out *out = tp_new(states->n + 1, sizeof *out);
     for (size_t i = 0; i < states->n; i++)
         if (belongs_to_optimizer(&states->items[i], model_dtype))
             out[n++] = describe(states, &states->items[i], among, &names);
@@ -370,8 +369,7 @@ tp_status tp_checkpoint_meet(const char *root, const char *run_id, tp_session *s
     *ret_first_writes_all = false;
     if (n == 1)
         return TP_OK;
-    bool *sees = calloc((size_t)n, sizeof *sees);
-    TP_HAVE(sees);
+    bool *sees = tp_new((size_t)n, sizeof *sees);
     snprintf(sign, sizeof sign, "%s/.tmp-step-0.%s.%d", root, run_id, getpid());
     tp_status status = tp_comm_rank(comm) == 0 ? tp_dir_make(sign, err) : TP_OK;
     status = tp_comm_agree(comm, status, err);

@@ -35,8 +35,7 @@ static tp_status hand_over_errors(const tp_tensor_entry *e, const tp_ranks *rank
     enum { CHUNK = 1 << 16 };
     size_t width = (size_t)into->dim[1], begin, end;
     size_t row = (size_t)ranks->rank * width;
-    TP_FREED float *sum = calloc(CHUNK, sizeof *sum);
-    TP_HAVE(sum);
+    TP_FREED float *sum = tp_new(CHUNK, sizeof *sum);
     tp_status status = TP_OK;
     const tp_tensor part = {.shard = tp_ranks_shard(ranks)};
     tp_tensor_share(&part, n, (tp_shard){ranks->rank, ranks->ranks}, &begin, &end);

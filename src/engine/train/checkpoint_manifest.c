@@ -34,8 +34,7 @@ static tp_status list(const char *folder, const char *sub, listing *l, tp_error 
         snprintf(file, sizeof file, "%s/%s", folder, name);
         if (e->d_name[0] == '.' || stat(file, &st) != 0 || !S_ISREG(st.st_mode))
             continue;
-        l->files = realloc(l->files, (l->n + 1) * sizeof *l->files);
-        TP_HAVE(l->files);
+        l->files = tp_grow(l->files, l->n + 1, sizeof *l->files);
         l->files[l->n] = (listed_file){.bytes = (uint64_t)st.st_size, .first_piece = l->n_pieces};
         memcpy(l->files[l->n].path, name, sizeof name);
         l->n_pieces += tp_file_pieces((uint64_t)st.st_size);
@@ -59,8 +58,7 @@ static tp_status list_together(const char *folder, tp_comm *comm, listing *l, tp
     TP_TRY(tp_comm_broadcast(comm, counts, sizeof counts, 0, err));
     l->n = counts[0];
     l->n_pieces = counts[1];
-    l->files = l->files ? l->files : calloc(l->n, sizeof *l->files);
-    TP_HAVE(l->files);
+    l->files = l->files ? l->files : tp_new(l->n, sizeof *l->files);
     return tp_comm_broadcast(comm, l->files, l->n * sizeof *l->files, 0, err);
 }
 
@@ -88,8 +86,7 @@ static tp_status hash_together(const char *folder, const listing *l, tp_comm *co
     TP_TRY(tp_comm_agree(comm, hash_share(folder, l, among, ret, err), err));
     if (ranks == 1)
         return TP_OK;
-    char(*all)[33] = calloc(ranks * l->n_pieces, sizeof *all);
-    TP_HAVE(all);
+    char(*all)[33] = tp_new(ranks * l->n_pieces, sizeof *all);
     tp_status status = tp_comm_gather(comm, ret, bytes, all, err);
     for (size_t i = 0; i < ranks * l->n_pieces && status == TP_OK; i++)
         if (all[i][0])
@@ -149,8 +146,7 @@ tp_status tp_manifest_write(const char *folder, tp_comm *comm, tp_shard among, i
 {
     listing l = {0};
     TP_TRY(list_together(folder, comm, &l, err));
-    char(*hashes)[33] = calloc(l.n_pieces, sizeof *hashes);
-    TP_HAVE(hashes);
+    char(*hashes)[33] = tp_new(l.n_pieces, sizeof *hashes);
     tp_status status = hash_together(folder, &l, comm, among, hashes, err);
     if (status == TP_OK && tp_comm_rank(comm) == 0)
         status = write_list(folder, &l, (const char(*)[33])hashes, step, err);

@@ -7,8 +7,7 @@ static tp_status add_gradient(const tp_model *model, tp_graph *g, tp_ref loss, t
 {
     size_t n;
     const tp_param *params = tp_model_trained(model, &n);
-    TP_FREED tp_ref *weights = calloc(n, sizeof *weights);
-    TP_HAVE(weights);
+    TP_FREED tp_ref *weights = tp_new(n, sizeof *weights);
     int64_t one = 1;
     tp_ref scale = tp_graph_input(g, "loss_scale", TP_DTYPE_F32, 1, &one);
     uint32_t used = 0;

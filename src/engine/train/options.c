@@ -194,8 +194,7 @@ tp_option *tp_train_options_of(const tp_algorithm *own, const tp_optimizer *opti
                                size_t *ret_n)
 {
     size_t n = 0;
-    tp_option *table = calloc(most_keys(), sizeof *table);
-    TP_HAVE(table);
+    tp_option *table = tp_new(most_keys(), sizeof *table);
     for (const tp_algorithm *const *a = tp_algorithms; own && *a; a++)
         if (*a != own)
             n += add_foreign(own, *a, table + n);

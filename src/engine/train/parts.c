@@ -32,8 +32,7 @@ static tp_status gather(const tp_ranks *ranks, const tp_tensor *own, range r, ch
         return tp_slices_gather(ranks, own, r.begin, r.end - r.begin, data, err);
     tp_shard shard = own->shard;
     size_t n = tp_tensor_count(own), size = tp_dtype_size(own->dtype);
-    size_t *starts = calloc((size_t)shard.count + 1, sizeof *starts);
-    TP_HAVE(starts);
+    size_t *starts = tp_new((size_t)shard.count + 1, sizeof *starts);
     for (int i = 0; i < shard.count; i++) {
         range part = in_part(r, n, (tp_shard){i, shard.count});
         starts[i + 1] = starts[i] + (part.end - part.begin);

@@ -90,8 +90,7 @@ static void play(const tp_exec *e, const tp_machine *m, tp_dtype dtype, const tp
 {
     const tp_traffic *t = tp_exec_traffic(e);
     size_t n = tp_exec_launch_count(e);
-    double now = 0, free_at = 0, all = 0, exposed = 0, *done = calloc(n + 1, sizeof *done);
-    TP_HAVE(done);
+    double now = 0, free_at = 0, all = 0, exposed = 0, *done = tp_new(n + 1, sizeof *done);
     for (size_t i = 0; i < n; i++) {
         const tp_launch_info *l = tp_exec_launch(e, i);
         if (!(tp_ops[l->op]->traits & TP_OP_COMMUNICATES)) {

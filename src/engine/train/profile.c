@@ -170,8 +170,7 @@ static tp_status open_all(const trainer *t, handing *h, tp_error *err)
         return h->own ? TP_OK
                       : tp_fail(err, TP_ERR_IO, "cannot read the trace %s", t->profile.path);
     }
-    h->all = calloc((size_t)n, sizeof *h->all);
-    TP_HAVE(h->all);
+    h->all = tp_new((size_t)n, sizeof *h->all);
     for (int r = 1; r < n; r++) {
         name_file(&t->profile, t->comm, r, dir, path, sizeof path);
         TP_TRY(tp_writer_open(&h->all[r], path, err));
@@ -200,13 +199,10 @@ static tp_status hand_over(const trainer *t, tp_error *err)
 {
     size_t n = (size_t)tp_comm_size(t->comm), piece = TP_MIN(PIECE, PIECES / n);
     handing h = {.piece = piece,
-                 .chunk = calloc(1, piece),
-                 .chunks = calloc(n, piece),
-                 .sizes = calloc(n, sizeof *h.sizes)};
+                 .chunk = tp_new(1, piece),
+                 .chunks = tp_new(n, piece),
+                 .sizes = tp_new(n, sizeof *h.sizes)};
     bool any = true;
-    TP_HAVE(h.chunk);
-    TP_HAVE(h.chunks);
-    TP_HAVE(h.sizes);
     tp_status status = tp_comm_agree(t->comm, open_all(t, &h, err), err);
     while (status == TP_OK && any)
         status = hand_chunk(t, &h, &any, err);

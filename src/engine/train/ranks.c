@@ -304,8 +304,7 @@ tp_status tp_ranks_join_text(trainer *t, char *where, size_t size, tp_error *err
     int n = tp_trainer_ranks(t);
     if (n == 1)
         return TP_OK;
-    TP_FREED char *all = calloc((size_t)n, size);
-    TP_HAVE(all);
+    TP_FREED char *all = tp_new((size_t)n, size);
     tp_status status = tp_comm_gather(t->comm, where, size, all, err);
     for (int i = 0; i < n && status == TP_OK; i++)
         if (all[(size_t)i * size]) {

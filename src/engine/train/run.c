@@ -186,8 +186,7 @@ static tp_status open_run(tp_run *run, bool resume, tp_error *err)
 
 static tp_status new_run(const char *dir, tp_run **ret, tp_error *err)
 {
-    tp_run *run = calloc(1, sizeof *run);
-    TP_HAVE(run);
+    tp_run *run = tp_new(1, sizeof *run);
     run->lock_fd = run->metrics_fd = -1;
     size_t n = strlen(dir);
     while (n > 1 && dir[n - 1] == '/')

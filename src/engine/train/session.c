@@ -271,9 +271,7 @@ static tp_status create(tp_session *s, tp_error *err)
 tp_status tp_session_create(const tp_model *model, const tp_session_options *options,
                             tp_session **ret, tp_error *err)
 {
-    tp_session *s = calloc(1, sizeof *s);
-    if (!s)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot create a session: out of memory");
+    tp_session *s = tp_new(1, sizeof *s);
     s->model = model;
     s->options = *options;
     s->program = options->program;

@@ -400,10 +400,9 @@ tp_status tp_simulation_make(const tp_train_options *o, const tp_model *model,
                              tp_simulation *ret, tp_error *err)
 {
     enum { MOST = 40 * TP_STRATEGIES };
-    tp_simulation s = {.points = calloc(MOST, sizeof *s.points)};
+    tp_simulation s = {.points = tp_new(MOST, sizeof *s.points)};
     tp_run_plan alone;
     tp_train_options one = *o;
-    TP_HAVE(s.points);
     one.ranks.ranks = 0;
     stage all = {.most = TP_MIN(tp_cpu_count(), MOST_AT_ONCE)};
     tp_status status = tp_run_plan_compute(&one, model, false, machine, &alone, err);

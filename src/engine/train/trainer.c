@@ -321,9 +321,7 @@ trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
 tp_status tp_train_begin(const tp_config *config, const tp_train_options *options,
                          const tp_train_hooks *hooks, tp_train_loop **ret, tp_error *err)
 {
-    tp_train_loop *l = *ret = calloc(1, sizeof *l);
-    if (!l)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot begin a training: out of memory");
+    tp_train_loop *l = *ret = tp_new(1, sizeof *l);
     tp_mem_reset_peak(); /* what was measured before is not of this run */
     l->own = *options;
     l->own_hooks = *hooks;

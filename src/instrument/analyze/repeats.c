@@ -75,7 +75,7 @@ tp_status tp_repeats_add(tp_repeats *r, const tp_trace_file *file, int group,
     size_t k = r->n_files;
     TP_ASSERT(k < r->room && (group == 0 || group == 1));
     TP_TRY(tp_figures_make(file, options, r->per_step, &r->names, &f, err));
-    r->files[k] = (tp_repeat_file){.path = strdup(file->path),
+    r->files[k] = (tp_repeat_file){.path = tp_strdup(file->path),
                                    .group = group,
                                    .has_device_work = f.has_device_work,
                                    .rank = file->rank,

@@ -62,10 +62,10 @@ static tp_status save_one(const char *word, const tp_bench_report *r, tp_error *
 
 static tp_status save_list(const char *list, const tp_bench_report *r, tp_error *err)
 {
-    char *copy = strdup(list), *rest = NULL;
+    char *copy = tp_strdup(list), *rest = NULL;
     size_t n = 0;
-    tp_status status = copy ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "no memory");
-    for (char *word = copy ? strtok_r(copy, ",", &rest) : NULL; word && status == TP_OK;
+    tp_status status = TP_OK;
+    for (char *word = strtok_r(copy, ",", &rest); word && status == TP_OK;
          word = strtok_r(NULL, ",", &rest))
         status = save_one(word, r, err), n++;
     if (status == TP_OK && n == 0)

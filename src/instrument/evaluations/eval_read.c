@@ -30,9 +30,8 @@ static tp_eval_prompt *add_prompt(reading *r, const char *id, const char *questi
     tp_eval_file *f = r->f;
     if (f->n == r->cap) {
         r->cap = r->cap ? 2 * r->cap : 64;
-        f->prompts = reallocarray(f->prompts, r->cap, sizeof *f->prompts);
-        f->questions = reallocarray(f->questions, r->cap, sizeof *f->questions);
-        TP_HAVE(f->prompts && f->questions);
+        f->prompts = tp_grow(f->prompts, r->cap, sizeof *f->prompts);
+        f->questions = tp_grow(f->questions, r->cap, sizeof *f->questions);
     }
     f->questions[f->n] = question;
     f->prompts[f->n] = (tp_eval_prompt){.id = id, .question = question, .majority = NAN};
@@ -50,8 +49,7 @@ static uint64_t hash_of(const char *s)
 static void grow_table(reading *r)
 {
     size_t n = r->n_table ? 2 * r->n_table : 256;
-    size_t *table = calloc(n, sizeof *table);
-    TP_HAVE(table);
+    size_t *table = tp_new(n, sizeof *table);
     for (size_t i = 0; i < r->f->n; i++) {
         size_t at = hash_of(r->f->questions[i]) & (n - 1);
         while (table[at])
@@ -282,8 +280,7 @@ static int by_id(const void *a, const void *b)
 
 static void sort_prompts(tp_eval_file *f)
 {
-    TP_FREED pair *both = calloc(f->n + 1, sizeof *both);
-    TP_HAVE(both);
+    TP_FREED pair *both = tp_new(f->n + 1, sizeof *both);
     for (size_t i = 0; i < f->n; i++)
         both[i] = (pair){f->prompts[i], f->questions[i]};
     qsort(both, f->n, sizeof *both, by_id);

@@ -76,8 +76,7 @@ static tp_validation_series *find_series(reading *r, const char *name)
             return &r->v.series[i];
     if (r->v.n == MAX_SERIES)
         return NULL;
-    r->v.series = reallocarray(r->v.series, r->v.n + 1, sizeof *r->v.series);
-    TP_HAVE(r->v.series);
+    r->v.series = tp_grow(r->v.series, r->v.n + 1, sizeof *r->v.series);
     tp_validation_series *s = &r->v.series[r->v.n++];
     *s = (tp_validation_series){.change = NAN, .change_lo = NAN, .change_hi = NAN};
     snprintf(s->name, sizeof s->name, "%s", name);
@@ -92,10 +91,8 @@ static tp_validation_point *find_point(tp_validation_series *s, int64_t step)
         at--;
     if (at > 0 && s->points[at - 1].step == step)
         return &s->points[at - 1];
-    if ((s->n & (s->n - 1)) == 0) { /* full at each power of two */
-        s->points = reallocarray(s->points, s->n ? 2 * s->n : 1, sizeof *s->points);
-        TP_HAVE(s->points);
-    }
+    if ((s->n & (s->n - 1)) == 0) /* full at each power of two */
+        s->points = tp_grow(s->points, 2 * s->n, sizeof *s->points);
     memmove(s->points + at + 1, s->points + at, (s->n - at) * sizeof *s->points);
     s->n++;
     s->points[at] = (tp_validation_point){.step = step,

@@ -147,8 +147,7 @@ static void fill_best(const tp_tuning *t, tp_grid *grid)
 {
     const tp_search *s = t->search;
     enum { SHOWN = 8, LEAST_ROUNDS = 2 };
-    TP_FREED bool *is_shown = calloc(s->n + 1, sizeof *is_shown);
-    TP_HAVE(is_shown);
+    TP_FREED bool *is_shown = tp_new(s->n + 1, sizeof *is_shown);
     grid->name = "candidates";
     grid->title = "Best of the races, over the recipe in the same rounds";
     tp_grid_column(grid, "settings", "settings", TP_CELL_TEXT);

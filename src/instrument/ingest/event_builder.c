@@ -67,8 +67,7 @@ static void grow_track_slots(tp_event_builder *b)
 {
     free(b->track_slots);
     b->n_track_slots = b->n_track_slots ? b->n_track_slots * 2 : 64;
-    b->track_slots = calloc(b->n_track_slots, sizeof *b->track_slots);
-    TP_HAVE(b->track_slots);
+    b->track_slots = tp_new(b->n_track_slots, sizeof *b->track_slots);
     for (size_t i = 0; i < b->events->n_tracks; i++)
         put_track(b, (uint32_t)i);
 }

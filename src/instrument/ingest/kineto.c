@@ -218,9 +218,7 @@ static void finish(tp_kineto *k)
 tp_status tp_kineto_read(const char *name, tp_source *source, unsigned keep, tp_events *ret,
                          tp_notes *notes, tp_error *err)
 {
-    tp_kineto *k = calloc(1, sizeof *k);
-    if (!k)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for reading '%s'", name);
+    tp_kineto *k = tp_new(1, sizeof *k);
     k->events = ret;
     k->notes = notes;
     k->name = name;

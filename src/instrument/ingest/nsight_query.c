@@ -181,8 +181,7 @@ static size_t slot_of(const tp_nsight *n, int64_t id)
 
 static void *zeroed(size_t count, size_t size)
 {
-    void *block = calloc(count, size);
-    TP_HAVE(block);
+    void *block = tp_new(count, size);
     return block;
 }
 

@@ -59,8 +59,7 @@ static void rehash(tp_string_table *table)
     size_t n_old = table->n_slots;
     uint64_t *old = table->slots;
     table->n_slots = n_old ? n_old * 2 : 256;
-    table->slots = calloc(table->n_slots, sizeof *table->slots);
-    TP_HAVE(table->slots);
+    table->slots = tp_new(table->n_slots, sizeof *table->slots);
     for (size_t i = 0; i < n_old; i++)
         if (old[i])
             put(table, old[i]);

@@ -13,11 +13,9 @@ enum { FILES_MAX = 4096 };
 
 static void add(tp_trace_paths *p, const char *path)
 {
-    p->v = realloc(p->v, (p->n + 2) * sizeof *p->v);
-    TP_HAVE(p->v);
-    p->v[p->n] = strdup(path);
-    TP_HAVE(p->v[p->n]);
-    p->v[++p->n] = NULL;
+    p->v = tp_grow(p->v, p->n + 2, sizeof *p->v);
+    p->v[p->n++] = tp_strdup(path);
+    p->v[p->n] = NULL;
 }
 
 static bool looks_like_a_trace(const char *name)

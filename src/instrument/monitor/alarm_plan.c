@@ -34,7 +34,7 @@ static tp_status read_command(tp_alarm_deed *deed, const tp_json *list, tp_error
         bool is_text = w->type == TP_JSON_STRING || w->type == TP_JSON_NUMBER;
         if (!is_text || memchr(w->text.data, 0, w->text.len) || (n == 0 && !w->text.len))
             return tp_fail(err, TP_ERR_CONFIG, "word %zu of the command is no text", n + 1);
-        deed->argv[n++] = strdup(w->text.data);
+        deed->argv[n++] = tp_strdup(w->text.data);
     }
     return TP_OK;
 }
@@ -97,7 +97,7 @@ static void add_deeds(tp_alarm_plan *plan, size_t begin, const tp_alarm_deed *de
     for (size_t i = begin; i < plan->set.n; i++) {
         plan->deeds[i] = *deed;
         for (size_t k = 0; deed->argv[k]; k++)
-            plan->deeds[i].argv[k] = strdup(deed->argv[k]);
+            plan->deeds[i].argv[k] = tp_strdup(deed->argv[k]);
     }
 }
 

@@ -138,10 +138,8 @@ static tp_status check_place(const char *path, tp_error *err)
 static tp_status open_file(const char *path, const tp_sink_run *run, void **ret, tp_error *err)
 {
     TP_TRY(check_place(path, err));
-    sink *s = calloc(1, sizeof *s);
-    TP_HAVE(s);
-    s->path = strdup(path);
-    TP_HAVE(s->path);
+    sink *s = tp_new(1, sizeof *s);
+    s->path = tp_strdup(path);
     s->metrics = run->metrics;
     s->step = run->step;
     s->max_steps = run->max_steps;

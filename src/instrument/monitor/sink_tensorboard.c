@@ -109,8 +109,7 @@ static tp_status begin(sink *s, const char *folder, const tp_sink_run *run, tp_e
 static tp_status open_file(const char *folder, const tp_sink_run *run, void **ret, tp_error *err)
 {
     tp_error ignored;
-    sink *s = calloc(1, sizeof *s);
-    TP_HAVE(s);
+    sink *s = tp_new(1, sizeof *s);
     s->fd = -1;
     tp_status status = begin(s, folder, run, err);
     if (status == TP_OK)

@@ -58,9 +58,8 @@ static bool read_series(const tp_json *array, double **ret, size_t *ret_n)
 {
     if (!array || array->type != TP_JSON_ARRAY || array->n < 2)
         return false;
-    double *v = calloc(array->n, sizeof *v);
+    double *v = tp_new(array->n, sizeof *v);
     size_t n = 0;
-    TP_HAVE(v);
     for (const tp_json *x = array->child; x; x = x->next)
         if (!tp_json_f64(x, &v[n++]) || !isfinite(v[n - 1]) || v[n - 1] < 0) {
             free(v);
@@ -85,8 +84,7 @@ static double *read_op(const tp_json *op, size_t *ret_n)
 
 static double *logarithms(const double *v, size_t n)
 {
-    double *log_v = calloc(n + 1, sizeof *log_v);
-    TP_HAVE(log_v);
+    double *log_v = tp_new(n + 1, sizeof *log_v);
     for (size_t i = 0; i < n; i++)
         log_v[i] = log(v[i]);
     return log_v;

@@ -9,8 +9,7 @@
 
 static double *series(int64_t n)
 {
-    double *v = calloc((size_t)n + 1, sizeof *v);
-    TP_HAVE(v);
+    double *v = tp_new((size_t)n + 1, sizeof *v);
     return v;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/platform.h"
 #include "base/terminal.h"
+#include "base/vec.h"
 #include "base/wrap.h"
 
 void tp_grid_release(tp_grid *grid)
@@ -42,14 +43,7 @@ void tp_grid_hidden(tp_grid *grid, const char *key, tp_cell_kind kind)
 static tp_cell *next_cell(tp_grid *grid)
 {
     TP_ASSERT(grid->n_columns > 0);
-    if (grid->n_cells == grid->cap_cells) {
-        grid->cap_cells = grid->cap_cells ? grid->cap_cells * 2 : 64;
-        grid->cells = realloc(grid->cells, grid->cap_cells * sizeof *grid->cells);
-        TP_HAVE(grid->cells);
-    }
-    tp_cell *cell = &grid->cells[grid->n_cells++];
-    *cell = (tp_cell){0};
-    return cell;
+    return TP_VEC_PUSH(grid->cells, grid->n_cells, grid->cap_cells);
 }
 
 static tp_cell_kind kind_of_next(const tp_grid *grid)

@@ -115,8 +115,7 @@ int tp_svg_paragraph(tp_buf *out, double x, double y, double size, double room, 
         } else
             end = n;
         if (out) {
-            TP_FREED char *line = strndup(text, end);
-            TP_HAVE(line);
+            TP_FREED char *line = tp_strndup(text, end);
             tp_svg_text(out, x, y + size * 1.3 * lines, size, TP_START, room, style, line);
         }
         text += end;

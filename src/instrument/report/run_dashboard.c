@@ -59,8 +59,7 @@ static double dimension_score(const tp_analysis_dimension *d, double *ret_refere
 /* Median of the `width` values up to each, the window being whole. */
 static double *running_median(const tp_curve *c, size_t width)
 {
-    double *out = malloc(c->n * sizeof *out), *window = malloc(width * sizeof *window);
-    TP_HAVE(out && window);
+    double *out = tp_new(c->n, sizeof *out), *window = tp_new(width, sizeof *window);
     for (size_t i = 0; i < c->n; i++) {
         if (i + 1 < width) {
             out[i] = NAN;

@@ -153,9 +153,7 @@ static void put_devices(tp_json_w *w, const tp_trace_report *r)
 static void put_collectives(tp_json_w *w, const tp_trace_report *r)
 {
     const tp_events *e = r->file->events;
-    TP_FREED int64_t *count =
-        calloc(e->strings.n + 1, sizeof *count); /* by the number of the name */
-    TP_HAVE(count);
+    TP_FREED int64_t *count = tp_new(e->strings.n + 1, sizeof *count); /* by name */
     for (size_t i = 0; i < r->selection.n; i++) {
         const tp_activity *a = &r->selection.v[i];
         if (a->work != TP_WORK_COMM)

@@ -8,8 +8,7 @@ static void make_breakdowns(tp_trace_report *r)
 {
     const tp_selection *s = &r->selection;
     r->has_work = tp_breakdown_make(s->v, s->n, TP_ALL_DEVICES, &r->all);
-    r->by_device = calloc(s->n_devices ? s->n_devices : 1, sizeof *r->by_device);
-    TP_HAVE(r->by_device);
+    r->by_device = tp_new(s->n_devices ? s->n_devices : 1, sizeof *r->by_device);
     for (size_t d = 0; d < s->n_devices; d++)
         if (s->n_devices == 1)
             r->by_device[d] = r->all;

@@ -158,9 +158,7 @@ void tp_http_query_each(const tp_http_request *r, const char *name,
 
 static void add_name(tp_http *h, const char *name)
 {
-    char *copy = strdup(name);
-    TP_HAVE(copy);
-    *TP_VEC_PUSH(h->names, h->n_names, h->cap_names) = copy;
+    *TP_VEC_PUSH(h->names, h->n_names, h->cap_names) = tp_strdup(name);
 }
 
 /* What a browser may call this server: the address, and of one for all addresses each of them. */
@@ -395,8 +393,7 @@ void tp_http_publish(tp_http *h, const char *data)
     pthread_mutex_lock(&h->lock);
     char **slot = &h->events[h->n_events % EVENTS];
     free(*slot);
-    *slot = strdup(data);
-    TP_HAVE(*slot);
+    *slot = tp_strdup(data);
     h->n_events++;
     resume_all(h);
     pthread_mutex_unlock(&h->lock);
@@ -538,7 +535,7 @@ tp_status tp_http_open(const tp_http_options *o, tp_http **ret, tp_error *err)
     tp_http *h = tp_vec_new(1, sizeof *h);
     h->handler = o->handler;
     h->user = o->user;
-    h->token = o->token ? strdup(o->token) : NULL;
+    h->token = o->token ? tp_strdup(o->token) : NULL;
     h->is_local = tp_http_is_loopback(o->address);
     h->port = o->port;
     add_names(h, o->address);

@@ -64,7 +64,7 @@ static void make_groups(chosen *c, bool by_name)
     char *names[MOST_RUNS];
     size_t n = 0;
     for (size_t i = 0; i < c->n; i++)
-        names[i] = by_name ? name_without_number(c->e[i]->path) : strdup(c->e[i]->path);
+        names[i] = by_name ? name_without_number(c->e[i]->path) : tp_strdup(c->e[i]->path);
     for (size_t i = 0; i < c->n; i++) {
         if (!names[i])
             continue;
@@ -81,9 +81,8 @@ static void make_groups(chosen *c, bool by_name)
         }
         if (g->n == 1) { /* a number that nothing else differs in says more than "*" */
             free(g->name);
-            g->name = strdup(e[g->first]->path);
+            g->name = tp_strdup(e[g->first]->path);
         }
-        TP_HAVE(g->name);
     }
     memcpy(c->e, e, n * sizeof *e);
 }

@@ -49,13 +49,6 @@ struct tp_run_index {
 
 /* ---- rows ---- */
 
-static char *copy_of(const char *text)
-{
-    char *copy = text ? strdup(text) : NULL;
-    TP_HAVE(copy || !text);
-    return copy;
-}
-
 static void clear_row(row *r)
 {
     tp_metrics_close(r->m);
@@ -121,7 +114,7 @@ static const char *kind_at(sqlite3_stmt *q, int i)
 
 static char *text_at(sqlite3_stmt *q, int i)
 {
-    return copy_of((const char *)sqlite3_column_text(q, i));
+    return tp_strdup((const char *)sqlite3_column_text(q, i));
 }
 
 static double number_at(sqlite3_stmt *q, int i)
@@ -265,7 +258,7 @@ tp_status tp_run_index_open(const char *folder, const tp_run_index_options *opti
         return tp_fail(err, TP_ERR_IO, "'%s' is no folder; give the one that holds your runs",
                        folder);
     tp_run_index *x = tp_vec_new(1, sizeof *x);
-    x->folder = copy_of(folder);
+    x->folder = tp_strdup(folder);
     x->has_all_kinds = o.all_kinds;
     open_database(x, &o);
     load(x);
@@ -292,7 +285,7 @@ void tp_run_index_close(tp_run_index *x)
 
 static char *string_of(const tp_json *object, const char *key)
 {
-    return copy_of(tp_json_str(tp_json_get(object, key)));
+    return tp_strdup(tp_json_str(tp_json_get(object, key)));
 }
 
 /* Is the folder's .lock held?  Asked of the kernel without taking it, so that no run that begins is
@@ -376,7 +369,7 @@ static void read_run(row *r, const char *path, const char *format, tp_metrics *o
 {
     tp_metrics *m = open;
     tp_error why = {0};
-    r->format = copy_of(format);
+    r->format = tp_strdup(format);
     if (strcmp(format, "temper") == 0)
         read_record(r, path);
     if (m && tp_metrics_refresh(m, NULL, NULL) != TP_OK) {
@@ -386,7 +379,7 @@ static void read_run(row *r, const char *path, const char *format, tp_metrics *o
     if (m || tp_metrics_open(path, NULL, &m, &why) == TP_OK)
         read_figures(r, m);
     else
-        r->problem = copy_of(why.message);
+        r->problem = tp_strdup(why.message);
     if (keep && !r->problem)
         r->m = m;
     else if (!r->problem)
@@ -432,7 +425,7 @@ static row *row_of(tp_run_index *x, char *path, const tp_run_extent *e, bool *re
     *ret_open = r->m;
     r->m = NULL;
     clear_row(r);
-    *r = (row){.path = path, .extent = copy_of(extent)};
+    *r = (row){.path = path, .extent = tp_strdup(extent)};
     make_id(r);
     r->e.kind = tp_result_kind_name(TP_RESULT_RUN);
     r->e.bytes = (int64_t)e->bytes;
@@ -476,7 +469,7 @@ static bool see(void *user, const tp_run_place *place, const tp_run_reader *read
 static bool see_file(void *user, const char *full)
 {
     tp_run_index *x = user;
-    char *path = copy_of(below(x, full));
+    char *path = tp_strdup(below(x, full));
     const char *format;
     bool is_known, is_fresh;
     tp_metrics *open;
@@ -496,7 +489,7 @@ static bool see_file(void *user, const char *full)
     if (is_fresh) {
         kind = tp_result_look(full, &format);
         r->e.kind = tp_result_kind_name(kind);
-        r->format = copy_of(format);
+        r->format = tp_strdup(format);
     }
     if (r->format)
         end_row(r, full);
@@ -553,7 +546,7 @@ tp_status tp_run_index_scan(tp_run_index *x, bool *ret_changed, tp_error *err)
 tp_run_index *tp_run_index_copy(const tp_run_index *x)
 {
     tp_run_index *copy = tp_vec_new(1, sizeof *copy);
-    copy->folder = copy_of(x->folder);
+    copy->folder = tp_strdup(x->folder);
     tp_buf_adds(&copy->note, tp_buf_str(&x->note));
     copy->rows = x->n ? tp_vec_new(x->n, sizeof *copy->rows) : NULL;
     copy->n = copy->cap = x->n;
@@ -562,14 +555,14 @@ tp_run_index *tp_run_index_copy(const tp_run_index *x)
         row *to = &copy->rows[i];
         *to = *from;
         to->m = NULL;
-        to->path = copy_of(from->path);
-        to->extent = copy_of(from->extent);
-        to->format = copy_of(from->format);
-        to->state = copy_of(from->state);
-        to->algorithm = copy_of(from->algorithm);
-        to->model = copy_of(from->model);
-        to->tags = copy_of(from->tags);
-        to->problem = copy_of(from->problem);
+        to->path = tp_strdup(from->path);
+        to->extent = tp_strdup(from->extent);
+        to->format = tp_strdup(from->format);
+        to->state = tp_strdup(from->state);
+        to->algorithm = tp_strdup(from->algorithm);
+        to->model = tp_strdup(from->model);
+        to->tags = tp_strdup(from->tags);
+        to->problem = tp_strdup(from->problem);
         show(to);
     }
     return copy;
@@ -601,7 +594,7 @@ char *tp_run_index_path(const tp_run_index *x, const tp_run_entry *entry)
 {
     if (!x || !entry)
         return NULL;
-    return strcmp(entry->path, ".") == 0 ? copy_of(x->folder)
+    return strcmp(entry->path, ".") == 0 ? tp_strdup(x->folder)
                                          : tp_place_join(x->folder, entry->path);
 }
 

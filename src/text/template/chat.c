@@ -21,8 +21,7 @@ enum {
 tp_status tp_template_parse(const char *name, const char *text, size_t n, tp_template **ret,
                             tp_error *err)
 {
-    tp_template *t = calloc(1, sizeof *t);
-    TP_HAVE(t);
+    tp_template *t = tp_new(1, sizeof *t);
     size_t bytes = TP_MIN(n, (size_t)TP_JINJA_MAX_SOURCE) * PARSE_BYTES;
     tp_status status = tp_arena_init(&t->arena, bytes + strlen(name) + 65536, err);
     if (status == TP_OK) {

@@ -1,7 +1,6 @@
 /* jinja_exec.c - statements and scopes. */
 #include <string.h>
 
-#include "base/grow.h"
 #include "text/template/jinja_run.h"
 
 /* Run a body whose names are its own. */

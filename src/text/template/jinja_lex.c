@@ -6,7 +6,6 @@
  * right after a block or comment goes (trim_blocks) unless it says '+'. */
 #include <string.h>
 
-#include "base/grow.h"
 #include "text/template/jinja.h"
 #include "text/template/python_text.h"
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/grow.h"
 #include "text/tokenizer/bpe.h"
 
 #define XXH_INLINE_ALL

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/grow.h"
+#include "base/no_memory.h"
 #include "base/platform.h"
 
 void tp_ids_release(tp_ids *ids)

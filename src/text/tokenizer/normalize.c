@@ -5,7 +5,6 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "base/grow.h"
 #include "text/unicode/unicode_class.h"
 
 enum {

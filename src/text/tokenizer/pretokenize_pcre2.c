@@ -42,8 +42,7 @@ tp_status tp_regex_compile(const char *pattern, size_t n, tp_regex **ret, tp_err
         return tp_fail(err, TP_ERR_FORMAT, "regular expression '%.*s': %s",
                        (int)(n < 200 ? n : 200), pattern, message);
     }
-    tp_regex *regex = calloc(1, sizeof *regex);
-    TP_HAVE(regex);
+    tp_regex *regex = tp_new(1, sizeof *regex);
     regex->code = compiled;
     /* Machine code is a matter of speed; the interpreter does the same. */
     (void)pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);

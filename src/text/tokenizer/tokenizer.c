@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/grow.h"
 #include "text/tokenizer/tokenizer_internal.h"
 
 #define XXH_INLINE_ALL

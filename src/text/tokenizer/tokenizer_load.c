@@ -369,8 +369,7 @@ static tp_status parse_into(const char *name, const char *json, size_t n, tp_tok
     if (n > MAX_FILE_BYTES)
         return tp_fail(err, TP_ERR_FORMAT, "%s: %zu bytes; the limit is %d", name, n,
                        MAX_FILE_BYTES);
-    tp_tokenizer *tok = calloc(1, sizeof *tok);
-    TP_HAVE(tok);
+    tp_tokenizer *tok = tp_new(1, sizeof *tok);
     /* Per byte of text: at most a sixth of a token, whose id, spelling and table
      * entries take less than 256 bytes. */
     tp_status status = tp_arena_init(&tok->arena, 128 * n + (40 << 20), err);

@@ -141,9 +141,9 @@ static const char *setting_of(const tp_metrics *m, const char *key)
 static void add_difference(tp_run_comparison *c, const char *key, const char *a, const char *b)
 {
     difference *d = TP_VEC_PUSH(c->settings, c->n_settings, c->cap_settings);
-    d->key = strdup(key);
-    d->a = a ? strdup(a) : NULL;
-    d->b = b ? strdup(b) : NULL;
+    d->key = tp_strdup(key);
+    d->a = tp_strdup(a);
+    d->b = tp_strdup(b);
 }
 
 static void compare_settings(tp_run_comparison *c, const tp_metrics *a, const tp_metrics *b)
@@ -208,7 +208,7 @@ tp_status tp_runs_compare(tp_metrics *const *a, size_t n_a, tp_metrics *const *b
         if (!is_quantity(tag) || !tp_align_metric(a, n_a, b, n_b, tag, c->align, &s))
             continue;
         tp_compared_metric *x = TP_VEC_PUSH(c->metrics, c->n, c->cap);
-        x->name = strdup(tag);
+        x->name = tp_strdup(tag);
         compare_metric(x, &s, c->level, c->align);
     }
     compare_settings(c, a[0], b[0]);

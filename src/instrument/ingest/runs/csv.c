@@ -140,7 +140,7 @@ static char *file_of(const tp_run_place *place)
 {
     const char *only = NULL;
     if (!place->is_dir)
-        return is_table(place) ? strdup(place->path) : NULL;
+        return is_table(place) ? tp_strdup(place->path) : NULL;
     if (tp_place_has_file(place, "metrics.csv"))
         return tp_place_join(place->path, "metrics.csv");
     for (size_t i = 0; i < place->n_entries; i++) {
@@ -292,7 +292,7 @@ static void take_names(state *s)
     s->twice = NULL;
     for (size_t i = 1; i < s->names.n && !s->twice; i++)
         if (*sorted[i] && strcmp(sorted[i - 1], sorted[i]) == 0)
-            s->twice = strdup(sorted[i]);
+            s->twice = tp_strdup(sorted[i]);
     free(sorted);
     s->has_names = true;
 }
@@ -319,7 +319,7 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
     state *s = m->state;
     bool has_grown = s->unended_size && tp_file_size(s->tail.path) != s->unended_size;
     if (has_grown || tp_tail_was_replaced(&s->tail)) {
-        char *path = strdup(s->tail.path);
+        char *path = tp_strdup(s->tail.path);
         tp_tail_release(&s->tail);
         tp_tail_init(&s->tail, path);
         free(path);

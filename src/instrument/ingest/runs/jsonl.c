@@ -29,7 +29,7 @@ static char *file_of(const tp_run_place *place)
 {
     const char *only = NULL;
     if (!place->is_dir)
-        return first_mark(place) == '{' || first_mark(place) == '[' ? strdup(place->path) : NULL;
+        return first_mark(place) == '{' || first_mark(place) == '[' ? tp_strdup(place->path) : NULL;
     if (tp_place_has_file(place, "metrics.jsonl"))
         return tp_place_join(place->path, "metrics.jsonl");
     for (size_t i = 0; i < place->n_entries; i++) {
@@ -103,7 +103,7 @@ static tp_status read_file(tp_metrics *m, bool *ret_again, tp_error *err)
     TP_OWN(tp_buf) text = {0};
     if (!s->is_list) {
         if (tp_tail_was_replaced(&s->lines.tail)) {
-            char *path = strdup(s->lines.tail.path);
+            char *path = tp_strdup(s->lines.tail.path);
             tp_flat_row_lines_release(&s->lines);
             tp_flat_row_lines_init(&s->lines, path);
             s->lines.row.is_anyones = true;

@@ -51,7 +51,7 @@ static void look_below(const tp_run_place *place, int depth, below *found)
         TP_FREED char *path = tp_place_join(place->path, e->name);
         if (tp_place_look(&inner, path, NULL) == TP_OK) {
             if (tp_run_reader_here(&inner))
-                found->paths[found->n++] = strdup(path);
+                found->paths[found->n++] = tp_strdup(path);
             else if (depth > 1)
                 look_below(&inner, depth - 1, found);
         }
@@ -206,8 +206,8 @@ static tp_status open_place(const tp_run_place *place, const char *run, tp_metri
     tp_metrics *m = tp_vec_new(1, sizeof *m);
     tp_string_table_init(&m->tags);
     m->reader = reader;
-    m->path = strdup(place->path);
-    m->run = run ? strdup(run) : NULL;
+    m->path = tp_strdup(place->path);
+    m->run = tp_strdup(run);
     tp_status status = reader->open(m, place, err);
     if (status == TP_OK) {
         if (reader->has_runs_below)
@@ -225,8 +225,7 @@ static tp_status open_place(const tp_run_place *place, const char *run, tp_metri
 /* "project.db#name", unless a file is called so. */
 static char *split_run(const char *path, const char **ret_run)
 {
-    char *copy = strdup(path), *hash;
-    TP_HAVE(copy);
+    char *copy = tp_strdup(path), *hash;
     *ret_run = NULL;
     if (!tp_file_exists(path) && !tp_dir_exists(path) && (hash = strchr(copy, '#'))) {
         for (; hash; hash = strchr(hash + 1, '#')) {
@@ -261,8 +260,7 @@ static void call_notes_by_name(tp_metrics *m)
 {
     for (size_t i = 0; i < m->notes.n && *m->piped.path; i++) {
         size_t room = 4 * (strlen(m->notes.list[i].text) + strlen(m->piped.name)) + 1;
-        char *text = realloc(m->notes.list[i].text, room);
-        TP_HAVE(text);
+        char *text = tp_grow(m->notes.list[i].text, room, 1);
         call_by_name(text, room, &m->piped);
         m->notes.list[i].text = text;
     }
@@ -284,8 +282,7 @@ static tp_status open_piped(const char *path, const char *run, tp_metrics **ret,
     }
     tp_metrics *m = *ret;
     free(m->path);
-    m->path = strdup(piped.name);
-    TP_HAVE(m->path);
+    m->path = tp_strdup(piped.name);
     piped.name = m->path;
     m->piped = piped;
     call_notes_by_name(m);

@@ -95,7 +95,7 @@ static tp_status open_run(tp_metrics *m, const tp_run_place *place, tp_error *er
 {
     state *s = tp_vec_new(1, sizeof *s);
     m->state = s;
-    s->folder = strdup(place->path);
+    s->folder = tp_strdup(place->path);
     return holds_events(place) ? open_events(m, s, err) : TP_OK;
 }
 
@@ -154,7 +154,7 @@ static tp_status look_for_samples(state *s, tp_error *err)
         TP_FREED char *path = tp_place_join(s->folder, name);
         tp_flat_row_lines_init(&f->lines, path);
         f->lines.row.unwraps = f->lines.row.is_flat = true;
-        f->name = strdup(name);
+        f->name = tp_strdup(name);
         f->step = step;
         f->prefix = prefix;
     }

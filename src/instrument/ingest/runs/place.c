@@ -57,8 +57,7 @@ static tp_status list_folder(tp_run_place *p, tp_error *err)
                            TP_PLACE_MAX_NAMES);
         }
         tp_place_entry *entry = TP_VEC_PUSH(p->entries, p->n_entries, cap);
-        entry->name = strdup(e->d_name);
-        TP_HAVE(entry->name);
+        entry->name = tp_strdup(e->d_name);
         entry->is_dir = is_dir;
     }
     closedir(dir);
@@ -89,8 +88,7 @@ static tp_status read_head(tp_run_place *p, tp_error *err)
 
 tp_status tp_place_look(tp_run_place *p, const char *path, tp_error *err)
 {
-    *p = (tp_run_place){.path = strdup(path), .is_dir = tp_dir_exists(path)};
-    TP_HAVE(p->path);
+    *p = (tp_run_place){.path = tp_strdup(path), .is_dir = tp_dir_exists(path)};
     for (size_t n = strlen(path); n > 1 && p->path[n - 1] == '/'; n--)
         p->path[n - 1] = 0;
     const char *slash = strrchr(p->path, '/');

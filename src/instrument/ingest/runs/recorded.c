@@ -84,12 +84,7 @@ void tp_recorded_put(tp_metrics *m, tp_slice tag, int64_t step, double wall, dou
     tp_recorded_add(m, s, step, wall, value, marks);
 }
 
-static char *copy(tp_slice s)
-{
-    char *text = strndup(s.data ? s.data : "", s.len);
-    TP_HAVE(text);
-    return text;
-}
+static char *copy(tp_slice s) { return tp_strndup(s.data ? s.data : "", s.len); }
 
 void tp_recorded_setting_add(tp_metrics *m, tp_slice key, tp_slice value)
 {

@@ -14,8 +14,7 @@ enum { WINDOW = 256 << 10 };
 
 void tp_tail_init(tp_tail *t, const char *path)
 {
-    *t = (tp_tail){.path = strdup(path), .fd = -1};
-    TP_HAVE(t->path);
+    *t = (tp_tail){.path = tp_strdup(path), .fd = -1};
 }
 
 void tp_tail_pause(tp_tail *t)

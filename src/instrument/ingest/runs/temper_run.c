@@ -45,7 +45,7 @@ static tp_status open_run(tp_metrics *m, const tp_run_place *place, tp_error *er
 {
     (void)err;
     state *s = tp_vec_new(1, sizeof *s);
-    char *path = place->is_dir ? tp_place_join(place->path, metrics_name) : strdup(place->path);
+    char *path = place->is_dir ? tp_place_join(place->path, metrics_name) : tp_strdup(place->path);
     tp_flat_row_lines_init(&s->lines, path);
     free(path);
     tp_string_table_init(&s->axes);
@@ -159,7 +159,7 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
 {
     state *s = m->state;
     if (tp_tail_was_replaced(&s->lines.tail)) {
-        char *path = strdup(s->lines.tail.path);
+        char *path = tp_strdup(s->lines.tail.path);
         tp_flat_row_lines_release(&s->lines);
         tp_flat_row_lines_init(&s->lines, path);
         free(path);

@@ -295,7 +295,7 @@ static tp_status open_run(tp_metrics *m, const tp_run_place *place, tp_error *er
     begin_run(&s->run);
     m->state = s;
     if (place->is_dir)
-        s->folder = strdup(place->path);
+        s->folder = tp_strdup(place->path);
     else
         add_file(s, place->path);
     return TP_OK;
@@ -350,7 +350,7 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
         *ret_again |= tp_tail_was_replaced(&s->files[i].tail);
     if (*ret_again) {
         size_t n = s->n_files;
-        char *single = s->folder || !n ? NULL : strdup(s->files[0].tail.path);
+        char *single = s->folder || !n ? NULL : tp_strdup(s->files[0].tail.path);
         forget_files(s);
         if (single)
             add_file(s, single);

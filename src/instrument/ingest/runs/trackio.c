@@ -184,9 +184,7 @@ static void release_runs(found_runs *f)
 static char *column_text(sqlite3_stmt *q, int i)
 {
     const char *text = (const char *)sqlite3_column_text(q, i);
-    char *copy = strdup(text ? text : "");
-    TP_HAVE(copy);
-    return copy;
+    return tp_strdup(text ? text : "");
 }
 
 static tp_status list_runs(const state *s, sqlite3 *db, found_runs *ret, tp_error *err)
@@ -228,9 +226,9 @@ static tp_status choose_run(tp_metrics *m, state *s, const found_runs *f, tp_err
         n += is_it;
     }
     if (n == 1) {
-        s->key = strdup(f->runs[at].key);
+        s->key = tp_strdup(f->runs[at].key);
         free(m->run);
-        m->run = strdup(f->runs[at].name);
+        m->run = tp_strdup(f->runs[at].name);
     } else {
         name_runs(f, n > 1 ? m->run : NULL, &names);
         const char *list = tp_buf_str(&names);
@@ -360,7 +358,7 @@ static char *file_of(const tp_run_place *place)
 {
     const char *only = NULL;
     if (!place->is_dir)
-        return is_database(place) ? strdup(place->path) : NULL;
+        return is_database(place) ? tp_strdup(place->path) : NULL;
     for (size_t i = 0; i < place->n_entries; i++) {
         if (place->entries[i].is_dir || !tp_str_ends(place->entries[i].name, ".db"))
             continue;

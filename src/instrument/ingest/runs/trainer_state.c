@@ -53,7 +53,7 @@ static char *file_of(const tp_run_place *place)
         return strcmp(place->base, file_name) == 0 ||
                        (place->n_head && place->head[0] == '{' &&
                         memmem(place->head, place->n_head, "\"log_history\": [", 16))
-                   ? strdup(place->path)
+                   ? tp_strdup(place->path)
                    : NULL;
     if (tp_place_has_file(place, file_name))
         return tp_place_join(place->path, file_name);
@@ -71,7 +71,7 @@ static tp_status open_run(tp_metrics *m, const tp_run_place *place, tp_error *er
     (void)err;
     state *s = tp_vec_new(1, sizeof *s);
     s->path = file_of(place);
-    s->folder = place->is_dir ? strdup(place->path) : NULL;
+    s->folder = place->is_dir ? tp_strdup(place->path) : NULL;
     m->state = s;
     return TP_OK;
 }
@@ -171,7 +171,7 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
         char *path = file_of(&place);
         if (path && strcmp(path, s->path) != 0) { /* a newer checkpoint */
             free(s->path);
-            s->path = strdup(path);
+            s->path = tp_strdup(path);
         }
         free(path);
     }
