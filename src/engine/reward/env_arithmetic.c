@@ -12,15 +12,11 @@ typedef struct {
     int compare;
 } settings;
 
+/* clang-format off */
 static const tp_option rows[] = {
-    {.name = "compare",
-     .type = TP_OPT_ENUM,
-     .offset = offsetof(settings, compare),
-     .default_value = "form",
-     .choices = "form|number",
-     .doc = "form: the whole answer as the corpus writes it (behind \">\" where there are "
-            "steps); number: the last number must be the result, for models that talk."},
+    WORD("compare", compare, "form", "form|number", "form: the whole answer as the corpus writes it (behind \">\" where there are steps); number: the last number must be the result, for models that talk.")
 };
+/* clang-format on */
 
 /* Steps may be any; what counts stands behind the last ">". */
 static tp_slice final_part(tp_slice text)
@@ -80,52 +76,20 @@ typedef struct {
     tp_arithmetic_options options;
 } generator;
 
-#define AT(member) offsetof(generator, member)
+/* clang-format off */
+#undef HOLDER
+#define HOLDER generator
 static const tp_option generator_rows[] = {
-    TP_MADE_ROWS(generator, counts),
-    {.name = "digits",
-     .type = TP_OPT_INT,
-     .offset = AT(digits),
-     .default_value = "2",
-     .min = 1,
-     .max = 9,
-     .doc = "Most digits of an operand."},
-    {.name = "operators",
-     .type = TP_OPT_STRING,
-     .offset = AT(options.operators),
-     .default_value = "\"+-\"",
-     .doc = "Any of + - *."},
-    {.name = "form",
-     .type = TP_OPT_ENUM,
-     .offset = AT(form),
-     .default_value = "plain",
-     .choices = "plain|reversed|steps",
-     .doc = "How answers are written: as usual, lowest digit first, or with the steps."},
-    {.name = "negative",
-     .type = TP_OPT_BOOL,
-     .offset = AT(options.negative),
-     .default_value = "false",
-     .doc = "Allow differences below zero."},
-    {.name = "word_problems",
-     .type = TP_OPT_FLOAT,
-     .offset = AT(options.word_problems),
-     .default_value = "0.0",
-     .max = 1,
-     .doc = "Share of questions asked in words."},
-    {.name = "validation_share",
-     .type = TP_OPT_FLOAT,
-     .offset = AT(options.validation_share),
-     .default_value = "0.1",
-     .min = 1e-6,
-     .max = 0.999999,
-     .doc = "Share of all questions kept for validation."},
-    {.name = "mistakes",
-     .type = TP_OPT_FLOAT,
-     .offset = AT(ignored_mistakes),
-     .default_value = "0.0",
-     .max = 1,
-     .doc = "For supervised training; expected answers are always right."},
+    TP_MADE_ROWS(counts)
+    COUNT("digits", digits, "2", 1, 9, "Most digits of an operand.")
+    TEXT("operators", options.operators, "\"+-\"", "Any of + - *.")
+    WORD("form", form, "plain", "plain|reversed|steps", "How answers are written: as usual, lowest digit first, or with the steps.")
+    FLAG("negative", options.negative, "false", "Allow differences below zero.")
+    REAL("word_problems", options.word_problems, "0.0", 0, 1, "Share of questions asked in words.")
+    REAL("validation_share", options.validation_share, "0.1", 1e-6, 0.999999, "Share of all questions kept for validation.")
+    REAL("mistakes", ignored_mistakes, "0.0", 0, 1, "For supervised training; expected answers are always right.")
 };
+/* clang-format on */
 
 static tp_status check(void *generator_, tp_error *err)
 {

@@ -13,31 +13,14 @@ typedef struct {
     double format_score;
 } settings;
 
+/* clang-format off */
 static const tp_option rows[] = {
-    {.name = "answer_from",
-     .type = TP_OPT_ENUM,
-     .offset = offsetof(settings, answer_from),
-     .default_value = "auto",
-     .choices = "auto|tag|boxed|whole|last_line",
-     .doc = "Where the expression stands; auto: the tag, else the box, else the last line."},
-    {.name = "tag",
-     .type = TP_OPT_STRING,
-     .offset = offsetof(settings, tag),
-     .default_value = "answer",
-     .doc = "Name of the tag around the expression."},
-    {.name = "use_all",
-     .type = TP_OPT_BOOL,
-     .offset = offsetof(settings, use_all),
-     .default_value = "true",
-     .doc = "Every number must be used; else each at most once."},
-    {.name = "format_score",
-     .type = TP_OPT_FLOAT,
-     .offset = offsetof(settings, format_score),
-     .default_value = "0.0",
-     .min = -100,
-     .max = 100,
-     .doc = "Reward of an expression that can be read but is not right."},
+    WORD("answer_from", answer_from, "auto", "auto|tag|boxed|whole|last_line", "Where the expression stands; auto: the tag, else the box, else the last line.")
+    TEXT("tag", tag, "answer", "Name of the tag around the expression.")
+    FLAG("use_all", use_all, "true", "Every number must be used; else each at most once.")
+    REAL("format_score", format_score, "0.0", -100, 100, "Reward of an expression that can be read but is not right.")
 };
+/* clang-format on */
 
 /* ---- judging ---- */
 
@@ -116,56 +99,20 @@ typedef struct {
     tp_countdown_options options;
 } generator;
 
-#define AT(member) offsetof(generator, member)
+/* clang-format off */
+#undef HOLDER
+#define HOLDER generator
 static const tp_option generator_rows[] = {
-    TP_MADE_ROWS(generator, counts),
-    {.name = "min_numbers",
-     .type = TP_OPT_INT,
-     .offset = AT(options.min_numbers),
-     .default_value = "3",
-     .min = 2,
-     .max = TP_COUNTDOWN_NUMBERS,
-     .doc = "Fewest numbers of a question."},
-    {.name = "max_numbers",
-     .type = TP_OPT_INT,
-     .offset = AT(options.max_numbers),
-     .default_value = "4",
-     .min = 2,
-     .max = TP_COUNTDOWN_NUMBERS,
-     .doc = "Most numbers of a question."},
-    {.name = "max_number",
-     .type = TP_OPT_INT,
-     .offset = AT(options.max_number),
-     .default_value = "20",
-     .min = 1,
-     .max = 1000,
-     .doc = "Largest number given."},
-    {.name = "max_target",
-     .type = TP_OPT_INT,
-     .offset = AT(options.max_target),
-     .default_value = "100",
-     .min = 1,
-     .max = 1e6,
-     .doc = "Largest number to reach."},
-    {.name = "operators",
-     .type = TP_OPT_STRING,
-     .offset = AT(options.operators),
-     .default_value = "\"+-*/\"",
-     .doc = "Operators a solution is made with."},
-    {.name = "form",
-     .type = TP_OPT_ENUM,
-     .offset = AT(options.form),
-     .default_value = "instruct",
-     .choices = "instruct|plain",
-     .doc = "How questions are asked: in words, or as \"3 5 7=56:\"."},
-    {.name = "validation_share",
-     .type = TP_OPT_FLOAT,
-     .offset = AT(options.validation_share),
-     .default_value = "0.1",
-     .min = 1e-6,
-     .max = 0.999999,
-     .doc = "Share of all questions kept for validation."},
+    TP_MADE_ROWS(counts)
+    COUNT("min_numbers", options.min_numbers, "3", 2, TP_COUNTDOWN_NUMBERS, "Fewest numbers of a question.")
+    COUNT("max_numbers", options.max_numbers, "4", 2, TP_COUNTDOWN_NUMBERS, "Most numbers of a question.")
+    COUNT("max_number", options.max_number, "20", 1, 1000, "Largest number given.")
+    COUNT("max_target", options.max_target, "100", 1, 1e6, "Largest number to reach.")
+    TEXT("operators", options.operators, "\"+-*/\"", "Operators a solution is made with.")
+    WORD("form", options.form, "instruct", "instruct|plain", "How questions are asked: in words, or as \"3 5 7=56:\".")
+    REAL("validation_share", options.validation_share, "0.1", 1e-6, 0.999999, "Share of all questions kept for validation.")
 };
+/* clang-format on */
 
 static tp_status check(void *generator_, tp_error *err)
 {

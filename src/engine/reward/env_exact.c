@@ -12,43 +12,19 @@ typedef struct {
     tp_answer_spelling how;
 } settings;
 
-#define TP_EXACT_ROWS(from, spelling)                                                   \
-    {                                                                                   \
-        {.name = "answer_from",                                                         \
-         .type = TP_OPT_ENUM,                                                           \
-         .offset = offsetof(settings, answer_from),                                     \
-         .default_value = from,                                                         \
-         .choices = "whole|tag|marker|boxed|last_line",                                 \
-         .doc = "Where the answer stands."},                                            \
-            {.name = "tag",                                                             \
-             .type = TP_OPT_STRING,                                                     \
-             .offset = offsetof(settings, tag),                                         \
-             .default_value = "answer",                                                 \
-             .doc = "Name of the tag around the answer."},                              \
-            {.name = "marker",                                                          \
-             .type = TP_OPT_STRING,                                                     \
-             .offset = offsetof(settings, marker),                                      \
-             .default_value = "\"####\"",                                               \
-             .doc = "Text that announces the answer."},                                 \
-            {.name = "ignore_case",                                                     \
-             .type = TP_OPT_BOOL,                                                       \
-             .offset = offsetof(settings, how.ignore_case),                             \
-             .default_value = spelling,                                                 \
-             .doc = "Capital and small letters are the same."},                         \
-            {.name = "only_alphanumeric",                                               \
-             .type = TP_OPT_BOOL,                                                       \
-             .offset = offsetof(settings, how.only_alphanumeric),                       \
-             .default_value = spelling,                                                 \
-             .doc = "Only letters and digits count."},                                  \
-        {                                                                               \
-            .name = "squeeze_spaces", .type = TP_OPT_BOOL,                              \
-            .offset = offsetof(settings, how.squeeze_spaces), .default_value = "false", \
-            .doc = "A run of white space is one space; at both ends it never counts."   \
-        }                                                                               \
-    }
+/* clang-format off */
+#define EXACT_ROWS(from, spelling) { \
+    WORD("answer_from", answer_from, from, "whole|tag|marker|boxed|last_line", "Where the answer stands.") \
+    TEXT("tag", tag, "answer", "Name of the tag around the answer.") \
+    TEXT("marker", marker, "\"####\"", "Text that announces the answer.") \
+    FLAG("ignore_case", how.ignore_case, spelling, "Capital and small letters are the same.") \
+    FLAG("only_alphanumeric", how.only_alphanumeric, spelling, "Only letters and digits count.") \
+    FLAG("squeeze_spaces", how.squeeze_spaces, "false", "A run of white space is one space; at both ends it never counts.") \
+}
+/* clang-format on */
 
-static const tp_option exact_rows[] = TP_EXACT_ROWS("whole", "false");
-static const tp_option alnum_rows[] = TP_EXACT_ROWS("tag", "true");
+static const tp_option exact_rows[] = EXACT_ROWS("whole", "false");
+static const tp_option alnum_rows[] = EXACT_ROWS("tag", "true");
 
 static tp_slice find_place(const settings *o, tp_slice text)
 {

@@ -19,33 +19,15 @@ typedef struct {
     const char *think_tag, *answer_tag;
 } settings;
 
+/* clang-format off */
 static const tp_option rows[] = {
-    {.name = "pattern",
-     .type = TP_OPT_STRING,
-     .offset = offsetof(settings, pattern),
-     .doc = "Regular expression (PCRE2; a dot matches newlines too): 1 where it matches."},
-    {.name = "match",
-     .type = TP_OPT_ENUM,
-     .offset = offsetof(settings, match),
-     .default_value = "search",
-     .choices = "search|whole",
-     .doc = "The pattern matches somewhere, or the whole of the text."},
-    {.name = "tags",
-     .type = TP_OPT_STRING_LIST,
-     .offset = offsetof(settings, tags),
-     .default_value = "[]",
-     .doc = "1 where each of these tags opens and closes exactly once, in this order."},
-    {.name = "think_tag",
-     .type = TP_OPT_STRING,
-     .offset = offsetof(settings, think_tag),
-     .default_value = "think",
-     .doc = "Without pattern and tags, as NeMo RL: 0.25 for this pair of tags ..."},
-    {.name = "answer_tag",
-     .type = TP_OPT_STRING,
-     .offset = offsetof(settings, answer_tag),
-     .default_value = "answer",
-     .doc = "... and 0.75 for this one."},
+    TEXT("pattern", pattern, "null", "Regular expression (PCRE2; a dot matches newlines too): 1 where it matches.")
+    WORD("match", match, "search", "search|whole", "The pattern matches somewhere, or the whole of the text.")
+    TEXTS("tags", tags, "[]", "1 where each of these tags opens and closes exactly once, in this order.")
+    TEXT("think_tag", think_tag, "think", "Without pattern and tags, as NeMo RL: 0.25 for this pair of tags ...")
+    TEXT("answer_tag", answer_tag, "answer", "... and 0.75 for this one.")
 };
+/* clang-format on */
 
 static tp_status open_format(const void *settings_, const tp_environment_context *context,
                              void **ret_state, tp_error *err)

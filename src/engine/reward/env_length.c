@@ -14,34 +14,14 @@ typedef struct {
     double overlong_buffer_penalty, per_token;
 } settings;
 
+/* clang-format off */
 static const tp_option rows[] = {
-    {.name = "max_response_length",
-     .type = TP_OPT_INT,
-     .offset = offsetof(settings, max_response_length),
-     .min = 1,
-     .max = INFINITY,
-     .doc = "Length at which the whole penalty is due; null = no limit."},
-    {.name = "overlong_buffer_length",
-     .type = TP_OPT_INT,
-     .offset = offsetof(settings, overlong_buffer_length),
-     .default_value = "128",
-     .min = 1,
-     .max = INFINITY,
-     .doc = "Length over which the penalty grows."},
-    {.name = "overlong_buffer_penalty",
-     .type = TP_OPT_FLOAT,
-     .offset = offsetof(settings, overlong_buffer_penalty),
-     .default_value = "1.0",
-     .max = 1e6,
-     .doc = "The whole penalty."},
-    {.name = "per_token",
-     .type = TP_OPT_FLOAT,
-     .offset = offsetof(settings, per_token),
-     .default_value = "0.0",
-     .min = -1e6,
-     .max = 1e6,
-     .doc = "Reward of every token; below 0 it is a price."},
+    COUNT("max_response_length", max_response_length, "null", 1, INFINITY, "Length at which the whole penalty is due; null = no limit.")
+    COUNT("overlong_buffer_length", overlong_buffer_length, "128", 1, INFINITY, "Length over which the penalty grows.")
+    REAL("overlong_buffer_penalty", overlong_buffer_penalty, "1.0", 0, 1e6, "The whole penalty.")
+    REAL("per_token", per_token, "0.0", -1e6, 1e6, "Reward of every token; below 0 it is a price.")
 };
+/* clang-format on */
 
 static void score(const void *settings_, void *state, const tp_completion *c, tp_reward *ret)
 {

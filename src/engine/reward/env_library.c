@@ -16,22 +16,13 @@ typedef struct {
     bool thread_safe;
 } settings;
 
+/* clang-format off */
 static const tp_option rows[] = {
-    {.name = "path",
-     .type = TP_OPT_STRING,
-     .offset = offsetof(settings, path),
-     .default_value = "\?\?\?",
-     .doc = "The shared library; a name with a slash is that file."},
-    {.name = "settings",
-     .type = TP_OPT_SECTION,
-     .offset = offsetof(settings, settings),
-     .doc = "Handed to the library as JSON."},
-    {.name = "thread_safe",
-     .type = TP_OPT_BOOL,
-     .offset = offsetof(settings, thread_safe),
-     .default_value = "false",
-     .doc = "Several threads may ask it at once."},
+    TEXT("path", path, "\?\?\?", "The shared library; a name with a slash is that file.")
+    TREE("settings", settings, "null", "Handed to the library as JSON.")
+    FLAG("thread_safe", thread_safe, "false", "Several threads may ask it at once.")
 };
+/* clang-format on */
 
 typedef struct {
     void *handle, *state;

@@ -20,65 +20,24 @@ typedef struct {
 } settings;
 
 /* The rows of a kind: where the answer stands by default, and whether it must stand there. */
-#define TP_MATH_ROWS(from, mark, is_strict, numbers)                                               \
-    {                                                                                              \
-        {.name = "answer_from",                                                                    \
-         .type = TP_OPT_ENUM,                                                                      \
-         .offset = offsetof(settings, answer_from),                                                \
-         .default_value = from,                                                                    \
-         .choices = "auto|boxed|marker|tag|last|whole",                                            \
-         .doc = "Where the answer stands; auto: the box, else the marker, else the tag, else the " \
-                "last number."},                                                                   \
-            {.name = "marker",                                                                     \
-             .type = TP_OPT_STRING,                                                                \
-             .offset = offsetof(settings, marker),                                                 \
-             .default_value = mark,                                                                \
-             .doc = "Text that announces the answer."},                                            \
-            {.name = "tag",                                                                        \
-             .type = TP_OPT_STRING,                                                                \
-             .offset = offsetof(settings, tag),                                                    \
-             .default_value = "answer",                                                            \
-             .doc = "Name of the tag around the answer."},                                         \
-            {.name = "strict",                                                                     \
-             .type = TP_OPT_BOOL,                                                                  \
-             .offset = offsetof(settings, strict),                                                 \
-             .default_value = is_strict,                                                           \
-             .doc = "An answer that does not stand in its place is none; else the last number "    \
-                    "counts."},                                                                    \
-            {.name = "only_numbers",                                                               \
-             .type = TP_OPT_BOOL,                                                                  \
-             .offset = offsetof(settings, only_numbers),                                           \
-             .default_value = numbers,                                                             \
-             .doc = "The expected answer must be a number; else text is compared as text."},       \
-            {.name = "tolerance",                                                                  \
-             .type = TP_OPT_FLOAT,                                                                 \
-             .offset = offsetof(settings, tolerance),                                              \
-             .default_value = "0.0",                                                               \
-             .max = 1e300,                                                                         \
-             .doc = "Largest difference that still counts as equal."},                             \
-            {.name = "relative_tolerance",                                                         \
-             .type = TP_OPT_FLOAT,                                                                 \
-             .offset = offsetof(settings, relative_tolerance),                                     \
-             .default_value = "0.0",                                                               \
-             .max = 1,                                                                             \
-             .doc = "The same as a share of the expected answer."},                                \
-            {.name = "verifier_type",                                                              \
-             .type = TP_OPT_ENUM,                                                                  \
-             .offset = offsetof(settings, verifier_type),                                          \
-             .default_value = "math",                                                              \
-             .choices = "math|english_multichoice",                                                \
-             .doc = "english_multichoice: the letter behind the last \"Answer:\" is compared."},   \
-        {                                                                                          \
-            .name = "math_verify_impl", .type = TP_OPT_ENUM, .offset = TP_OPT_NOT_STORED,          \
-            .default_value = "hf_math_verify", .choices = "hf_math_verify|dapo_math_verify",       \
-            .ignored = true, .doc = "Temper has a verifier of its own."                            \
-        }                                                                                          \
-    }
+/* clang-format off */
+#define MATH_ROWS(from, is_strict, numbers) { \
+    WORD("answer_from", answer_from, from, "auto|boxed|marker|tag|last|whole", "Where the answer stands; auto: the box, else the marker, else the tag, else the last number.") \
+    TEXT("marker", marker, "\"####\"", "Text that announces the answer.") \
+    TEXT("tag", tag, "answer", "Name of the tag around the answer.") \
+    FLAG("strict", strict, is_strict, "An answer that does not stand in its place is none; else the last number counts.") \
+    FLAG("only_numbers", only_numbers, numbers, "The expected answer must be a number; else text is compared as text.") \
+    REAL("tolerance", tolerance, "0.0", 0, 1e300, "Largest difference that still counts as equal.") \
+    REAL("relative_tolerance", relative_tolerance, "0.0", 0, 1, "The same as a share of the expected answer.") \
+    WORD("verifier_type", verifier_type, "math", "math|english_multichoice", "english_multichoice: the letter behind the last \"Answer:\" is compared.") \
+    ROW("math_verify_impl", TP_OPT_ENUM, TP_OPT_NOT_STORED, "hf_math_verify", "Temper has a verifier of its own.", .ignored = true, .choices = "hf_math_verify|dapo_math_verify") \
+}
+/* clang-format on */
 
-static const tp_option math_rows[] = TP_MATH_ROWS("auto", "\"####\"", "false", "false");
-static const tp_option expression_rows[] = TP_MATH_ROWS("tag", "\"####\"", "true", "false");
-static const tp_option numeric_rows[] = TP_MATH_ROWS("auto", "\"####\"", "false", "true");
-static const tp_option gsm8k_rows[] = TP_MATH_ROWS("marker", "\"####\"", "true", "true");
+static const tp_option math_rows[] = MATH_ROWS("auto", "false", "false");
+static const tp_option expression_rows[] = MATH_ROWS("tag", "true", "false");
+static const tp_option numeric_rows[] = MATH_ROWS("auto", "false", "true");
+static const tp_option gsm8k_rows[] = MATH_ROWS("marker", "true", "true");
 
 /* ---- the place ---- */
 

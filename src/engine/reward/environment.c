@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
+#include "config/option_rows.h"
 #include "engine/reward/environment_kind.h"
 
 enum { MAX_FUNCTIONS = 16 };
@@ -39,51 +40,25 @@ struct tp_environment {
 
 /* ---- settings ---- */
 
+/* clang-format off */
+#define HOLDER common
+#define HOLDER_AT 0
 static const tp_option common_rows[] = {
-    {.name = "type",
-     .type = TP_OPT_STRING,
-     .offset = offsetof(common, type),
-     .doc = "Kind of environment; null = the section's name."},
-    {.name = "num_workers",
-     .type = TP_OPT_INT,
-     .offset = offsetof(common, num_workers),
-     .default_value = "null",
-     .min = 1,
-     .max = 1024,
-     .doc = "Programs of a pool; the built-in environments use the engine's threads."},
-    {.name = "stop_strings",
-     .type = TP_OPT_SECTION,
-     .offset = TP_OPT_NOT_STORED,
-     .ignored = true,
-     .doc = "See generation.stop_strings."},
+    TEXT("type", type, "null", "Kind of environment; null = the section's name.")
+    COUNT("num_workers", num_workers, "null", 1, 1024, "Programs of a pool; the built-in environments use the engine's threads.")
+    ROW("stop_strings", TP_OPT_SECTION, TP_OPT_NOT_STORED, NULL, "See generation.stop_strings.", .ignored = true)
 };
 
 static const tp_option sum_rows[] = {
-    {.name = "reward_functions",
-     .type = TP_OPT_SECTION,
-     .offset = offsetof(common, functions),
-     .doc = "List of {name, weight, keys of that function}."},
-    {.name = "normalize_weights",
-     .type = TP_OPT_BOOL,
-     .offset = offsetof(common, normalize_weights),
-     .default_value = "true",
-     .doc = "Divide by the sum of the weights, as NeMo RL does."},
+    TREE("reward_functions", functions, "null", "List of {name, weight, keys of that function}.")
+    FLAG("normalize_weights", normalize_weights, "true", "Divide by the sum of the weights, as NeMo RL does.")
 };
 
 static const tp_option function_rows[] = {
-    {.name = "name",
-     .type = TP_OPT_STRING,
-     .offset = offsetof(common, name),
-     .default_value = "\?\?\?",
-     .doc = "Kind of function."},
-    {.name = "weight",
-     .type = TP_OPT_FLOAT,
-     .offset = offsetof(common, weight),
-     .default_value = "1.0",
-     .min = -1e6,
-     .max = 1e6,
-     .doc = "Factor of its reward."},
+    TEXT("name", name, "\?\?\?", "Kind of function.")
+    REAL("weight", weight, "1.0", -1e6, 1e6, "Factor of its reward.")
 };
+/* clang-format on */
 
 /* Bind a section through the rows of a kind (may be NULL) and further ones, whose members
  * live in *ret.  The block that is returned holds the kind's settings. */

@@ -19,24 +19,16 @@ typedef struct {
     tp_buf text, truth, row;
 } tp_made_prompt;
 
-/* First member of a generator's settings, and its rows. */
+/* First member of a generator's settings, and its rows (config/option_rows.h). */
 typedef struct {
     int64_t n_examples, n_validation;
     int64_t seed; /* TP_OPT_UNSET_INT until check() */
 } tp_made_counts;
 
-#define TP_MADE_ROW(name_, settings, member_, text, least, most, meaning)         \
-    {                                                                             \
-        .name = name_, .type = TP_OPT_INT, .offset = offsetof(settings, member_), \
-        .default_value = text, .min = least, .max = most, .doc = meaning          \
-    }
-#define TP_MADE_ROWS(settings, counts)                                            \
-    TP_MADE_ROW("n_examples", settings, counts.n_examples, "20000", 1, 1e9,       \
-                "Training questions."),                                           \
-        TP_MADE_ROW("n_validation", settings, counts.n_validation, "512", 1, 1e9, \
-                    "Validation questions."),                                     \
-        TP_MADE_ROW("seed", settings, counts.seed, NULL, 0, 9007199254740992.0,   \
-                    "Seed of the questions; null = seed.")
+#define TP_MADE_ROWS(counts)                                                           \
+    COUNT("n_examples", counts.n_examples, "20000", 1, 1e9, "Training questions.")     \
+    COUNT("n_validation", counts.n_validation, "512", 1, 1e9, "Validation questions.") \
+    COUNT("seed", counts.seed, "null", 0, 9007199254740992.0, "Seed of the questions; null = seed.")
 
 typedef struct {
     const char *name;    /* of the environment, for messages; lives as long as the state */

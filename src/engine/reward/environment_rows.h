@@ -2,6 +2,7 @@
 #ifndef TP_ENGINE_REWARD_ENVIRONMENT_ROWS_H
 #define TP_ENGINE_REWARD_ENVIRONMENT_ROWS_H
 
+#include "config/option_rows.h"
 #include "engine/reward/environment_kind.h"
 
 /* env_math.c: an expected answer that is a number or mathematics. */
@@ -15,5 +16,9 @@ extern const tp_environment_kind tp_env_arithmetic, tp_env_countdown;
 extern const tp_environment_kind tp_env_format, tp_env_length;
 /* env_program.c, env_library.c: judges from outside. */
 extern const tp_environment_kind tp_env_program, tp_env_library;
+
+/* Rows of keys are of an environment's `settings`; a generator's say so. */
+#define HOLDER settings
+#define HOLDER_AT 0
 
 #endif

@@ -1,58 +1,19 @@
 /* program_settings.c - the rows of env.<name> for a program; `temper eval --keys` prints them. */
 #include "engine/reward/program_settings.h"
 
-#define AT(member) offsetof(tp_program_settings, member)
+#include "config/option_rows.h"
+
+/* clang-format off */
+#define HOLDER tp_program_settings
+#define HOLDER_AT 0
 const tp_option tp_program_rows[TP_PROGRAM_ROWS] = {
-    {.name = "command",
-     .type = TP_OPT_STRING_LIST,
-     .offset = AT(command),
-     .default_value = "\?\?\?",
-     .doc = "The program and its arguments, [python3, judge.py]; one text goes to the shell."},
-    {.name = "timeout",
-     .type = TP_OPT_FLOAT,
-     .offset = AT(timeout),
-     .default_value = "10.0",
-     .min = 0.001,
-     .max = 86400,
-     .doc = "Seconds for one answer."},
-    {.name = "grace",
-     .type = TP_OPT_FLOAT,
-     .offset = AT(grace),
-     .default_value = "1.0",
-     .max = 86400,
-     .doc = "Seconds more, without new questions, before a late program is killed."},
-    {.name = "in_flight",
-     .type = TP_OPT_INT,
-     .offset = AT(in_flight),
-     .default_value = "1",
-     .min = 1,
-     .max = TP_PROGRAM_MOST_IN_FLIGHT,
-     .doc = "Questions that one program has at a time; it may answer them in any order."},
-    {.name = "retries",
-     .type = TP_OPT_INT,
-     .offset = AT(retries),
-     .default_value = "1",
-     .max = 100,
-     .doc = "Times that a question is asked again after the program died over it."},
-    {.name = "backoff",
-     .type = TP_OPT_FLOAT,
-     .offset = AT(backoff),
-     .default_value = "0.05",
-     .max = 60,
-     .doc = "Seconds before a second start in a row; doubled each time, to 0.5 at most."},
-    {.name = "max_failures",
-     .type = TP_OPT_INT,
-     .offset = AT(max_failures),
-     .default_value = "20",
-     .min = 1,
-     .max = 1e6,
-     .doc = "Programs lost in a row, without one verdict between, that end the run."},
-    {.name = "max_line_bytes",
-     .type = TP_OPT_INT,
-     .offset = AT(max_line_bytes),
-     .default_value = "1048576",
-     .min = 1024,
-     .max = 1 << 26,
-     .doc = "Longest answer; a program that says more than 16 times this without a verdict is "
-            "killed."},
+    TEXTS("command", command, "\?\?\?", "The program and its arguments, [python3, judge.py]; one text goes to the shell.")
+    REAL("timeout", timeout, "10.0", 0.001, 86400, "Seconds for one answer.")
+    REAL("grace", grace, "1.0", 0, 86400, "Seconds more, without new questions, before a late program is killed.")
+    COUNT("in_flight", in_flight, "1", 1, TP_PROGRAM_MOST_IN_FLIGHT, "Questions that one program has at a time; it may answer them in any order.")
+    COUNT("retries", retries, "1", 0, 100, "Times that a question is asked again after the program died over it.")
+    REAL("backoff", backoff, "0.05", 0, 60, "Seconds before a second start in a row; doubled each time, to 0.5 at most.")
+    COUNT("max_failures", max_failures, "20", 1, 1e6, "Programs lost in a row, without one verdict between, that end the run.")
+    COUNT("max_line_bytes", max_line_bytes, "1048576", 1024, 1 << 26, "Longest answer; a program that says more than 16 times this without a verdict is killed.")
 };
+/* clang-format on */
