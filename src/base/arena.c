@@ -180,6 +180,14 @@ void *tp_arena_try_alloc(tp_arena *arena, size_t count, size_t size, size_t alig
     return memory;
 }
 
+void *tp_arena_grow(tp_arena *arena, const void *v, size_t *cap, size_t size)
+{
+    size_t has = *cap;
+    *cap = has ? 2 * has : 8;
+    void *grown = tp_arena_alloc(arena, *cap, size, _Alignof(max_align_t));
+    return has ? memcpy(grown, v, has * size) : grown;
+}
+
 char *tp_arena_strndup(tp_arena *arena, const char *s, size_t n)
 {
     char *copy = tp_arena_array(arena, char, n + 1);

@@ -45,6 +45,13 @@ size_t tp_arena_room(const tp_arena *arena);
     ((type *)tp_arena_alloc((arena), (size_t)(n), sizeof(type), _Alignof(type)))
 #define tp_arena_new(arena, type) tp_arena_array((arena), type, 1)
 
+/* A pointer to a new, zeroed last item of the array `v` with counter `n` and room for `cap`; an
+ * array that is full moves. */
+#define TP_ARENA_PUSH(arena, v, n, cap)                                                       \
+    ((n) == (cap) ? (void)((v) = tp_arena_grow((arena), (v), &(cap), sizeof *(v))) : (void)0, \
+     (v)[(n)] = (__typeof__(*(v))){0}, &(v)[(n)++])
+void *tp_arena_grow(tp_arena *arena, const void *v, size_t *cap, size_t size);
+
 /* A NUL-terminated copy of `n` bytes (n may be strlen). */
 char *tp_arena_strndup(tp_arena *arena, const char *s, size_t n);
 char *tp_arena_strdup(tp_arena *arena, const char *s);

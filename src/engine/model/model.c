@@ -33,15 +33,7 @@ const tp_param *tp_model_find_param(const tp_model *model, const char *name)
 tp_param *tp_model_add_param(tp_model *model, const char *name, int64_t dim0, int64_t dim1,
                              tp_init init)
 {
-    if (model->n_params == model->cap_params) {
-        size_t cap = model->cap_params ? model->cap_params * 2 : 64;
-        tp_param *params = tp_arena_array(&model->arena, tp_param, cap);
-        if (model->n_params)
-            memcpy(params, model->params, model->n_params * sizeof *params);
-        model->params = params;
-        model->cap_params = cap;
-    }
-    tp_param *p = &model->params[model->n_params++];
+    tp_param *p = TP_ARENA_PUSH(&model->arena, model->params, model->n_params, model->cap_params);
     *p = (tp_param){.name = tp_arena_strdup(&model->arena, name),
                     .rank = dim1 ? 2 : 1,
                     .dim = {dim0, dim1 ? dim1 : 1},

@@ -34,15 +34,7 @@ tp_bench_baseline *tp_baselines_find(const tp_baselines *b, const char *name)
 
 static tp_bench_baseline *add(tp_baselines *b, const char *name)
 {
-    if (b->n == b->capacity) {
-        size_t capacity = b->capacity ? 2 * b->capacity : 16;
-        tp_bench_baseline *grown = tp_arena_array(&b->arena, tp_bench_baseline, capacity);
-        if (b->n)
-            memcpy(grown, b->items, b->n * sizeof *grown);
-        b->items = grown;
-        b->capacity = capacity;
-    }
-    tp_bench_baseline *item = &b->items[b->n++];
+    tp_bench_baseline *item = TP_ARENA_PUSH(&b->arena, b->items, b->n, b->capacity);
     *item = (tp_bench_baseline){
         .name = tp_arena_strdup(&b->arena, name),
         .tolerance = NAN,

@@ -15,15 +15,7 @@ tp_status tp_sample_list_add(tp_bench_report *r, tp_sample_list *list, double v,
     if (list->n == TP_BENCH_MAX_SAMPLES)
         return tp_fail(err, TP_ERR_FORMAT, "more than %d samples of one metric",
                        TP_BENCH_MAX_SAMPLES);
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? 2 * list->cap : 16;
-        double *grown = tp_arena_array(&r->arena, double, cap);
-        if (list->n)
-            memcpy(grown, list->values, list->n * sizeof *grown);
-        list->values = grown;
-        list->cap = cap;
-    }
-    list->values[list->n++] = v;
+    *TP_ARENA_PUSH(&r->arena, list->values, list->n, list->cap) = v;
     return TP_OK;
 }
 

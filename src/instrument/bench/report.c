@@ -25,15 +25,7 @@ void tp_bench_report_release(tp_bench_report *r)
 
 tp_bench_result *tp_bench_report_add(tp_bench_report *r, const char *name, size_t n_metrics)
 {
-    if (r->n_results == r->capacity) {
-        size_t capacity = r->capacity ? 2 * r->capacity : 16;
-        tp_bench_result *grown = tp_arena_array(&r->arena, tp_bench_result, capacity);
-        if (r->n_results)
-            memcpy(grown, r->results, r->n_results * sizeof *grown);
-        r->results = grown;
-        r->capacity = capacity;
-    }
-    tp_bench_result *result = &r->results[r->n_results++];
+    tp_bench_result *result = TP_ARENA_PUSH(&r->arena, r->results, r->n_results, r->capacity);
     *result = (tp_bench_result){.name = tp_arena_strdup(&r->arena, name),
                                 .metrics = tp_arena_array(&r->arena, tp_bench_metric, n_metrics),
                                 .n_metrics = n_metrics};

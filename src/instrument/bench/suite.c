@@ -135,15 +135,7 @@ tp_status tp_bench_case_read(const char *place, const tp_json *object, tp_arena 
 
 static void add(tp_bench_suite *suite, const tp_bench_case *c)
 {
-    if (suite->n == suite->cap) {
-        size_t cap = suite->cap ? 2 * suite->cap : 64;
-        tp_bench_case *grown = tp_arena_array(&suite->arena, tp_bench_case, cap);
-        if (suite->n)
-            memcpy(grown, suite->items, suite->n * sizeof *grown);
-        suite->items = grown;
-        suite->cap = cap;
-    }
-    suite->items[suite->n++] = *c;
+    *TP_ARENA_PUSH(&suite->arena, suite->items, suite->n, suite->cap) = *c;
 }
 
 tp_status tp_bench_suite_init(tp_bench_suite *suite, tp_error *err)

@@ -43,20 +43,13 @@ static series *series_of(collection *c, const tp_history_point *p)
     series *last = c->n ? &c->all[c->n - 1] : NULL; /* they come in order */
     if (last && strcmp(last->name, p->name) == 0 && strcmp(last->metric, p->metric) == 0)
         return last;
-    if (c->n == c->cap) {
-        size_t cap = c->cap ? 2 * c->cap : 64;
-        series *grown = tp_arena_array(&c->arena, series, cap);
-        if (c->n)
-            memcpy(grown, c->all, c->n * sizeof *grown);
-        c->all = grown;
-        c->cap = cap;
-    }
-    c->all[c->n] = (series){.name = tp_arena_strdup(&c->arena, p->name),
+    series *s = TP_ARENA_PUSH(&c->arena, c->all, c->n, c->cap);
+    *s = (series){.name = tp_arena_strdup(&c->arena, p->name),
                             .metric = tp_arena_strdup(&c->arena, p->metric),
                             .unit = tp_arena_strdup(&c->arena, p->unit),
                             .direction = tp_arena_strdup(&c->arena, p->direction),
                             .kind = tp_arena_strdup(&c->arena, p->kind)};
-    return &c->all[c->n++];
+    return s;
 }
 
 static tp_status collect(void *user, const tp_history_point *p, tp_error *err)
@@ -70,15 +63,7 @@ static tp_status collect(void *user, const tp_history_point *p, tp_error *err)
     series *s = series_of(c, p);
     if (s->n == MAX_POINTS)
         return tp_fail(err, TP_ERR_CONFIG, "'%s' has more than %d points", s->name, MAX_POINTS);
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 32;
-        point *grown = tp_arena_array(&c->arena, point, cap);
-        if (s->n)
-            memcpy(grown, s->points, s->n * sizeof *grown);
-        s->points = grown;
-        s->cap = cap;
-    }
-    s->points[s->n++] = (point){.value = p->median,
+    *TP_ARENA_PUSH(&c->arena, s->points, s->n, s->cap) = (point){.value = p->median,
                                 .lower = p->lower,
                                 .upper = p->upper,
                                 .started = tp_arena_strdup(&c->arena, p->started),

@@ -217,15 +217,8 @@ static tp_status parse_signature(tp_jinja_parser *p, tp_jinja_macro *macro)
         for (size_t i = 0; i < macro->n_params; i++)
             if (macro->params[i] == symbol)
                 return tp_jinja_syntax_error(p, line, "two parameters have the same name");
-        if (macro->n_params == cap) {
-            uint32_t *more = tp_arena_array(&p->t->arena, uint32_t, 2 * cap + 4);
-            if (cap)
-                memcpy(more, macro->params, cap * sizeof *more);
-            macro->params = more;
-            cap = 2 * cap + 4;
-        }
         macro->caller_is_param |= symbol == p->t->symbol_caller;
-        macro->params[macro->n_params++] = symbol;
+        *TP_ARENA_PUSH(&p->t->arena, macro->params, macro->n_params, cap) = symbol;
         tp_jinja_push(p, &defaults, value);
     }
     macro->defaults = defaults.items;

@@ -98,15 +98,7 @@ tp_jinja_node *tp_jinja_new(tp_jinja_parser *p, tp_jinja_node_kind kind, uint32_
 
 void tp_jinja_push(tp_jinja_parser *p, tp_jinja_list *list, tp_jinja_node *node)
 {
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? 2 * list->cap : 4;
-        tp_jinja_node **items = tp_arena_array(&p->t->arena, tp_jinja_node *, cap);
-        if (list->n)
-            memcpy(items, list->items, list->n * sizeof *items);
-        list->items = items;
-        list->cap = cap;
-    }
-    list->items[list->n++] = node;
+    *TP_ARENA_PUSH(&p->t->arena, list->items, list->n, list->cap) = node;
 }
 
 tp_jinja_node *tp_jinja_new_list(tp_jinja_parser *p, tp_jinja_node_kind kind, uint32_t line,
