@@ -131,7 +131,7 @@ char *tp_alarms_json(tp_alarms *a)
 
 static void add_said(tp_alarms *a, int width, tp_buf *out)
 {
-    tp_grid g = {.name = "alarms"};
+    TP_OWN(tp_grid) g = {.name = "alarms"};
     tp_grid_column(&g, "step", "step", TP_CELL_COUNT);
     tp_grid_column(&g, "name", "alarm", TP_CELL_TEXT);
     tp_grid_column(&g, "text", "what was heard", TP_CELL_TEXT);
@@ -145,7 +145,6 @@ static void add_said(tp_alarms *a, int width, tp_buf *out)
         tp_grid_text(&g, s->text);
     }
     tp_grid_print(&g, 0, width, out);
-    tp_grid_release(&g);
     tp_buf_addc(out, '\n');
 }
 

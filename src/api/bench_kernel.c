@@ -95,7 +95,7 @@ static void fill_values(const kernel_subject *s, const tp_value *v, void *data)
 
 static tp_status fill(kernel_subject *s, const tp_value *v, bool is_state, tp_error *err)
 {
-    void *data = malloc(tp_value_bytes(v));
+    TP_FREED void *data = malloc(tp_value_bytes(v));
     if (!data)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for the values of '%s'", v->name);
     fill_values(s, v, data);
@@ -105,7 +105,6 @@ static tp_status fill(kernel_subject *s, const tp_value *v, bool is_state, tp_er
             : tp_exec_write(s->exec, tp_exec_input(s->exec, v->name), data, -1, err);
     if (status == TP_OK)
         status = tp_device_wait(s->device, err);
-    free(data);
     return status;
 }
 

@@ -48,7 +48,7 @@ tp_status tp_token_cache_text(const char *wanted, tp_form form, char **ret_text,
 {
     TP_MEMORY_GUARD(err);
     tp_buf folder = {0}, out = {0};
-    tp_cache_shelf shelf = {0};
+    TP_OWN(tp_cache_shelf) shelf = {0};
     if (!ret_text)
         return tp_fail(err, TP_ERR_ARG, "tp_token_cache_text: ret_text is NULL");
     tp_status status = tp_cache_where(wanted, &folder, err);
@@ -58,7 +58,6 @@ tp_status tp_token_cache_text(const char *wanted, tp_form form, char **ret_text,
         add_json(folder.data, &shelf, &out);
     else if (status == TP_OK)
         add_text(folder.data, &shelf, &out);
-    tp_cache_shelf_release(&shelf);
     tp_buf_release(&folder);
     if (status == TP_OK)
         *ret_text = out.data;
@@ -69,14 +68,13 @@ tp_status tp_token_cache_trim(const char *wanted, double limit, uint64_t *ret_n,
                               uint64_t *ret_bytes, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    tp_buf folder = {0};
+    TP_OWN(tp_buf) folder = {0};
     tp_cache_freed freed = {0};
     if (!(limit >= 0))
         return tp_fail(err, TP_ERR_ARG, "tp_token_cache_trim: the limit is %g bytes", limit);
     tp_status status = tp_cache_where(wanted, &folder, err);
     if (status == TP_OK)
         status = tp_cache_shelf_trim(folder.data, limit, NULL, 0, &freed, err);
-    tp_buf_release(&folder);
     if (ret_n)
         *ret_n = freed.n;
     if (ret_bytes)

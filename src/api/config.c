@@ -101,8 +101,7 @@ void tp_configuration_keys(char **ret_text, size_t *ret_n)
 {
     tp_buf out = {0};
     size_t n;
-    tp_option *table = tp_train_options_of(NULL, NULL, &n);
+    TP_FREED tp_option *table = tp_train_options_of(NULL, NULL, &n);
     tp_options_doc(table, n, &out);
-    free(table);
     hand_out(&out, ret_text, ret_n);
 }

@@ -159,12 +159,10 @@ static tp_status look_at_folder(const char *dir, tp_doctor_checks *ret, tp_error
 
 static tp_status load_recipe(const tp_doctor_options *o, tp_config **ret, tp_error *err)
 {
-    char *path = NULL;
+    TP_FREED char *path = NULL;
     if (o->config)
         TP_TRY(tp_recipe_find(o->config, &path, err));
-    tp_status status = tp_recipe_load(path, o->overrides, o->n_overrides, ret, err);
-    free(path);
-    return status;
+    return tp_recipe_load(path, o->overrides, o->n_overrides, ret, err);
 }
 
 tp_status tp_doctor_look(const tp_doctor_options *o, tp_doctor_checks *ret, tp_error *err)

@@ -159,7 +159,7 @@ static bool has_pair(const tp_evaluation *a, const tp_evaluation *b)
 /* The same questions, seeds and judge, written otherwise. */
 static tp_status ask_again(tp_evaluator *e, const char *name, tp_error *err)
 {
-    tp_evaluation again = {0};
+    TP_OWN(tp_evaluation) again = {0};
     tp_eval_perturbed *x = &e->perturbed[e->n_perturbed];
     *x = (tp_eval_perturbed){.kind = tp_perturbation_find(name), .n_prompts = e->evaluation.n};
     TP_TRY(tp_eval_job_run(&e->j, x->kind, on_progress, e, &again, err));
@@ -170,7 +170,6 @@ static tp_status ask_again(tp_evaluator *e, const char *name, tp_error *err)
                                          e->j.o.eval.confidence_level, &x->paired, err);
     else
         x->paired = unpaired(e->j.o.eval.confidence_level, "no answer got a verdict both ways");
-    tp_evaluation_release(&again);
     e->n_perturbed += status == TP_OK;
     return status;
 }
@@ -286,13 +285,12 @@ tp_status tp_evaluator_write(const tp_evaluator *e, tp_error *err)
     TP_MEMORY_GUARD(err);
     TP_NEED(e, err);
     tp_eval_report r = report_of(e);
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_status status = TP_OK;
     if (e->o.out) {
         tp_eval_report_json(&r, true, 1, &text);
         status = tp_output_put(e->o.out, text.data, text.len, err);
     }
-    tp_buf_release(&text);
     if (status == TP_OK && e->j.o.eval.save_path)
         status = tp_eval_report_nemo(&r, e->j.o.eval.save_path, err);
     return status;

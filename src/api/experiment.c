@@ -176,7 +176,7 @@ static tp_status with_levers(const tp_ablate_options *which, use then, const voi
                              tp_error *err)
 {
     TP_TRY(tp_recipe_check_again(config, err));
-    chosen *c = tp_new(1, sizeof *c);
+    TP_FREED chosen *c = tp_new(1, sizeof *c);
     tp_status status = tp_arena_init(&c->arena, 64 << 20, err);
     if (status == TP_OK)
         status = choose(c, which, config, overrides, n, err);
@@ -184,7 +184,6 @@ static tp_status with_levers(const tp_ablate_options *which, use then, const voi
     if (status == TP_OK)
         status = then(options, &set, config, overrides, n, ret, err);
     tp_arena_release(&c->arena);
-    free(c);
     return status;
 }
 

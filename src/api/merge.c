@@ -114,7 +114,7 @@ tp_status tp_model_merge(const char *path, const char *out, const tp_merge_optio
     TP_MEMORY_GUARD(err);
     tp_merge_options o;
     tp_merge_result result = {0};
-    tp_buf folder = {0};
+    TP_OWN(tp_buf) folder = {0};
     tp_dtype unused;
     struct stat there;
     if (!path || !out)
@@ -127,7 +127,6 @@ tp_status tp_model_merge(const char *path, const char *out, const tp_merge_optio
     tp_status status = tp_checkpoint_find_model(path, &folder, err);
     if (status == TP_OK)
         status = merge(folder.data, out, &o, &result, err);
-    tp_buf_release(&folder);
     if (status == TP_OK && ret)
         tp_sized_write(ret, &result, sizeof result);
     return status;

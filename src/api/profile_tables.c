@@ -96,7 +96,7 @@ static void add_operators(const tp_train_event *e, const tp_machine *machine,
     double rest = 0, all = 0;
     uint64_t n_rest = 0;
     unsigned seen = 0;
-    tp_grid g = {0};
+    TP_OWN(tp_grid) g = {0};
     add_columns(&g, machine != NULL);
     for (size_t i = 0; i < s->n_rows; i++) {
         if (!row_is_operator(&s->rows[i]))
@@ -113,7 +113,6 @@ static void add_operators(const tp_train_event *e, const tp_machine *machine,
         put_rest(&g, "others", n_rest, rest, wall_ns);
     put_rest(&g, "outside operators", 0, wall_ns - all, wall_ns);
     tp_grid_print(&g, 0, width, out);
-    tp_grid_release(&g);
     tp_share_put_notes(seen, out);
 }
 

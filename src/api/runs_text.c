@@ -162,7 +162,7 @@ char *tp_run_comparison_text(const tp_run_comparison *c, int width)
     static const char *const names[][2] = {{"metric", "metric"}, {"mean_a", "A"},
                                            {"mean_b", "B"},      {"effect", "B - A"},
                                            {"ci95", "95 %"},     {"p_adjusted", "p (Holm)"}};
-    tp_grid g = {.name = "metrics"};
+    TP_OWN(tp_grid) g = {.name = "metrics"};
     tp_buf out = {0};
     add_text_columns(&g, names, sizeof names / sizeof *names);
     tp_grid_column(&g, "n", "n", TP_CELL_COUNT);
@@ -171,7 +171,6 @@ char *tp_run_comparison_text(const tp_run_comparison *c, int width)
         add_compared(&g, tp_run_comparison_metric(c, i));
     note_reasons(&g, c);
     tp_grid_print(&g, 0, width, &out);
-    tp_grid_release(&g);
     add_settings(c, width, &out);
     return out.data;
 }
@@ -241,7 +240,7 @@ static const tp_analysis_dimension *worst_of(const tp_analysis *a)
 
 char *tp_analysis_text(const tp_analysis *a, int width)
 {
-    tp_grid g = {.name = "dimensions"};
+    TP_OWN(tp_grid) g = {.name = "dimensions"};
     tp_buf out = {0};
     tp_analysis_summary s = tp_analysis_summarize(a);
     const tp_analysis_dimension *worst = worst_of(a);
@@ -254,7 +253,6 @@ char *tp_analysis_text(const tp_analysis *a, int width)
     for (size_t i = 0; i < tp_analysis_count(a); i++)
         add_dimension(&g, a, i);
     tp_grid_print(&g, 0, width, &out);
-    tp_grid_release(&g);
     size_t n = tp_analysis_count(a);
     tp_buf_addf(&out,
                 "\n%zu dimension%s: %zu succeeded, %zu failed (%zu for want of data); %zu below "
@@ -302,7 +300,7 @@ tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
     tp_buf why = {0}, folder = {0}, file = {0};
     add_folder(&folder, m, &o);
     tp_buf_addf(&file, "%s/report.md", folder.data);
-    char *text = tp_analysis_markdown(a, tp_metrics_path(m));
+    TP_FREED char *text = tp_analysis_markdown(a, tp_metrics_path(m));
     TP_OWN(tp_buf) report = {0};
     tp_buf_adds(&report, text);
     if (formats & TP_DASHBOARD_SVG)
@@ -312,7 +310,6 @@ tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
         status = tp_output_put(file.data, report.data, report.len, err);
     if (status == TP_OK)
         status = tp_run_dashboard_write(a, m, folder.data, formats, &why, err);
-    free(text);
     tp_buf_release(&file);
     if (status == TP_OK) {
         *ret_path = folder.data;

@@ -108,10 +108,9 @@ static tp_status split(selection *s, const tp_stats_dataset *data, const tp_colu
     if (!by->is_label)
         return tp_fail(err, TP_ERR_CONFIG, "column '%.60s' holds numbers; --by wants words",
                        by->name);
-    double *unused;
+    TP_FREED double *unused = NULL;
     size_t n, n_missing;
     TP_TRY(tp_dataset_numbers(data, value, &unused, &n, &n_missing, err));
-    free(unused);
     size_t rows = value->n < by->n ? value->n : by->n;
     for (size_t g = 0; g < by->n_labels; g++) {
         double *x = malloc((rows + 1) * sizeof *x);
@@ -248,7 +247,7 @@ static tp_status answer(const tp_stats_options *o, const selection *s, char **re
 static tp_status list_columns(const tp_stats_options *f, const tp_stats_dataset *data, char **ret,
                               tp_error *err)
 {
-    tp_grid g = {.name = "columns"};
+    TP_OWN(tp_grid) g = {.name = "columns"};
     tp_buf out = {0};
     tp_status status = TP_OK;
     tp_grid_column(&g, "name", "column", TP_CELL_TEXT);
@@ -288,7 +287,6 @@ static tp_status list_columns(const tp_stats_options *f, const tp_stats_dataset 
                     data->name, tp_grid_rows(&g), data->name);
         tp_grid_print(&g, 0, f->width, &out);
     }
-    tp_grid_release(&g);
     if (status == TP_OK)
         *ret = out.data;
     else
@@ -333,7 +331,7 @@ tp_status tp_stats_columns(const char *path, const char *const *columns, size_t 
 {
     TP_MEMORY_GUARD(err);
     tp_stats_options o;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     TP_CLEANUP(tp_dataset_release) tp_stats_dataset data = {0};
     TP_TRY(read_options(options, &o, err));
     if (!path)
@@ -346,7 +344,6 @@ tp_status tp_stats_columns(const char *path, const char *const *columns, size_t 
     tp_status status = tp_input_read(place.data, TP_INPUT_STREAM, MAX_BYTES, &text, err);
     if (status == TP_OK)
         status = tp_dataset_read(name, tp_buf_str(&text), text.len, &data, err);
-    tp_buf_release(&text);
     if (status == TP_OK)
         status = about(&o, &data, columns, n, ret, err);
     return status;

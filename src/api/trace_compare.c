@@ -141,7 +141,7 @@ static tp_status compare(const char *const *paths, const tp_trace_report_options
     const tp_ingest_options options = {.keep = TP_KEEP_FAST};
     tp_trace_file *files[2] = {NULL, NULL};
     tp_selection sel[2] = {0};
-    tp_comparison c = {0};
+    TP_OWN(tp_comparison) c = {0};
     tp_status status = TP_OK;
     for (int k = 0; k < 2 && status == TP_OK; k++) {
         status = tp_trace_open(paths[k], &options, &files[k], err);
@@ -157,7 +157,6 @@ static tp_status compare(const char *const *paths, const tp_trace_report_options
         *o->worse = tp_comparison_is_worse(&c);
     if (status == TP_OK)
         *ret = print(&(context){.files = {files[0], files[1]}, .c = &c}, o);
-    tp_comparison_release(&c);
     for (int k = 0; k < 2; k++) {
         tp_selection_release(&sel[k]);
         tp_trace_close(files[k]);

@@ -94,7 +94,7 @@ static char *print(const tp_trace_report_options *o, const tp_repeats *r)
 static tp_status refuse_duplicates(const char *const *paths, size_t n, tp_error *err)
 {
     tp_status status = TP_OK;
-    char **real = tp_new(n, sizeof *real);
+    TP_FREED char **real = tp_new(n, sizeof *real);
     for (size_t i = 0; i < n && status == TP_OK; i++) {
         real[i] = realpath(paths[i], NULL);
         for (size_t k = 0; k < i && real[i] && status == TP_OK; k++)
@@ -104,7 +104,6 @@ static tp_status refuse_duplicates(const char *const *paths, size_t n, tp_error 
     }
     for (size_t i = 0; i < n; i++)
         free(real[i]);
-    free(real);
     return status;
 }
 

@@ -267,7 +267,8 @@ static void add_line_of(watched *r, tp_buf *out)
 
 char *tp_watch_lines(tp_watch *w)
 {
-    tp_buf out = {0}, shown = {0};
+    TP_OWN(tp_buf) out = {0};
+    tp_buf shown = {0};
     for (size_t i = 0; i < w->n; i++) {
         watched *r = &w->runs[i];
         size_t n = tp_alarms_count(r->alarms);
@@ -283,7 +284,6 @@ char *tp_watch_lines(tp_watch *w)
         r->told_step = r->step;
     }
     tp_buf_add_shown(&shown, tp_buf_str(&out), out.len, false);
-    tp_buf_release(&out);
     tp_buf_adds(&shown, "");
     return shown.data;
 }
@@ -299,7 +299,7 @@ typedef struct {
 /* What was put into the line, as it may be shown, in columns, not bytes. */
 static void end_line(screen *s, tp_terminal_code style)
 {
-    tp_buf shown = {0};
+    TP_OWN(tp_buf) shown = {0};
     int columns = 0;
     if (s->height > 0 && s->n == s->height) {
         tp_buf_clear(&s->line);
@@ -318,7 +318,6 @@ static void end_line(screen *s, tp_terminal_code style)
         tp_buf_adds(&s->out, tp_style(TP_STYLE_PLAIN));
     tp_buf_addc(&s->out, '\n');
     s->n++;
-    tp_buf_release(&shown);
     tp_buf_clear(&s->line);
 }
 

@@ -84,12 +84,11 @@ static tp_status inherit(tp_config *config, const char *path, tp_config_node *tr
 static tp_status parse_file(tp_config *config, const char *path, tp_config_node **ret,
                             tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     const tp_json *tree = NULL;
     tp_status status = tp_file_read(path, TP_YAML_MAX_BYTES, &text, err);
     if (status == TP_OK)
         status = tp_yaml_parse(&config->arena, path, tp_buf_str(&text), text.len, &tree, err);
-    tp_buf_release(&text);
     TP_TRY(status);
     if (tree->type == TP_JSON_NULL)
         return tp_node_new(config, TP_JSON_OBJECT, path, ret, err);
@@ -110,11 +109,10 @@ static tp_status load_open_file(tp_config *config, const char *path, tp_config_n
 
 static tp_status load_file(tp_config *config, const char *path, tp_config_node **ret, tp_error *err)
 {
-    char *real = realpath(path, NULL);
+    TP_FREED char *real = realpath(path, NULL);
     if (!real)
         return tp_fail(err, TP_ERR_IO, "cannot open %s: no such file; check the path", path);
     const char *name = tp_arena_strdup(&config->arena, real);
-    free(real);
     for (int i = 0; i < config->n_open_files; i++) {
         if (!strcmp(config->files[i], name))
             return tp_fail(err, TP_ERR_CONFIG,

@@ -68,12 +68,11 @@ tp_status tp_config_end(tp_config *config, tp_error *err)
 {
     if (config->faults.n + config->missing.n == 0)
         return TP_OK;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     add_faults(config, &text);
     tp_status status = tp_fail_list(err, TP_ERR_CONFIG, tp_buf_str(&text));
     if (config->faults.n == 0)
         config->missing_text = tp_arena_strdup(&config->arena, tp_buf_str(&text));
-    tp_buf_release(&text);
     config->faults = config->missing = (tp_config_remarks){0};
     return status;
 }

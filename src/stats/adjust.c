@@ -42,7 +42,7 @@ static void adjust_sorted(tp_adjust_method method, entry *v, size_t m)
 tp_status tp_adjust(tp_adjust_method method, const double *p, size_t n, double *ret, tp_error *err)
 {
     size_t bytes, m = 0;
-    entry *v;
+    TP_FREED entry *v = NULL;
     for (size_t i = 0; i < n; i++)
         if (p[i] < 0 || p[i] > 1)
             return tp_fail(err, TP_ERR_ARG, "p-value %zu is %g, not between 0 and 1", i + 1, p[i]);
@@ -57,6 +57,5 @@ tp_status tp_adjust(tp_adjust_method method, const double *p, size_t n, double *
     adjust_sorted(method, v, m);
     for (size_t j = 0; j < m; j++)
         ret[v[j].index] = v[j].p;
-    free(v);
     return TP_OK;
 }

@@ -243,8 +243,8 @@ static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstr
 {
     size_t b = options->n_resamples, n = s->nx + s->ny;
     tp_bootstrap_result r = {.n_resamples = b};
-    double *scratch;
-    uint32_t *rank = NULL;
+    TP_FREED double *scratch = NULL;
+    TP_FREED uint32_t *rank = NULL;
     TP_TRY(tp_bootstrap_check(options, s->nx, err));
     TP_TRY(tp_scratch(b + 3 * n, &scratch, err));
     double *theta = scratch, *shifted = scratch + b, *work = shifted + n;
@@ -256,10 +256,8 @@ static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstr
         s->shifted_y = shifted + s->nx;
         how.replicate = replicate_mean;
     } else if (s->statistic == tp_statistic_median && n <= UINT32_MAX / 2) {
-        if (!(rank = calloc(n, sizeof *rank))) {
-            free(scratch);
+        if (!(rank = calloc(n, sizeof *rank)))
             return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu ranks", n);
-        }
         prepare_median(s, shifted, rank);
         how.replicate = replicate_median;
     }
@@ -270,17 +268,13 @@ static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstr
         whole_y = s->statistic(work, s->ny, s->context);
     }
     r.theta = combined(s, whole_x, whole_y);
-    tp_status status = tp_bootstrap_draw(&how, options, theta, err);
-    if (status == TP_OK) {
-        size_t near = closest(theta, b, r.theta);
-        tp_bootstrap_summarize(theta, acceleration(s, whole_x, whole_y, work), options->level, &r);
-        if (how.replicate == replicate_mean && !isnan(r.min_gap))
-            r.min_gap = exact_gap(s, options->seed, near, work);
-        *ret = r;
-    }
-    free(rank);
-    free(scratch);
-    return status;
+    TP_TRY(tp_bootstrap_draw(&how, options, theta, err));
+    size_t near = closest(theta, b, r.theta);
+    tp_bootstrap_summarize(theta, acceleration(s, whole_x, whole_y, work), options->level, &r);
+    if (how.replicate == replicate_mean && !isnan(r.min_gap))
+        r.min_gap = exact_gap(s, options->seed, near, work);
+    *ret = r;
+    return TP_OK;
 }
 
 static void scale_interval(tp_interval *i, int exponent)
@@ -295,7 +289,7 @@ static tp_status run_scaled(const samples *s, int exponent, const tp_bootstrap_o
                             tp_bootstrap_result *ret, tp_error *err)
 {
     size_t n = s->nx + s->ny;
-    double *copy;
+    TP_FREED double *copy = NULL;
     samples scaled = *s;
     TP_TRY(tp_scratch(n, &copy, err));
     for (size_t i = 0; i < n; i++)
@@ -303,7 +297,6 @@ static tp_status run_scaled(const samples *s, int exponent, const tp_bootstrap_o
     scaled.x = copy;
     scaled.y = copy + s->nx;
     tp_status status = run(&scaled, options, ret, err);
-    free(copy);
     if (status != TP_OK || (s->ny && s->combine == TP_COMBINE_RATIO))
         return status;
     ret->theta = ldexp(ret->theta, exponent);

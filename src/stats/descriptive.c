@@ -219,7 +219,7 @@ static tp_description blank(size_t n, double level)
 tp_status tp_describe(const double *x, size_t n, double level, tp_description *ret, tp_error *err)
 {
     tp_description d = blank(n, level);
-    double *sorted;
+    TP_FREED double *sorted = NULL;
     if (!(level > 0 && level < 1))
         return tp_fail(err, TP_ERR_ARG, "a level of %g is not between 0 and 1", level);
     TP_TRY(tp_check_finite("x", x, n, err));
@@ -241,7 +241,6 @@ tp_status tp_describe(const double *x, size_t n, double level, tp_description *r
     describe_logs(x, n, &d);
     d.mad = tp_mad_in_place(sorted, n);
     d.mad_sigma = 1.482602218505602 * d.mad;
-    free(sorted);
     *ret = d;
     return TP_OK;
 }

@@ -67,7 +67,7 @@ tp_status tp_clustered_mean(const double *scores, const int64_t *cluster, size_t
                       .se_cr1 = NAN,
                       .se = NAN};
     TP_TRY(tp_check_finite("the scores", scores, n, err));
-    scored *v = n ? calloc(n, sizeof *v) : NULL;
+    TP_FREED scored *v = n ? calloc(n, sizeof *v) : NULL;
     if (n && !v)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu scores", n);
     for (size_t i = 0; i < n; i++)
@@ -77,7 +77,6 @@ tp_status tp_clustered_mean(const double *scores, const int64_t *cluster, size_t
         qsort(v, n, sizeof *v, compare_scored);
     long double totals = 0, products = 0, m = (long double)n;
     cluster_sums(v, n, &r.n_clusters, &totals, &products);
-    free(v);
     if (r.n_clusters < 2) {
         r.why = r.why_miller = n < 2 ? "needs at least two scores" : "needs at least two clusters";
         r.ci = tp_interval_undefined(r.why);

@@ -140,7 +140,7 @@ tp_status tp_brown_forsythe(const tp_group *groups, size_t k, tp_f_test *ret, tp
 {
     size_t n = count_all(groups, k), at = 0;
     TP_FREED double *z = NULL;
-    tp_group *shifted;
+    TP_FREED tp_group *shifted = NULL;
     if (k < 2 || smallest(groups, k) == 0) {
         *ret = no_f(k < 2 ? "needs at least two groups" : "a group is empty");
         return TP_OK;
@@ -161,7 +161,6 @@ tp_status tp_brown_forsythe(const tp_group *groups, size_t k, tp_f_test *ret, tp
     }
     tp_anova_result a = tp_anova(shifted, k);
     *ret = a.why ? no_f(a.why) : (tp_f_test){a.f, a.df_between, a.df_within, a.p, NULL};
-    free(shifted);
     return TP_OK;
 }
 

@@ -169,7 +169,7 @@ static int compare_indexed(const void *a, const void *b)
 tp_status tp_midranks(const double *x, size_t n, double *ret_ranks, double *ret_ties, tp_error *err)
 {
     size_t bytes;
-    indexed *v;
+    TP_FREED indexed *v = NULL;
     double ties = 0;
     TP_TRY(tp_check_finite("x", x, n, err));
     if (__builtin_mul_overflow(n + 1, sizeof *v, &bytes) || !(v = malloc(bytes)))
@@ -185,7 +185,6 @@ tp_status tp_midranks(const double *x, size_t n, double *ret_ranks, double *ret_
             ret_ranks[v[k].index] = 0.5 * (double)(i + 1 + j);
         ties += t * (t * t - 1);
     }
-    free(v);
     if (ret_ties)
         *ret_ties = ties;
     return TP_OK;

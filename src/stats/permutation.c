@@ -113,7 +113,7 @@ tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_
 {
     size_t n = nx + ny;
     TP_FREED double *v = NULL;
-    size_t *subset;
+    TP_FREED size_t *subset = NULL;
     TP_TRY(tp_check_finite("x", x, nx, err));
     TP_TRY(tp_check_finite("y", y, ny, err));
     if (nx == 0 || ny == 0) {
@@ -138,14 +138,13 @@ tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_
     else
         random_subsets(v, n, nx, n_monte_carlo, seed, &t);
     *ret = result_of(&t, is_exact);
-    free(subset);
     return TP_OK;
 }
 
 tp_status tp_signflip_test(const double *d, size_t n, uint64_t n_monte_carlo, uint64_t seed,
                            tp_permutation_result *ret, tp_error *err)
 {
-    double *v;
+    TP_FREED double *v = NULL;
     TP_TRY(tp_check_finite("the differences", d, n, err));
     bool is_exact = n < 15; /* 2^14 = TP_SIGNFLIP_EXACT_MAX */
     if (n == 0 || (!is_exact && n_monte_carlo == 0)) {
@@ -167,7 +166,6 @@ tp_status tp_signflip_test(const double *d, size_t n, uint64_t n_monte_carlo, ui
         }
         count(&t, sum);
     }
-    free(v);
     *ret = result_of(&t, is_exact);
     return TP_OK;
 }

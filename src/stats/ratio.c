@@ -145,7 +145,7 @@ tp_status tp_log_ratio(const double *x, const double *y, size_t n, double level,
 {
     tp_log_ratio_result r = {
         .n = n, .median_log_ratio = NAN, .ratio = NAN, .geomean_ratio = NAN, .sign_coverage = NAN};
-    double *d;
+    TP_FREED double *d = NULL;
     TP_TRY(tp_check_finite("x", x, n, err));
     TP_TRY(tp_check_finite("y", y, n, err));
     if (n == 0 || !all_positive(x, n) || !all_positive(y, n)) {
@@ -158,7 +158,6 @@ tp_status tp_log_ratio(const double *x, const double *y, size_t n, double level,
     for (size_t i = 0; i < n; i++)
         d[i] = (double)tp_log_quotient(x[i], y[i]);
     log_ratio_intervals(d, n, level, &r);
-    free(d);
     *ret = r;
     return TP_OK;
 }

@@ -348,10 +348,9 @@ static tp_status begin_search(slopes *s, tp_error *err)
 
 static tp_status solve(slopes *s, double level, tp_theil_sen_result *r, tp_error *err)
 {
-    double *ordered;
+    TP_FREED double *ordered = NULL;
     TP_TRY(tp_scratch(s->n, &ordered, err));
     double var_s = tp_kendall_variance(s->points, s->n, ordered);
-    free(ordered);
     if (s->n <= ALL_SLOPES) {
         TP_TRY(tp_scratch((size_t)s->n_slopes, &s->slopes, err));
         all_slopes(s);

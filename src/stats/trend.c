@@ -25,7 +25,7 @@ static tp_status kendall(const double *x, const double *y, size_t n, tp_mann_ken
                          tp_error *err)
 {
     tp_point *v;
-    double *in_order;
+    TP_FREED double *in_order = NULL;
     TP_TRY(tp_points_sorted(x, y, n, &v, err));
     tp_status status = tp_scratch(2 * n, &in_order, err);
     if (status != TP_OK) {
@@ -39,7 +39,6 @@ static tp_status kendall(const double *x, const double *y, size_t n, tp_mann_ken
     free(v);
     double discordant = (double)tp_count_inversions(in_order, n);
     tp_ties ty = tp_ties_of_sorted(in_order, n);
-    free(in_order);
     double m = (double)n, pairs = 0.5 * m * (m - 1);
     r->s = pairs - tx.pairs - ty.pairs + both.pairs - 2 * discordant;
     r->var_s = (m * (m - 1) * (2 * m + 5) - tx.cubes - ty.cubes) / 18;

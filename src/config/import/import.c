@@ -179,12 +179,11 @@ static tp_status parse(tp_import *im, const tp_buf *text, const tp_json **ret, t
 
 static tp_status read_in(tp_import *im, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     const tp_json *root = NULL;
     tp_status status = tp_input_read(im->path, TP_INPUT_STREAM, MAX_TEXT, &text, err);
     if (status == TP_OK)
         status = parse(im, &text, &root, err);
-    tp_buf_release(&text);
     TP_TRY(status);
     TP_TRY(tp_import_not_these(im->path, root, err));
     TP_TRY(tp_import_choose_source(im, root, err));

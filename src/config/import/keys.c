@@ -76,15 +76,13 @@ tp_import_key *tp_import_add(tp_import *im, tp_import_key key)
 /* "@.max_num_steps" with the algorithm's section. */
 const char *tp_import_target(tp_import *im, const char *target)
 {
-    tp_buf out = {0};
+    TP_OWN(tp_buf) out = {0};
     for (const char *p = target; *p; p++)
         if (*p == '@')
             tp_buf_adds(&out, im->algorithm);
         else
             tp_buf_addc(&out, *p);
-    const char *text = tp_arena_strdup(&im->arena, tp_buf_str(&out));
-    tp_buf_release(&out);
-    return text;
+    return tp_arena_strdup(&im->arena, tp_buf_str(&out));
 }
 
 /* ---- values ---- */
@@ -126,13 +124,11 @@ const char *tp_import_spelled(tp_import *im, const tp_json *v)
     default:
         break;
     }
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_json_w w;
     tp_json_w_init(&w, &text, 0);
     tp_json_w_value(&w, v);
-    const char *copy = tp_arena_strdup(&im->arena, tp_buf_str(&text));
-    tp_buf_release(&text);
-    return copy;
+    return tp_arena_strdup(&im->arena, tp_buf_str(&text));
 }
 
 bool tp_import_one_of(const char *word, const char *words)

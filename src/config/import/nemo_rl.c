@@ -47,11 +47,9 @@ static bool has_below(const walk *w, const char *path)
 
 static const char *text_of(tp_import *im, const tp_json *value)
 {
-    tp_buf out = {0};
+    TP_OWN(tp_buf) out = {0};
     tp_import_value(value, &out);
-    const char *text = tp_arena_strdup(&im->arena, tp_buf_str(&out));
-    tp_buf_release(&out);
-    return text;
+    return tp_arena_strdup(&im->arena, tp_buf_str(&out));
 }
 
 static bool matters(const walk *w, const tp_option *row)

@@ -98,13 +98,12 @@ static bool is_kept(const char *name, const char *const *keep, size_t n)
 static tp_status delete (const char *folder, const tp_cache_file *f, tp_cache_freed *freed,
                          tp_error *err)
 {
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     tp_buf_addf(&path, "%s/%s", folder, f->name);
     bool is_gone = unlink(path.data) == 0 || errno == ENOENT;
     tp_status status =
         is_gone ? TP_OK
                 : tp_fail(err, TP_ERR_OUTPUT, "cannot delete %s: %s", path.data, strerror(errno));
-    tp_buf_release(&path);
     freed->n += is_gone;
     freed->bytes += is_gone ? f->bytes : 0;
     return status;

@@ -292,16 +292,13 @@ static tp_status judge(evaluation *v, const size_t *indices, size_t n_indices,
 static tp_status judge_waiting(evaluation *v)
 {
     size_t portion = TP_MIN(v->portion, v->n_waiting), most = portion * (size_t)v->e->n_samples;
-    tp_completion *completions = tp_new(most + 1, sizeof *completions);
-    tp_evaluation_sample **samples = tp_new(most + 1, sizeof(void *));
-    tp_prompt *made = tp_new(portion + 1, sizeof *made);
+    TP_FREED tp_completion *completions = tp_new(most + 1, sizeof *completions);
+    TP_FREED tp_evaluation_sample **samples = tp_new(most + 1, sizeof(void *));
+    TP_FREED tp_prompt *made = tp_new(portion + 1, sizeof *made);
     tp_status status = TP_OK;
     for (size_t i = 0; i < v->n_waiting && status == TP_OK; i += portion)
         status =
             judge(v, v->waiting + i, TP_MIN(portion, v->n_waiting - i), completions, samples, made);
-    free(completions);
-    free(samples);
-    free(made);
     TP_TRY(status);
     for (size_t i = 0; i < v->n_waiting; i++)
         count_prompt(v, v->waiting[i]);

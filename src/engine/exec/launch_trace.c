@@ -138,7 +138,7 @@ void tp_launch_trace_init(tp_launch_trace *t, tp_arena *arena, const tp_graph *g
                           const tp_memory_plan *memory, const tp_launch *launches,
                           const tp_launch_info *info, const uint32_t *node_of, size_t n)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     t->sites = tp_arena_array(arena, tp_trace_site, n + 1);
     t->depends = tp_arena_array(arena, bool, n + 1);
     for (size_t i = 0; i < n; i++) {
@@ -150,7 +150,6 @@ void tp_launch_trace_init(tp_launch_trace *t, tp_arena *arena, const tp_graph *g
                             .flops = t->depends[i] ? 0 : info[i].flops,
                             .bytes = t->depends[i] ? 0 : info[i].bytes};
     }
-    tp_buf_release(&text);
     life *lives = tp_arena_array(arena, life, memory->n_values + 1);
     size_t n_lives = find_lives(g, memory, node_of, n, lives);
     sort_changes(t, arena, g, memory, lives, n_lives, n);

@@ -311,14 +311,13 @@ const tp_kernel *tp_tuned_kernel(tp_device *device, const tp_launch *launch,
     size_t n = tp_kernels_usable(device, launch, kernels, MOST_KERNELS);
     if (n < 2 || kernels[0] != usual)
         return usual;
-    tp_buf signature = {0};
+    TP_OWN(tp_buf) signature = {0};
     sign(launch, &signature);
     if (!is_read)
         read_file();
     finding *f = find(signature.data);
     if (!f && tuning == TP_TUNE_MEASURE)
         f = measure(device, launch, signature.data, kernels, n);
-    tp_buf_release(&signature);
     const tp_kernel *kernel = f ? look_up(f, kernels, n) : NULL;
     return kernel ? kernel : usual;
 }

@@ -200,7 +200,7 @@ static tp_status choose(const tp_model *model, const tp_lora_settings *s, bool *
                         tp_error *err)
 {
     char name[256];
-    bool *used = tp_new(s->targets.n + 1, sizeof *used);
+    TP_FREED bool *used = tp_new(s->targets.n + 1, sizeof *used);
     tp_status status = TP_OK;
     for (size_t i = 0; i < model->n_params && status == TP_OK; i++) {
         bool is_out = false;
@@ -219,7 +219,6 @@ static tp_status choose(const tp_model *model, const tp_lora_settings *s, bool *
     for (size_t i = 0; i < s->targets.n && status == TP_OK; i++)
         if (!used[i] && (is_strict || is_other_module(s->targets.v[i])))
             status = refuse_target(model, s->targets.v[i], err);
-    free(used);
     if (status == TP_OK && *n == 0)
         status = tp_fail(err, TP_ERR_CONFIG, "%s leave no module for an adapter",
                          s->layers.n ? "target_modules in the layers of layers_to_transform"

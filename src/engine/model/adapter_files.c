@@ -179,13 +179,12 @@ static tp_status measure(const tp_model *model, tp_states *states, const tp_adap
 {
     whole x;
     TP_TRY(open_module(model, states, m, &x, err));
-    double *row = row_for(&x);
+    TP_FREED double *row = row_for(&x);
     for (int64_t i = 0; i < x.out; i++) {
         add_to_row(&x, 0, i, row);
         x.m[i] = (float)norm_of(row, x.in);
     }
     tp_status status = write_all(states, m->m, x.m, err);
-    free(row);
     release(&x);
     return status;
 }
@@ -252,15 +251,13 @@ static tp_status take(const char *path, const tp_tensor_entry *e, const tp_param
                        "%s: tensor '%s' has another shape than [%lld, %lld], which "
                        "adapter_config.json and the base imply",
                        path, e->name, (long long)p->dim[0], (long long)p->dim[1]);
-    float *x = malloc(n * sizeof *x);
+    TP_FREED float *x = malloc(n * sizeof *x);
     if (!x)
         return tp_fail(err, TP_ERR_NOMEM, "cannot load '%s': out of memory", e->name);
     bool is_finite = tp_convert_to_f32(e->data, e->dtype, x, n);
-    tp_status status = is_finite ? write_all(states, p, x, err)
-                                 : tp_fail(err, TP_ERR_NUMERIC,
-                                           "%s: tensor '%s' holds NaN or infinity", path, e->name);
-    free(x);
-    return status;
+    return is_finite ? write_all(states, p, x, err)
+                     : tp_fail(err, TP_ERR_NUMERIC, "%s: tensor '%s' holds NaN or infinity", path,
+                               e->name);
 }
 
 static tp_status load_from(const tp_lora *l, const tp_safetensors *file, tp_adapter_use use,
@@ -339,12 +336,11 @@ static tp_status write_tensors(const tp_model *model, const tp_states *states, c
 tp_status tp_adapter_save_frame(const tp_model *model, const tp_states *states, const char *folder,
                                 const tp_companions *companions, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     TP_TRY(tp_dir_make(folder, err));
     TP_TRY(write_tensors(model, states, folder, (tp_shard){0}, tp_safetensors_frame, err));
     tp_adapter_config_write(model, &text);
     tp_status status = tp_model_write_text(folder, "adapter_config.json", &text, err);
-    tp_buf_release(&text);
     if (status == TP_OK && companions)
         status = tp_companions_write(companions, folder, err);
     return status == TP_OK ? tp_dir_sync(folder, err) : status;

@@ -123,7 +123,7 @@ static tp_status each_of(visit *v, const char *folder, bool (*is_wanted)(const c
     DIR *dir = opendir(folder);
     if (!dir)
         return tp_fail(err, TP_ERR_IO, "cannot open folder %s: %s", folder, strerror(errno));
-    tp_buf from = {0};
+    TP_OWN(tp_buf) from = {0};
     tp_status status = TP_OK;
     for (struct dirent *e; status == TP_OK && (e = readdir(dir));) {
         if (!is_wanted(e->d_name) || (v->c->chat_template && has_template(e->d_name)))
@@ -133,7 +133,6 @@ static tp_status each_of(visit *v, const char *folder, bool (*is_wanted)(const c
         if (tp_file_exists(from.data))
             status = copy_one(v, from.data, e->d_name, err);
     }
-    tp_buf_release(&from);
     closedir(dir);
     return status;
 }

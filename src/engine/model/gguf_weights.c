@@ -57,7 +57,7 @@ tp_status tp_weights_find_in_gguf(tp_weights *w, tp_error *err)
     size_t n_used = 0;
     TP_TRY(tp_gguf_open(w->model->folder, &w->gguf, err));
     w->report.n_files = 1;
-    bool *is_used = tp_new(tp_gguf_tensor_count(w->gguf) + 1, sizeof *is_used);
+    TP_FREED bool *is_used = tp_new(tp_gguf_tensor_count(w->gguf) + 1, sizeof *is_used);
     tp_status status = TP_OK;
     for (size_t i = 0; i < w->model->n_params && status == TP_OK; i++) {
         const tp_param *p = &w->model->params[i];
@@ -79,7 +79,6 @@ tp_status tp_weights_find_in_gguf(tp_weights *w, tp_error *err)
         if (!is_used[i] && strcmp(name, "rope_freqs.weight") != 0)
             tp_weights_note_unused(w, name);
     }
-    free(is_used);
     describe(w);
     return status;
 }

@@ -81,21 +81,18 @@ static tp_status load_packed(const tp_weights *w, size_t index, tp_states *state
     const tp_param *p = &w->model->params[index];
     int64_t rows = tp_weights_rows(p), row = tp_weights_row_length(p);
     size_t bytes = (size_t)(rows * row) * sizeof(float);
-    float *wide = malloc(bytes);
+    TP_FREED float *wide = malloc(bytes);
     if (!wide)
         return tp_fail(err, TP_ERR_NOMEM, "cannot load '%s': out of memory", p->name);
-    tp_status status = tp_weights_read(w, index, 0, rows, wide, ret_is_finite, err);
-    if (status == TP_OK && hash)
+    TP_TRY(tp_weights_read(w, index, 0, rows, wide, ret_is_finite, err));
+    if (hash)
         XXH3_128bits_update(hash, wide, bytes);
-    if (status == TP_OK && !*ret_is_finite)
-        status = tp_fail(err, TP_ERR_NUMERIC,
-                         "%s: tensor '%s' holds NaN or infinity, which %s cannot keep: the model "
-                         "is broken",
-                         w->model->folder, p->name, p->storage == TP_BASE_INT8 ? "int8" : "nf4");
-    if (status == TP_OK)
-        status = tp_param_pack(p, states, wide, err);
-    free(wide);
-    return status;
+    if (!*ret_is_finite)
+        return tp_fail(err, TP_ERR_NUMERIC,
+                       "%s: tensor '%s' holds NaN or infinity, which %s cannot keep: the model "
+                       "is broken",
+                       w->model->folder, p->name, p->storage == TP_BASE_INT8 ? "int8" : "nf4");
+    return tp_param_pack(p, states, wide, err);
 }
 
 static tp_status load_one(const tp_weights *w, size_t index, tp_states *states, XXH3_state_t *hash,

@@ -372,13 +372,11 @@ tp_status tp_model_fill_constants(const tp_model *model, tp_states *states, tp_e
     const tp_tensor *table = tp_model_rope_table(states);
     if (model->rope.theta == 0 || !table || !table->span.buffer)
         return TP_OK;
-    float *values = malloc(table->bytes);
+    TP_FREED float *values = malloc(table->bytes);
     if (!values)
         return tp_fail(err, TP_ERR_NOMEM, "cannot compute the rope table: out of memory");
     tp_rope_fill(&model->rope, table->dim[1], table->dim[0], values);
-    tp_status status = tp_tensor_write(table, 0, values, table->bytes, err);
-    free(values);
-    return status;
+    return tp_tensor_write(table, 0, values, table->bytes, err);
 }
 
 size_t tp_model_cache_block_bytes(const tp_model *model, int64_t block_tokens, tp_dtype cache_dtype)

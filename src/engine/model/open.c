@@ -40,12 +40,11 @@ static tp_status read_generation_config(tp_model *model, tp_error *err)
 
 static tp_status open_file(const char *config, const char *folder, tp_model **ret, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_model *model = NULL;
     tp_status status = tp_file_read(config, TP_MAX_CONFIG_BYTES, &text, err);
     if (status == TP_OK)
         status = tp_model_parse_in(folder, config, tp_buf_str(&text), text.len, &model, err);
-    tp_buf_release(&text);
     if (status == TP_OK && folder)
         status = read_generation_config(model, err);
     if (status != TP_OK) {

@@ -127,7 +127,7 @@ static tp_status complain(const opening *o, tp_error *err)
 
 static tp_status open_indexed(const char *folder, const char *index, tp_shards *ret, tp_error *err)
 {
-    opening *o = tp_new(1, sizeof *o);
+    TP_FREED opening *o = tp_new(1, sizeof *o);
     o->folder = folder;
     tp_buf text = {0};
     tp_status status = tp_file_read(index, MAX_INDEX_BYTES, &text, err);
@@ -143,7 +143,6 @@ static tp_status open_indexed(const char *folder, const char *index, tp_shards *
     tp_buf_release(&text);
     tp_buf_release(&o->missing_files.text);
     tp_buf_release(&o->missing_tensors.text);
-    free(o);
     if (status != TP_OK) {
         tp_shards_close(&shards);
         return status;
@@ -164,10 +163,9 @@ static tp_status open_single(const char *path, tp_shards *ret, tp_error *err)
 
 static tp_status nothing_to_open(const char *folder, tp_error *err)
 {
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     tp_buf_addf(&path, "%s/pytorch_model.bin", folder);
     bool has_pickle = tp_file_exists(path.data);
-    tp_buf_release(&path);
     if (has_pickle)
         return tp_fail(err, TP_ERR_UNSUPPORTED,
                        "%s has its weights in pytorch_model.bin, a format that can run code; "

@@ -50,13 +50,12 @@ static tp_status connect_library(library *lib, const settings *o, tp_error *err)
     TP_TRY(find(lib->handle, o->path, "tp_judge_open", &open_it, err));
     TP_TRY(find(lib->handle, o->path, "tp_judge_score", &lib->score, err));
     TP_TRY(find(lib->handle, o->path, "tp_judge_close", &lib->close, err));
-    tp_buf json = {0};
+    TP_OWN(tp_buf) json = {0};
     tp_json_w w;
     tp_json_w_init(&w, &json, 0);
     if (o->settings)
         tp_json_w_value(&w, o->settings);
     int rc = open_it(o->settings ? tp_buf_str(&json) : "{}", &lib->state, message, sizeof message);
-    tp_buf_release(&json);
     message[sizeof message - 1] = 0;
     if (rc == 0)
         return TP_OK;

@@ -70,7 +70,7 @@ static tp_status bind_section(tp_config *config, const tp_json *section,
     size_t n_kind = kind ? kind->settings.n : 0;
     size_t base = kind ? (kind->settings.size + 15) / 16 * 16 : 0;
     size_t n = n_kind + n_more[0] + n_more[1];
-    tp_option *table = tp_new(n, sizeof *table);
+    TP_FREED tp_option *table = tp_new(n, sizeof *table);
     char *block = tp_new(1, base + sizeof(common));
     if (n_kind)
         memcpy(table, kind->settings.options, n_kind * sizeof *table);
@@ -83,7 +83,6 @@ static tp_status bind_section(tp_config *config, const tp_json *section,
         }
     tp_status status = section ? tp_config_bind_section(config, section, table, n, block, err)
                                : tp_config_bind(config, table, n, block, err);
-    free(table);
     if (status != TP_OK) {
         free(block);
         return status;
@@ -160,10 +159,9 @@ static tp_status open_sum(tp_environment *env, const tp_json *section, tp_error 
 {
     const tp_option *more[2] = {common_rows, sum_rows};
     size_t n_more[2] = {TP_COUNTOF(common_rows), TP_COUNTOF(sum_rows)};
-    void *nothing;
+    TP_FREED void *nothing = NULL;
     common c;
     TP_TRY(bind_section(env->config, section, NULL, more, n_more, &nothing, &c, err));
-    free(nothing);
     if (!c.functions || c.functions->type != TP_JSON_ARRAY || c.functions->n == 0)
         return tp_fail(err, TP_ERR_CONFIG,
                        "env.%s.reward_functions must be a list, as in [{name: math, weight: 0.8}, "

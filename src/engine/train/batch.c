@@ -65,7 +65,7 @@ static tp_status measure(const tp_batch *b, const tp_batch_sequence *sequences, 
 static void assign(tp_batch *b, const tp_batch_sequence *sequences, const unit *units,
                    uint32_t n_units)
 {
-    int32_t *end = tp_new(n_units, sizeof *end);
+    TP_FREED int32_t *end = tp_new(n_units, sizeof *end);
     uint32_t *count = tp_new(n_units, sizeof *count);
     for (uint32_t i = 0; i < n_units; i++) {
         uint32_t m = 0, u = units[i].index;
@@ -79,7 +79,6 @@ static void assign(tp_batch *b, const tp_batch_sequence *sequences, const unit *
             end[m] = b->places[k].at + sequences[k].n;
         }
     }
-    free(end);
     free(count);
 }
 
@@ -103,17 +102,14 @@ tp_status tp_batch_arrange(tp_batch *b, const tp_batch_sequence *sequences, uint
 {
     uint32_t n_units = n / b->unit;
     tp_batch_release(b);
-    unit *units = tp_new(n_units, sizeof *units);
-    tp_status status = measure(b, sequences, n_units, units, err);
-    if (status == TP_OK) {
-        b->n = n_units * b->unit;
-        b->places = tp_new(b->n, sizeof *b->places);
-        b->order = tp_new(b->n, sizeof *b->order);
-        assign(b, sequences, units, n_units);
-        list(b, units, n_units);
-    }
-    free(units);
-    return status;
+    TP_FREED unit *units = tp_new(n_units, sizeof *units);
+    TP_TRY(measure(b, sequences, n_units, units, err));
+    b->n = n_units * b->unit;
+    b->places = tp_new(b->n, sizeof *b->places);
+    b->order = tp_new(b->n, sizeof *b->order);
+    assign(b, sequences, units, n_units);
+    list(b, units, n_units);
+    return TP_OK;
 }
 
 static int32_t put(tp_microbatch *mb, int32_t at, const tp_batch_sequence *s)

@@ -369,7 +369,7 @@ tp_status tp_checkpoint_meet(const char *root, const char *run_id, tp_session *s
     *ret_first_writes_all = false;
     if (n == 1)
         return TP_OK;
-    bool *sees = tp_new((size_t)n, sizeof *sees);
+    TP_FREED bool *sees = tp_new((size_t)n, sizeof *sees);
     snprintf(sign, sizeof sign, "%s/.tmp-step-0.%s.%d", root, run_id, getpid());
     tp_status status = tp_comm_rank(comm) == 0 ? tp_dir_make(sign, err) : TP_OK;
     status = tp_comm_agree(comm, status, err);
@@ -381,7 +381,6 @@ tp_status tp_checkpoint_meet(const char *root, const char *run_id, tp_session *s
     if (tp_comm_rank(comm) == 0 && tp_dir_exists(sign) && status == TP_OK)
         status = tp_dir_remove(sign, err);
     int blind = first_without(sees, n);
-    free(sees);
     *ret_first_writes_all = blind < n;
     if (status == TP_OK && blind < n && has_parts(tp_session_states(session)))
         status = tp_fail(err, TP_ERR_CONFIG,

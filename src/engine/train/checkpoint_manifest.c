@@ -116,7 +116,7 @@ static tp_status put_file(tp_json_w *w, const listed_file *file, const char (*ha
 static tp_status write_list(const char *folder, const listing *l, const char (*hashes)[33],
                             int64_t step, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_json_w w;
     char path[4096];
     tp_status status = TP_OK;
@@ -133,7 +133,6 @@ static tp_status write_list(const char *folder, const listing *l, const char (*h
     tp_buf_addc(&text, '\n');
     if (status == TP_OK)
         status = tp_model_write_text(folder, "manifest.json", &text, err);
-    tp_buf_release(&text);
     if (status != TP_OK)
         return status;
     snprintf(path, sizeof path, "%s/model", folder);

@@ -232,13 +232,11 @@ tp_status tp_run_plan_check(const tp_train_options *o, const tp_model *model, bo
 {
     if (plan->fits)
         return TP_OK;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_plan_remedies levers;
     tp_run_plan_remedies(o, model, resumes, plan, &levers);
     tp_run_plan_verdict(plan, &levers, "; ", &text);
-    tp_status status = tp_fail(err, TP_ERR_NOMEM, "%s", tp_buf_str(&text));
-    tp_buf_release(&text);
-    return status;
+    return tp_fail(err, TP_ERR_NOMEM, "%s", tp_buf_str(&text));
 }
 
 /* ---- what a level may choose ---- */

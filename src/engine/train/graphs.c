@@ -66,10 +66,9 @@ int64_t tp_trainer_token_budget(const tp_train_options *o)
 
 tp_status tp_trainer_find_folder(const char *path, const char *file, tp_buf *ret, tp_error *err)
 {
-    tp_buf probe = {0};
+    TP_OWN(tp_buf) probe = {0};
     tp_buf_addf(&probe, "%s/%s", path, file);
     bool is_found = !tp_dir_exists(path) || tp_file_exists(probe.data);
-    tp_buf_release(&probe);
     if (!is_found)
         return tp_checkpoint_find_model(path, ret, err);
     tp_buf_adds(ret, path);

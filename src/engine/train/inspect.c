@@ -177,7 +177,7 @@ static void check_metrics(inspection *in)
 static tp_status check_one(const char *path, int64_t step, int64_t *ret_step, tp_error *err)
 {
     tp_train_state state;
-    tp_buf folder = {0};
+    TP_OWN(tp_buf) folder = {0};
     TP_TRY(tp_checkpoint_verify(path, err));
     TP_TRY(tp_checkpoint_read_state(path, &state, err));
     if (state.step != step)
@@ -188,7 +188,6 @@ static tp_status check_one(const char *path, int64_t step, int64_t *ret_step, tp
     if (status == TP_OK)
         status = tp_model_open(tp_buf_str(&folder), &model, err);
     tp_model_free(model);
-    tp_buf_release(&folder);
     *ret_step = step;
     return status;
 }

@@ -348,7 +348,7 @@ static tp_status plan_with(const tp_config *config, const tp_ranks *ranks,
                            const tp_machine *machine, tp_run_plan *ret, tp_error *err)
 {
     TP_CLEANUP(tp_recipe_close) tp_recipe other = {0};
-    char **overrides = NULL;
+    TP_FREED char **overrides = NULL;
     size_t n = 0;
     TP_TRY(tp_config_copy(config, &other.config, err));
     tp_status status = tp_lever_overrides(choice, 1, &overrides, &n, err);
@@ -359,7 +359,6 @@ static tp_status plan_with(const tp_config *config, const tp_ranks *ranks,
     other.options.ranks = *ranks; /* no key says them */
     if (status == TP_OK)
         status = tp_run_plan_compute(&other.options, model, resumes, machine, ret, err);
-    free(overrides);
     return status;
 }
 

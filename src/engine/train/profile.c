@@ -57,7 +57,7 @@ void tp_profile_open(trainer *t, int n_workers)
 {
     tp_profile *p = &t->profile;
     char lost[256];
-    tp_buf workers = {0};
+    TP_OWN(tp_buf) workers = {0};
     if (tp_trace_attach_nvtx())
         tp_trainer_notice(t, "an NVTX tool is attached: zones are its ranges");
     else if (tp_profile_environment("NVTX_INJECTION64_PATH"))
@@ -77,7 +77,6 @@ void tp_profile_open(trainer *t, int n_workers)
     if (lost[0])
         tp_trainer_notice(t, "pattern \"%s\" names no worker of this run (%s)%s", lost,
                           worker_list(n_workers, &workers), any ? "" : "; nothing is profiled");
-    tp_buf_release(&workers);
     if (!any)
         p->start = p->stop = 0;
 }

@@ -532,16 +532,14 @@ tp_status tp_session_gradient_error(tp_session *s, const tp_batch_view *batch, d
     *ret = NAN;
     if (!exec_of(s, EXACT))
         return TP_OK;
-    float *weights = calloc((size_t)tokens, sizeof *weights);
-    int32_t *cu = calloc((size_t)tokens + 1, sizeof *cu);
+    TP_FREED float *weights = calloc((size_t)tokens, sizeof *weights);
+    TP_FREED int32_t *cu = calloc((size_t)tokens + 1, sizeof *cu);
     tp_status status = TP_OK;
     if (weights && cu) {
         tp_batch_view first = cut(batch, tokens_of(s, EXACT), tokens, weights, cu);
         status = subtract(s, &first, ret, err);
     } else
         status = tp_fail(err, TP_ERR_NOMEM, "cannot measure the error of gradients: out of memory");
-    free(weights);
-    free(cu);
     return status;
 }
 

@@ -67,10 +67,9 @@ static tp_status train_tokenizer(trainer *t, tp_error *err)
 /* The folder of an adapter need have no tokenizer. */
 static void use_the_base(const trainer *t, tp_buf *path)
 {
-    tp_buf file = {0};
+    TP_OWN(tp_buf) file = {0};
     tp_buf_addf(&file, "%s/tokenizer.json", path->data);
     bool is_there = tp_file_exists(file.data);
-    tp_buf_release(&file);
     if (is_there || strcmp(path->data, t->model_folder) != 0)
         return;
     tp_buf_clear(path);

@@ -34,7 +34,7 @@ tp_status tp_slices_gather(const tp_ranks *ranks, const tp_tensor *tensor, size_
 {
     int n = tensor->slice.count, own = tensor->slice.index;
     size_t size = tp_dtype_size(tensor->dtype);
-    char *packed = malloc(count * size + 1);
+    TP_FREED char *packed = malloc(count * size + 1);
     size_t *starts = calloc((size_t)n + 1, sizeof *starts);
     TP_HAVE(packed && starts);
     for (int i = 0; i < n; i++)
@@ -52,7 +52,6 @@ tp_status tp_slices_gather(const tp_ranks *ranks, const tp_tensor *tensor, size_
         status = tp_comm_wait(ranks->comm, exchange, err);
     for (int i = 0; i < n && status == TP_OK; i++)
         unpack(tensor, i, first, count, packed + starts[i] * size, to);
-    free(packed);
     free(starts);
     return status;
 }

@@ -74,9 +74,9 @@ static int by_time(const void *a, const void *b)
 void tp_comm_make(const tp_selection *sel, tp_comm_table *ret)
 {
     tp_comm_table t = {0};
-    tp_periods *compute = tp_vec_new(sel->n_devices, sizeof *compute);
-    tp_keyed *order = tp_vec_new(sel->n, sizeof *order);
-    int64_t *durations = tp_vec_new(sel->n, sizeof *durations);
+    TP_FREED tp_periods *compute = tp_vec_new(sel->n_devices, sizeof *compute);
+    TP_FREED tp_keyed *order = tp_vec_new(sel->n, sizeof *order);
+    TP_FREED int64_t *durations = tp_vec_new(sel->n, sizeof *durations);
     size_t n = 0, cap = 0;
     for (size_t i = 0; i < sel->n; i++) {
         if (sel->v[i].work != TP_WORK_COMM)
@@ -109,9 +109,6 @@ void tp_comm_make(const tp_selection *sel, tp_comm_table *ret)
         qsort(t.rows, t.n, sizeof *t.rows, by_time);
     for (size_t d = 0; d < sel->n_devices; d++)
         tp_periods_release(&compute[d]);
-    free(compute);
-    free(order);
-    free(durations);
     *ret = t;
 }
 

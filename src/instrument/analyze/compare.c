@@ -61,14 +61,13 @@ static void side_add(side *s, uint32_t name, int64_t step, int64_t ns)
 /* Bring the shares into the order of names. */
 static void side_sort(side *s)
 {
-    tp_keyed *order = tp_vec_new(s->n_shares, sizeof *order);
+    TP_FREED tp_keyed *order = tp_vec_new(s->n_shares, sizeof *order);
     share *sorted = tp_vec_new(s->n_shares, sizeof *sorted);
     for (size_t i = 0; i < s->n_shares; i++)
         order[i] = (tp_keyed){s->shares[i].place, (uint32_t)i};
     tp_sort_keyed(order, s->n_shares);
     for (size_t i = 0; i < s->n_shares; i++)
         sorted[i] = s->shares[order[i].index];
-    free(order);
     free(s->shares);
     s->shares = sorted;
 }

@@ -107,7 +107,7 @@ static void find_calls(walker *w)
 {
     const tp_selection *sel = w->sel;
     const tp_events *e = sel->events;
-    uint8_t *names = tp_vec_new(e->strings.n + 1, 1);
+    TP_FREED uint8_t *names = tp_vec_new(e->strings.n + 1, 1);
     for (size_t i = 0; i < e->n; i++) {
         uint32_t name = e->name[i];
         if (!is_host_call(e->kind[i]) || e->phase[i] != 'X')
@@ -119,7 +119,6 @@ static void find_calls(walker *w)
         w->calls = tp_vec_room(w->calls, &w->cap_calls, w->n_calls + 1, sizeof *w->calls);
         w->calls[w->n_calls++] = (call){e->start[i], tp_event_end(e, i), e->track[i]};
     }
-    free(names);
     for (size_t i = 0; i < sel->n; i++) {
         uint32_t launch = sel->launch[i];
         if (launch == TP_NO_ROW || sel->v[i].end > tp_event_end(e, launch))
@@ -135,7 +134,7 @@ static void find_calls(walker *w)
 static void find_waits(walker *w)
 {
     const tp_events *e = w->sel->events;
-    tp_number_map calls = {0};
+    TP_OWN(tp_number_map) calls = {0};
     if (e->n_syncs == 0)
         return;
     for (size_t i = 0; i < e->n; i++)
@@ -153,7 +152,6 @@ static void find_waits(walker *w)
         w->waits[w->n_waits++] =
             (wait){e->tracks[e->track[i]].stream, s->wait_stream, e->start[at], e->start[record]};
     }
-    tp_number_map_release(&calls);
     if (w->n_waits)
         qsort(w->waits, w->n_waits, sizeof *w->waits, by_stream_and_call);
 }

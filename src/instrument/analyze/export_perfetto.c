@@ -365,7 +365,7 @@ static size_t collect(const tp_events *e, tp_time_span **ret, int64_t *ret_first
 
 tp_status tp_export_perfetto(const tp_events *e, tp_export_sink *sink, tp_error *err)
 {
-    tp_time_span *spans;
+    TP_FREED tp_time_span *spans = NULL;
     int64_t first = 0;
     size_t n = collect(e, &spans, &first);
     writer w = {.e = e,
@@ -383,7 +383,6 @@ tp_status tp_export_perfetto(const tp_events *e, tp_export_sink *sink, tp_error 
         status = put_memory(&w);
     if (status == TP_OK)
         status = tp_export_flush(sink, true, err);
-    free(spans);
     free(w.known_names);
     free(w.processes);
     tp_buf_release(&w.packet);

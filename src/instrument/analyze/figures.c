@@ -107,13 +107,12 @@ static void add_window(list *l, const tp_events *e)
 
 static void add_steps(list *l, const tp_steps *steps)
 {
-    double *ns = tp_vec_new(steps->n, sizeof *ns);
+    TP_FREED double *ns = tp_vec_new(steps->n, sizeof *ns);
     for (size_t i = 0; i < steps->n; i++)
         ns[i] = (double)(steps->v[i].end - steps->v[i].start);
     l->f->steps = steps->n;
     l->f->step_mean_ns = steps->n ? tp_mean(ns, steps->n) : (double)NAN;
     l->f->step_sd_ns = steps->n > 1 ? tp_sd(ns, steps->n) : (double)NAN;
-    free(ns);
     if (steps->n)
         add_total(l, "step (host), mean", TP_FIGURE_NS, l->f->step_mean_ns);
 }

@@ -21,7 +21,7 @@ static void find_host_times(const tp_selection *sel, context *c)
 {
     const tp_events *e = sel->events;
     enum { SEEN = 1, SYNC = 2, DATA = 4 };
-    uint8_t *names = tp_vec_new(e->strings.n + 1, 1);
+    TP_FREED uint8_t *names = tp_vec_new(e->strings.n + 1, 1);
     for (size_t i = 0; i < e->n; i++) {
         uint8_t kind = e->kind[i];
         uint32_t name = e->name[i];
@@ -38,7 +38,6 @@ static void find_host_times(const tp_selection *sel, context *c)
         if (may_be_data && (names[name] & DATA))
             tp_periods_add(&c->data, e->start[i], tp_event_end(e, i));
     }
-    free(names);
     tp_periods_normalize(&c->sync);
     tp_periods_normalize(&c->data);
 }
@@ -79,12 +78,11 @@ static void explain_gap(const tp_selection *sel, const context *c, tp_idle_gap *
                         tp_idle_row *row)
 {
     const tp_periods one = {.v = &(tp_period){gap->start, gap->end}, .n = 1, .cap = 1};
-    tp_periods rest = {0};
+    TP_OWN(tp_periods) rest = {0};
     tp_periods_subtract(&one, &c->graphs[row->device], &rest);
     gap->graph_ns = gap->end - gap->start - tp_periods_length(&rest);
     for (size_t i = 0; i < rest.n; i++)
         explain(sel, c, sel->launch[gap->next], rest.v[i].start, rest.v[i].end, gap, row);
-    tp_periods_release(&rest);
     row->idle_ns += gap->end - gap->start;
     row->gaps++;
     row->host_ns += gap->host_ns;

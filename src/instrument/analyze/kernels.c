@@ -72,8 +72,8 @@ static int compare_rows(const void *a, const void *b, void *context)
 void tp_kernels_make(const tp_activity *v, size_t n, bool only_kernels, tp_name_text text,
                      const void *names, tp_kernel_table *ret)
 {
-    tp_keyed *keyed = tp_vec_new(n, sizeof *keyed);
-    int64_t *durations = tp_vec_new(n, sizeof *durations);
+    TP_FREED tp_keyed *keyed = tp_vec_new(n, sizeof *keyed);
+    TP_FREED int64_t *durations = tp_vec_new(n, sizeof *durations);
     size_t kept = 0, cap = 0;
     tp_kernel_table t = {0};
     for (size_t i = 0; i < n; i++)
@@ -92,8 +92,6 @@ void tp_kernels_make(const tp_activity *v, size_t n, bool only_kernels, tp_name_
         t.total_ns = tp_add_saturating(t.total_ns, t.rows[t.n].total_ns);
         t.n++;
     }
-    free(keyed);
-    free(durations);
     if (t.n)
         qsort_r(t.rows, t.n, sizeof *t.rows, compare_rows, &(order){text, names});
     *ret = t;

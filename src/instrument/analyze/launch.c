@@ -92,7 +92,7 @@ void tp_launches_make(const tp_selection *sel, tp_launch_table *ret)
 {
     scratch s = {tp_vec_new(sel->n, sizeof *s.delays), tp_vec_new(sel->n, sizeof *s.calls),
                  tp_vec_new(2 * sel->n, sizeof *s.changes)};
-    tp_keyed *order = tp_vec_new(sel->n, sizeof *order);
+    TP_FREED tp_keyed *order = tp_vec_new(sel->n, sizeof *order);
     tp_launch_table t = {.all = {.queue_mean = (double)NAN}};
     size_t cap = 0, n = 0;
     for (size_t i = 0; i < sel->n; i++)
@@ -118,7 +118,6 @@ void tp_launches_make(const tp_selection *sel, tp_launch_table *ret)
     free(s.delays);
     free(s.calls);
     free(s.changes);
-    free(order);
     *ret = t;
 }
 

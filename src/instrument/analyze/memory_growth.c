@@ -125,7 +125,7 @@ tp_status tp_growth_of_snapshot(const tp_snapshot *s, uint32_t device, int64_t i
     tp_snapshot_growth g = {0};
     lifetimes l = {0};
     int64_t *ends = find_ends(s, device, &g.annotation, &g.n_steps), net = initial_bytes;
-    double *in_use = tp_vec_new(g.n_steps, sizeof *in_use);
+    TP_FREED double *in_use = tp_vec_new(g.n_steps, sizeof *in_use);
     size_t passed = 0;
     for (size_t i = s->device_first[device]; i < s->device_first[device + 1]; i++) {
         const tp_mem_entry *e = &s->entries[i];
@@ -148,7 +148,6 @@ tp_status tp_growth_of_snapshot(const tp_snapshot *s, uint32_t device, int64_t i
         status = tp_survivors_make(l.v, l.n, s->n_stacks + 1, g.n_steps, &g.survivors, err);
     release(&l);
     free(ends);
-    free(in_use);
     if (status == TP_OK)
         *ret = g;
     return status;

@@ -136,7 +136,7 @@ static size_t list_owners(const walk *w, const tp_number_map *live, tp_memory_ow
                           int64_t *ret_count, int64_t *ret_bytes)
 {
     tp_memory_owner *list = NULL;
-    tp_number_map row_of = {0};
+    TP_OWN(tp_number_map) row_of = {0};
     size_t n = 0, cap = 0;
     for (size_t slot = 0; slot < live->n_slots; slot++) {
         uint32_t from = live->slots[slot].value;
@@ -155,7 +155,6 @@ static size_t list_owners(const walk *w, const tp_number_map *live, tp_memory_ow
         *ret_count += 1;
         *ret_bytes = tp_add_saturating(*ret_bytes, m->bytes);
     }
-    tp_number_map_release(&row_of);
     if (n)
         qsort(list, n, sizeof *list, most_first);
     *ret = list;

@@ -160,16 +160,14 @@ void tp_operators_make(const tp_selection *sel, tp_operators *ret)
     o.parent = tp_vec_new(o.n_spans, sizeof *o.parent);
     o.self_ns = tp_vec_new(o.n_spans, sizeof *o.self_ns);
     o.op_of = tp_vec_new(sel->n, sizeof *o.op_of);
-    int64_t *self_sum = tp_vec_new(o.n_spans, sizeof *self_sum);
-    uint32_t *row_of = tp_vec_new(events->strings.n + 1, sizeof *row_of);
+    TP_FREED int64_t *self_sum = tp_vec_new(o.n_spans, sizeof *self_sum);
+    TP_FREED uint32_t *row_of = tp_vec_new(events->strings.n + 1, sizeof *row_of);
     memset(row_of, 0xFF, (events->strings.n + 1) * sizeof *row_of);
     tp_spans_nest(o.spans, o.n_spans, o.parent, o.self_ns, self_sum);
     add_calls(events, &o, self_sum, row_of);
-    free(self_sum);
     add_unions(events, &o, row_of);
     find_operators(sel, &o);
     add_device_time(sel, &o, row_of);
-    free(row_of);
     if (o.n)
         qsort(o.rows, o.n, sizeof *o.rows, by_cost);
     *ret = o;

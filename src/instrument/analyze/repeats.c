@@ -296,7 +296,7 @@ static tp_status conclude_table(const tp_repeats *r, tp_repeat_table *t, bool is
         if (r->n_group[1])
             TP_TRY(weigh(x, nb, y, na, row, err));
     }
-    double *p = tp_vec_new(t->n, sizeof *p);
+    TP_FREED double *p = tp_vec_new(t->n, sizeof *p);
     tp_status status = TP_OK;
     for (int k = 0; k < 3 && status == TP_OK && t->n; k++) {
         for (size_t i = 0; i < t->n; i++)
@@ -305,7 +305,6 @@ static tp_status conclude_table(const tp_repeats *r, tp_repeat_table *t, bool is
         for (size_t i = 0; i < t->n && status == TP_OK; i++)
             *(k < 2 ? &t->rows[i].outlier_p[k] : &t->rows[i].p) = p[i];
     }
-    free(p);
     TP_TRY(status);
     for (size_t i = 0; i < t->n; i++) {
         tp_repeat_row *row = &t->rows[i];

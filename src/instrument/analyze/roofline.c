@@ -125,7 +125,7 @@ void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_rooflin
     tp_roofline r = {0};
     TP_OWN(tp_number_map) row_of = {0};
     size_t cap = 0;
-    int64_t *device = tp_vec_new(o->n_spans, sizeof *device);
+    TP_FREED int64_t *device = tp_vec_new(o->n_spans, sizeof *device);
     for (size_t i = 0; i < sel->n; i++) {
         int64_t ns = sel->v[i].end - sel->v[i].start;
         r.device_ns = tp_add_saturating(r.device_ns, ns);
@@ -160,7 +160,6 @@ void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_rooflin
     }
     if (r.n)
         qsort(r.rows, r.n, sizeof *r.rows, by_flops);
-    free(device);
     *ret = r;
 }
 

@@ -285,7 +285,7 @@ static void collect(const tp_events *events, const uint32_t *device_of, tp_numbe
 
 static void order_by_start(tp_selection *s)
 {
-    tp_keyed *keyed = tp_vec_new(s->n, sizeof *keyed);
+    TP_FREED tp_keyed *keyed = tp_vec_new(s->n, sizeof *keyed);
     for (size_t i = 0; i < s->n; i++)
         keyed[i] = (tp_keyed){tp_key_of(s->v[i].start), (uint32_t)i};
     tp_sort_keyed(keyed, s->n);
@@ -297,7 +297,6 @@ static void order_by_start(tp_selection *s)
     }
     free(s->v);
     free(s->launch);
-    free(keyed);
     s->v = v;
     s->launch = launch;
 }
@@ -308,10 +307,9 @@ void tp_selection_make(const tp_events *events, const tp_select_options *options
     TP_OWN(tp_number_index) launches = {0};
     s.is_host = works_on_host(events);
     tp_steps_find(events, &s.steps);
-    uint32_t *device_of = number_devices(events, &s);
+    TP_FREED uint32_t *device_of = number_devices(events, &s);
     index_launches(events, &launches);
     collect(events, device_of, &launches, &s);
-    free(device_of);
     order_by_start(&s);
     *ret = s;
 }

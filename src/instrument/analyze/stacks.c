@@ -145,11 +145,11 @@ void tp_stacks_make(const tp_selection *sel, tp_stacks_of what, tp_stacks *ret)
                  .events = e,
                  .frames = tp_vec_new(e->strings.n + 1, sizeof *b.frames),
                  .has_modules = e->counts.kind[TP_EVENT_PYTHON] == 0};
-    tp_time_span *spans;
+    TP_FREED tp_time_span *spans = NULL;
     tp_string_table_init(&stacks.names);
     size_t n = collect(e, &spans);
     uint32_t *parent = tp_vec_new(n, sizeof *parent), *node = tp_vec_new(n, sizeof *node);
-    int64_t *self = tp_vec_new(n, sizeof *self);
+    TP_FREED int64_t *self = tp_vec_new(n, sizeof *self);
     tp_spans_nest(spans, n, parent, self, NULL);
     for (size_t i = 0; i < n; i++) {
         uint32_t above = parent[i] == TP_NO_PARENT ? TP_NO_ROW : node[parent[i]];
@@ -166,10 +166,8 @@ void tp_stacks_make(const tp_selection *sel, tp_stacks_of what, tp_stacks *ret)
         charge(&b, node_of(&b, above, frame_of(&b, sel->v[i].name)),
                sel->v[i].end - sel->v[i].start);
     }
-    free(spans);
     free(parent);
     free(node);
-    free(self);
     free(b.frames);
     tp_number_map_release(&b.child);
     *ret = stacks;

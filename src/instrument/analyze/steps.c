@@ -63,7 +63,7 @@ void tp_steps_find(const tp_events *events, tp_steps *ret)
     tp_steps steps = {0};
     size_t cap = 0, n_names = events->strings.n;
     /* Names repeat: each is looked at once.  0 unknown, 1 no step, 2 step. */
-    uint8_t *seen = tp_vec_new(n_names + 1, 1);
+    TP_FREED uint8_t *seen = tp_vec_new(n_names + 1, 1);
     for (size_t i = 0; i < events->n; i++) {
         int64_t number;
         uint32_t name = events->name[i];
@@ -80,7 +80,6 @@ void tp_steps_find(const tp_events *events, tp_steps *ret)
         steps.v = tp_vec_room(steps.v, &cap, steps.n + 1, sizeof *steps.v);
         steps.v[steps.n++] = (tp_step){number, start, end};
     }
-    free(seen);
     if (steps.n)
         qsort(steps.v, steps.n, sizeof *steps.v, by_start);
     merge(&steps);

@@ -89,11 +89,9 @@ tp_status tp_survivors_make(const tp_allocation *v, size_t n, size_t n_groups, s
     if (n_groups && n_steps >= MOST_CELLS / n_groups)
         return tp_fail(err, TP_ERR_UNSUPPORTED,
                        "%zu groups in %zu steps are too many to test for leaks", n_groups, n_steps);
-    int64_t *cells = count_survivors(v, n, n_groups, n_steps);
-    double *y = tp_vec_new(n_steps + n_groups, sizeof *y);
+    TP_FREED int64_t *cells = count_survivors(v, n, n_groups, n_steps);
+    TP_FREED double *y = tp_vec_new(n_steps + n_groups, sizeof *y);
     tp_status status = test_groups(cells, n_groups, n_steps, y, &r, err);
-    free(y);
-    free(cells);
     if (status != TP_OK) {
         tp_survivors_release(&r);
         return status;

@@ -39,8 +39,8 @@ static void find_overlaps(const tp_selection *sel, tp_suspicions *s)
 static void find_hidden_graphs(const tp_selection *sel, tp_suspicions *s)
 {
     const tp_events *e = sel->events;
-    uint8_t *names = tp_vec_new(e->strings.n + 1, 1);
-    tp_number_map seen = {0};
+    TP_FREED uint8_t *names = tp_vec_new(e->strings.n + 1, 1);
+    TP_OWN(tp_number_map) seen = {0};
     int64_t count = 0;
     for (size_t i = 0; i < sel->n; i++)
         if (sel->launch[i] != TP_NO_ROW)
@@ -53,8 +53,6 @@ static void find_hidden_graphs(const tp_selection *sel, tp_suspicions *s)
             names[name] = tp_name_matches(tp_events_name_text(e, name), "GraphLaunch") ? 2 : 1;
         count += names[name] == 2 && tp_number_map_get(&seen, i) == TP_NO_ROW;
     }
-    free(names);
-    tp_number_map_release(&seen);
     if (sel->n_graphs == 0)
         add(s, true, "graph launches without kernels", count, TP_UNKNOWN,
             "their kernels are not in the file: what looks idle after them may be work");

@@ -252,7 +252,7 @@ tp_status tp_read_gobench(const char *name, const char *text, size_t n, tp_bench
                           tp_error *err)
 {
     reader in = {.file = name, .report = ret, .err = err};
-    tp_buf line = {0};
+    TP_OWN(tp_buf) line = {0};
     tp_status status = TP_OK;
     size_t number = 0;
     ret->tool = "go test";
@@ -272,7 +272,6 @@ tp_status tp_read_gobench(const char *name, const char *text, size_t n, tp_bench
         else if (strcmp(line.data, "tool: temper") == 0)
             in.is_ours = true;
     }
-    tp_buf_release(&line);
     if (status == TP_OK && ret->n_results == 0)
         status =
             tp_fail(err, TP_ERR_FORMAT,

@@ -100,15 +100,13 @@ static const char *name_of(const tp_json *result, tp_bench_report *r)
     const tp_json *parameters = tp_json_get(result, "parameters");
     if (!command || !tp_bench_report_find(r, command) || !parameters)
         return command;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_buf_adds(&text, command);
     for (const tp_json *p = parameters->child; p; p = p->next) {
         const char *value = tp_json_str(p);
         tp_buf_addf(&text, " %s=%s", p->key.data, value ? value : "?");
     }
-    const char *name = tp_arena_strdup(&r->arena, tp_buf_str(&text));
-    tp_buf_release(&text);
-    return name;
+    return tp_arena_strdup(&r->arena, tp_buf_str(&text));
 }
 
 static tp_status read_result(const char *file, const tp_json *result, tp_bench_report *r,

@@ -66,7 +66,7 @@ static void add_bootstrap(const tp_bench_report *r, tp_bench_result *result)
 tp_status tp_gate_settle(tp_bench_report *r, tp_error *err)
 {
     size_t n = tp_gate_family(r);
-    double *p = malloc((2 * n + 1) * sizeof *p);
+    TP_FREED double *p = malloc((2 * n + 1) * sizeof *p);
     if (!p)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu comparisons", n);
     r->rule.family = n > 0 ? n : 1;
@@ -78,7 +78,6 @@ tp_status tp_gate_settle(tp_bench_report *r, tp_error *err)
         add_bootstrap(r, &r->results[i]);
         r->results[i].verdict = gravest(&r->results[i]);
     }
-    free(p);
     return status;
 }
 

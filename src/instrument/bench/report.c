@@ -53,13 +53,11 @@ tp_bench_metric *tp_result_metric(const tp_bench_result *result, const char *nam
 const char *tp_bench_report_printf(tp_bench_report *r, const char *fmt, ...)
 {
     va_list ap;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     va_start(ap, fmt);
     tp_buf_vaddf(&text, fmt, ap);
     va_end(ap);
-    const char *copy = tp_arena_strndup(&r->arena, tp_buf_str(&text), text.len);
-    tp_buf_release(&text);
-    return copy;
+    return tp_arena_strndup(&r->arena, tp_buf_str(&text), text.len);
 }
 
 const double *tp_bench_report_values(tp_bench_report *r, const double *values, size_t n)

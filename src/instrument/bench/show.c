@@ -372,7 +372,7 @@ void tp_bench_show_verdicts(tp_bench_show *show, const tp_bench_report *r,
 {
     tp_buf *out = &show->out;
     tp_gate_summary s = tp_gate_conclude(r, gate);
-    tp_buf suspects = {0};
+    TP_OWN(tp_buf) suspects = {0};
     tp_bench_show_clear(show);
     if (show->o->json)
         return;
@@ -396,6 +396,5 @@ void tp_bench_show_verdicts(tp_bench_show *show, const tp_bench_report *r,
     tp_buf_addf(out, "%zu comparison%s judged together at alpha %g; exit status %d\n",
                 r->rule.family, r->rule.family == 1 ? "" : "s", r->rule.alpha,
                 r->exit_status >= 0 ? r->exit_status : s.exit_status);
-    tp_buf_release(&suspects);
     bench_show_flush(show);
 }

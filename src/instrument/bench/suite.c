@@ -196,12 +196,11 @@ static tp_status add_entry(tp_bench_suite *suite, const char *path, const tp_jso
 
 static tp_status add_file(tp_bench_suite *suite, const char *path, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     const tp_json *root;
     tp_status status = tp_file_read(path, TP_YAML_MAX_BYTES, &text, err);
     if (status == TP_OK)
         status = tp_yaml_parse(&suite->arena, path, tp_buf_str(&text), text.len, &root, err);
-    tp_buf_release(&text);
     TP_TRY(status);
     const tp_json *list = tp_json_get(root, "benchmarks");
     if (!list)

@@ -6,12 +6,10 @@
 
 static const char *joined(const char *const *words, size_t n, tp_arena *arena)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     for (size_t i = 0; i < n; i++)
         tp_buf_addf(&text, "%s%s", i ? " " : "", words[i]);
-    const char *copy = tp_arena_strdup(arena, tp_buf_str(&text));
-    tp_buf_release(&text);
-    return copy;
+    return tp_arena_strdup(arena, tp_buf_str(&text));
 }
 
 /* A peak below our own size is seen as ours.  On both sides that leaves nothing to compare;

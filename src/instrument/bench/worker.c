@@ -19,7 +19,7 @@ enum { MESSAGE_ARENA = 64 << 20, MAX_MESSAGE = 1 << 20, START_STREAM = 0x737461 
 static tp_status exchange(tp_worker_subject *s, const char *line, tp_arena *arena,
                           const tp_json **ret, tp_error *err)
 {
-    tp_buf answer = {0};
+    TP_OWN(tp_buf) answer = {0};
     tp_json_options options = {.allow_nan = true, .max_bytes = MAX_MESSAGE};
     tp_status status = tp_pipe_send(&s->pipe, line, err);
     if (status == TP_OK)
@@ -28,7 +28,6 @@ static tp_status exchange(tp_worker_subject *s, const char *line, tp_arena *aren
         const char *text = tp_arena_strndup(arena, tp_buf_str(&answer), answer.len);
         status = tp_json_parse(arena, "the worker's answer", text, answer.len, &options, ret, err);
     }
-    tp_buf_release(&answer);
     const char *complaint = status == TP_OK ? tp_json_str(tp_json_get(*ret, "error")) : NULL;
     return complaint ? tp_fail(err, TP_ERR_IO, "%s", complaint) : status;
 }

@@ -227,7 +227,7 @@ static tp_status summarize_run(const char *path, const tp_eval_file_options *o, 
 tp_status tp_eval_summarize_path(const char *path, const tp_eval_file_options *o, tp_buf *out,
                                  tp_error *err)
 {
-    tp_eval_file f = {0};
+    TP_OWN(tp_eval_file) f = {0};
     tp_eval_summary s;
     if (tp_validations_are_in(path))
         return summarize_run(path, o, out, err);
@@ -236,7 +236,6 @@ tp_status tp_eval_summarize_path(const char *path, const tp_eval_file_options *o
         add_json(&f, &s, NULL, out);
     else if (status == TP_OK)
         add_summary(&f, &s, out);
-    tp_eval_file_release(&f);
     return status;
 }
 

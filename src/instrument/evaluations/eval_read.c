@@ -184,15 +184,13 @@ static const char *question_of(reading *r, const tp_json *content)
         list = list->child;
     if (!list || list->type != TP_JSON_ARRAY || list->n < 2)
         return NULL;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     for (const tp_json *m = list->child; m->next; m = m->next) {
         const char *said =
             m->type == TP_JSON_STRING ? m->text.data : tp_json_str(tp_json_get(m, "content"));
         tp_buf_addf(&text, "%s%s", text.len ? "\n" : "", said ? said : "");
     }
-    const char *copy = tp_arena_strdup(&r->f->arena, tp_buf_str(&text));
-    tp_buf_release(&text);
-    return copy;
+    return tp_arena_strdup(&r->f->arena, tp_buf_str(&text));
 }
 
 static tp_status read_validation_line(reading *r, const tp_json *v, uint32_t line)

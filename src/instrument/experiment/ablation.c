@@ -80,7 +80,7 @@ tp_status tp_ablation_init(tp_ablation *a, tp_experiment *x, const tp_lever_set 
 {
     *a = (tp_ablation){.set = set, .plan = *plan, .x = x};
     a->levers = tp_arena_array(&x->arena, tp_ablated_effect, set->n + 1);
-    tp_put *put = all_on(set->n);
+    TP_FREED tp_put *put = all_on(set->n);
     tp_status status = make_variant(a, "all", put, &a->all, err);
     for (size_t i = 0; i < set->n && status == TP_OK; i++) {
         put[i] = TP_PUT_OFF;
@@ -92,7 +92,6 @@ tp_status tp_ablation_init(tp_ablation *a, tp_experiment *x, const tp_lever_set 
         put[i] = TP_PUT_OFF;
     if (status == TP_OK)
         status = make_variant(a, "none", put, &a->none, err);
-    free(put);
     a->all_off.variant = a->none;
     return status;
 }
@@ -327,7 +326,7 @@ static tp_status weigh_pair(const tp_ablation *a, tp_interaction *p, tp_trial_fi
 static tp_status judge(tp_ablation *a, tp_error *err)
 {
     size_t n = a->set->n;
-    tp_factor **family = tp_vec_new(TP_MAX(n, a->n_pairs) + 2, sizeof(tp_factor *));
+    TP_FREED tp_factor **family = tp_vec_new(TP_MAX(n, a->n_pairs) + 2, sizeof(tp_factor *));
     tp_status status = TP_OK;
     for (int f = 0; f < TP_FIGURES && status == TP_OK; f++) {
         for (size_t i = 0; i < n; i++)
@@ -348,7 +347,6 @@ static tp_status judge(tp_ablation *a, tp_error *err)
     family[0] = &a->sum;
     if (status == TP_OK)
         status = tp_factors_judge(family, 1, true, a->plan.margin, err);
-    free(family);
     return status;
 }
 

@@ -54,7 +54,7 @@ tp_status tp_factor_weigh(const double *with, const double *without, size_t n, b
                           tp_factor *ret, tp_error *err)
 {
     tp_factor e = nothing();
-    double *d = tp_vec_new(n + 1, sizeof *d);
+    TP_FREED double *d = tp_vec_new(n + 1, sizeof *d);
     for (size_t i = 0; i < n; i++) {
         double ratio = with[i] / without[i];
         if (with[i] > 0 && without[i] > 0 && isfinite(ratio) && ratio > 0)
@@ -68,7 +68,6 @@ tp_status tp_factor_weigh(const double *with, const double *without, size_t n, b
         e.ratio = e.lo = e.hi = exp(d[0]);
     } else
         status = weigh(d, e.n, &e, err);
-    free(d);
     if (status == TP_OK)
         *ret = e;
     return status;

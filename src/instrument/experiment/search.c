@@ -239,7 +239,7 @@ static size_t racers_for(const tp_search *s, double seconds)
 
 static tp_status run_races(tp_search *s, double until_left_s, tp_error *err)
 {
-    size_t *racers = tp_vec_new(s->o.most_candidates + 2, sizeof *racers);
+    TP_FREED size_t *racers = tp_vec_new(s->o.most_candidates + 2, sizeof *racers);
     tp_status status = TP_OK;
     while (status == TP_OK && s->n_races < MOST_RACES && !tp_experiment_is_over(s->x)) {
         double left = tp_experiment_left_s(s->x) - until_left_s;
@@ -257,7 +257,6 @@ static tp_status run_races(tp_search *s, double until_left_s, tp_error *err)
             racers[n++] = 0;
         status = race(s, until_left_s, racers, n, err);
     }
-    free(racers);
     return status;
 }
 

@@ -172,7 +172,7 @@ tp_status tp_space_settings(const tp_space *s, const tp_space_point *p, tp_arena
 {
     const char *const *of_levers;
     size_t n_levers, n = 0;
-    tp_put *put = tp_vec_new(s->set->n + 1, sizeof *put);
+    TP_FREED tp_put *put = tp_vec_new(s->set->n + 1, sizeof *put);
     for (size_t i = 0; i < s->set->n; i++)
         put[i] = TP_PUT_AS_IS;
     for (size_t i = 0; i < s->n; i++) {
@@ -181,7 +181,6 @@ tp_status tp_space_settings(const tp_space *s, const tp_space_point *p, tp_arena
             put[lever] = s->set->levers[lever].recipe == TP_PUT_ON ? TP_PUT_OFF : TP_PUT_ON;
     }
     tp_status status = s->set->settings(s->set->user, put, arena, &of_levers, &n_levers, err);
-    free(put);
     TP_TRY(status);
     const char **all = tp_arena_array(arena, const char *, n_levers + count_settings(s, p) + 1);
     memcpy(all, of_levers, n_levers * sizeof *all);
@@ -199,7 +198,7 @@ tp_status tp_space_settings(const tp_space *s, const tp_space_point *p, tp_arena
 
 const char *tp_space_name(const tp_space *s, const tp_space_point *p, tp_arena *arena)
 {
-    tp_buf name = {0};
+    TP_OWN(tp_buf) name = {0};
     for (size_t i = 0; i < s->n; i++) {
         const tp_space_axis *d = &s->dimensions[i];
         if (!p->option[i])
@@ -212,7 +211,5 @@ const char *tp_space_name(const tp_space *s, const tp_space_point *p, tp_arena *
             tp_buf_addf(&name, " %.*s", (int)strcspn(value, " "), value);
         }
     }
-    const char *copy = tp_arena_strdup(arena, name.len ? name.data : "the recipe");
-    tp_buf_release(&name);
-    return copy;
+    return tp_arena_strdup(arena, name.len ? name.data : "the recipe");
 }

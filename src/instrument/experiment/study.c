@@ -138,10 +138,9 @@ static void write_sample(const tp_variant *v, const tp_trial_sample *s, tp_buf *
 static tp_status keep(void *user, const tp_variant *v, const tp_trial_sample *sample, tp_error *err)
 {
     tp_study *s = user;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     write_sample(v, sample, &text);
     bool ok = fwrite(text.data, 1, text.len, s->samples) == text.len && fflush(s->samples) == 0;
-    tp_buf_release(&text);
     if (sample->trial.state != TP_TRIAL_DONE)
         note(s, "%s: %s: %s", v->name, tp_trial_state_name(sample->trial.state),
              sample->trial.why ? sample->trial.why : "");

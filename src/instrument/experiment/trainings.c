@@ -66,7 +66,7 @@ static tp_status open_errors(int *ret, tp_error *err)
 static const char *read_errors(int fd, tp_arena *arena)
 {
     char text[MOST_ERRORS];
-    tp_buf shown = {0};
+    TP_OWN(tp_buf) shown = {0};
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
     text[n > 0 ? n : 0] = 0;
     const char *last = text, *at = text;
@@ -75,9 +75,7 @@ static const char *read_errors(int fd, tp_arena *arena)
         last = at;
     }
     tp_buf_add_shown(&shown, last, strcspn(last, "\n"), true);
-    const char *kept = shown.len ? tp_arena_strdup(arena, shown.data) : NULL;
-    tp_buf_release(&shown);
-    return kept;
+    return shown.len ? tp_arena_strdup(arena, shown.data) : NULL;
 }
 
 /* Run to the end and read the JSON that it prints. */
@@ -193,7 +191,7 @@ static const char *read_metrics(const tp_trainings *t, const char *folder, tp_ar
 
 static const char *read_summary(const char *folder, tp_arena *arena, tp_trial *ret)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_error err = {0};
     const tp_json *run = NULL;
     double threads = NAN;
@@ -211,7 +209,6 @@ static const char *read_summary(const char *folder, tp_arena *arena, tp_trial *r
             (threads + ret->values[TP_FIGURE_PEAK_MEMORY] / 0x1p30 / GIB_PER_PROCESSOR) /
             ret->values[TP_FIGURE_TOKENS];
     }
-    tp_buf_release(&text);
     return status == TP_OK ? NULL : tp_arena_strdup(arena, err.message);
 }
 

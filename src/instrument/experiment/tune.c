@@ -46,7 +46,7 @@ static tp_status write_recipe(const tp_tuning *t, tp_error *err)
     const tp_variant *v = &s->x.variants[t->search->candidates[t->kept].variant];
     size_t n = 0, all = s->trainings.n_settings + v->n_settings;
     const char **settings = tp_arena_array(&t->study->x.arena, const char *, all + 1);
-    char *parent = s->trainings.config ? realpath(s->trainings.config, NULL) : NULL;
+    TP_FREED char *parent = s->trainings.config ? realpath(s->trainings.config, NULL) : NULL;
     TP_OWN(tp_buf) text = {0};
     for (size_t i = 0; i < s->trainings.n_settings; i++)
         settings[n++] = s->trainings.settings[i];
@@ -54,7 +54,6 @@ static tp_status write_recipe(const tp_tuning *t, tp_error *err)
         settings[n++] = v->settings[i];
     tp_tune_heading(t, &text);
     tp_recipe_write(parent ? parent : s->trainings.config, settings, n, &text);
-    free(parent);
     return tp_file_write_atomic(t->recipe, text.data, text.len, err);
 }
 

@@ -218,7 +218,7 @@ static void finish(tp_kineto *k)
 tp_status tp_kineto_read(const char *name, tp_source *source, unsigned keep, tp_events *ret,
                          tp_notes *notes, tp_error *err)
 {
-    tp_kineto *k = tp_new(1, sizeof *k);
+    TP_FREED tp_kineto *k = tp_new(1, sizeof *k);
     k->events = ret;
     k->notes = notes;
     k->name = name;
@@ -247,6 +247,5 @@ tp_status tp_kineto_read(const char *name, tp_source *source, unsigned keep, tp_
     free(k->open_top);
     if (status != TP_OK)
         tp_events_release(ret);
-    free(k);
     return status;
 }

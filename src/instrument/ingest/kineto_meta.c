@@ -138,14 +138,13 @@ static void mend(const tp_buf *from, tp_buf *to)
 static const tp_json *parse_value(tp_arena *arena, const tp_buf *text)
 {
     const tp_json *value;
-    tp_buf mended = {0};
+    TP_OWN(tp_buf) mended = {0};
     if (tp_json_parse(arena, "metadata", text->data, text->len, &TP_JSON_TOLERANT, &value, NULL) ==
         TP_OK)
         return value;
     mend(text, &mended);
     tp_status status = tp_json_parse(arena, "metadata", tp_buf_str(&mended), mended.len,
                                      &TP_JSON_TOLERANT, &value, NULL);
-    tp_buf_release(&mended);
     return status == TP_OK ? value : NULL;
 }
 

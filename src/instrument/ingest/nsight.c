@@ -44,7 +44,7 @@ static void make_uri(const char *path, tp_buf *ret)
 static tp_status open_database(tp_nsight *n, const char *path, const void *bytes, size_t size,
                                bool damaged, tp_error *err)
 {
-    tp_buf uri = {0};
+    TP_OWN(tp_buf) uri = {0};
     int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
     if (!bytes)
         make_uri(path, &uri);
@@ -54,7 +54,6 @@ static tp_status open_database(tp_nsight *n, const char *path, const void *bytes
         flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX;
     tp_output_note_input(path);
     int result = sqlite3_open_v2(uri.data, &n->db, flags, NULL);
-    tp_buf_release(&uri);
     if (result == SQLITE_OK && bytes) {
         /* SQLite asks for a pointer that is not const, and does not write through it. */
         result = sqlite3_deserialize(n->db, "main", (unsigned char *)(uintptr_t)bytes,

@@ -179,12 +179,11 @@ static bool read_beginning(const char *path, beginning *b)
 
 tp_result_kind tp_result_look(const char *path, const char **ret_format)
 {
-    beginning *b = tp_vec_new(1, sizeof *b);
+    TP_FREED beginning *b = tp_vec_new(1, sizeof *b);
     size_t found = TP_COUNTOF(kinds);
     bool is_read = read_beginning(path, b);
     for (size_t i = 0; is_read && i < found; i++)
         found = kinds[i].is(b) ? i : found;
-    free(b);
     *ret_format = found < TP_COUNTOF(kinds) ? kinds[found].format : NULL;
     return found < TP_COUNTOF(kinds) ? kinds[found].kind : TP_RESULT_RUN;
 }

@@ -297,7 +297,7 @@ tp_status tp_source_open(tp_source *s, const char *path, const void *bytes, size
 
 void tp_source_close(tp_source *s)
 {
-    tp_source_reader *r = s->reader;
+    TP_FREED tp_source_reader *r = s->reader;
     if (!r)
         return;
     if (r->free_buffers)
@@ -315,7 +315,6 @@ void tp_source_close(tp_source *s)
     free(r->input);
     if (r->fd >= 0)
         close(r->fd);
-    free(r);
     *s = (tp_source){0};
 }
 

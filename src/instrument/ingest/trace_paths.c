@@ -37,7 +37,7 @@ static tp_status add_folder(tp_trace_paths *p, const char *folder, size_t *ret_n
 {
     size_t first = p->n;
     DIR *d = opendir(folder);
-    tp_buf path = {0};
+    TP_OWN(tp_buf) path = {0};
     if (!d)
         return tp_fail(err, TP_ERR_IO, "cannot read '%s': %s", folder, strerror(errno));
     for (struct dirent *e; (e = readdir(d)) && p->n - first < FILES_MAX;) {
@@ -49,7 +49,6 @@ static tp_status add_folder(tp_trace_paths *p, const char *folder, size_t *ret_n
             add(p, tp_buf_str(&path));
     }
     closedir(d);
-    tp_buf_release(&path);
     *ret_n = p->n - first;
     if (*ret_n)
         qsort(p->v + first, *ret_n, sizeof *p->v, by_name);

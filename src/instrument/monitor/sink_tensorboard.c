@@ -84,14 +84,13 @@ static tp_status create(sink *s, const char *folder, const tp_sink_run *run, tp_
 
 static tp_status close_file(void *user, tp_error *err)
 {
-    sink *s = user;
+    TP_FREED sink *s = user;
     bool is_lost = s->fd >= 0 && close(s->fd) != 0;
     tp_status status =
         !is_lost ? TP_OK
                  : tp_fail(err, TP_ERR_OUTPUT, "cannot write '%s': %s", s->path, strerror(errno));
     tp_buf_release(&s->out);
     tp_buf_release(&s->summary);
-    free(s);
     return status;
 }
 

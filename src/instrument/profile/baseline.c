@@ -27,12 +27,11 @@ tp_status tp_profile_dir(const char *name, char *ret, size_t cap, tp_error *err)
 
 tp_status tp_profile_read(const char *path, tp_arena *arena, const tp_json **ret, tp_error *err)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     int64_t schema;
     tp_status status = tp_file_read(path, 64 << 20, &text, err);
     if (status == TP_OK)
         status = tp_json_parse(arena, path, text.data, text.len, NULL, ret, err);
-    tp_buf_release(&text);
     if (status == TP_OK && (!tp_json_i64(tp_json_get(*ret, "schema"), &schema) || schema != 1))
         return tp_fail(err, TP_ERR_FORMAT, "%s is no profile that this version reads (schema 1)",
                        path);
@@ -318,7 +317,7 @@ tp_status tp_profile_data_of(const tp_json *profile, const char *path, tp_profil
 tp_status tp_profile_compare(const tp_json *baseline, const char *name, const tp_profile_data *d,
                              tp_profile_comparison *ret, tp_error *err)
 {
-    double *before;
+    TP_FREED double *before = NULL;
     size_t n;
     const char *made = tp_json_str(tp_json_get(baseline, "made"));
     if (!read_series(tp_json_get(baseline, "step_s"), &before, &n))
@@ -330,7 +329,6 @@ tp_status tp_profile_compare(const tp_json *baseline, const char *name, const tp
     if (!tp_json_f64(tp_json_get(baseline, "peak_bytes"), &ret->before_peak))
         ret->before_peak = NAN;
     tp_status status = compare_series(before, n, d->step_s, (size_t)d->n_done, &ret->step, err);
-    free(before);
     TP_TRY(status);
     ret->step.verdict = tp_change_judge(&ret->step.e, log1p(TP_CHANGE_MARGIN));
     note_differences(baseline, d, ret);

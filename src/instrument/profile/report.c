@@ -148,7 +148,7 @@ static void add_operators(const tp_profile_report *r, tp_buf *out)
     int n = rank_ops(d, rows);
     bool any_unknown = false;
     unsigned seen = 0;
-    tp_grid g = {0};
+    TP_OWN(tp_grid) g = {0};
     add_columns(&g, d->machine != NULL);
     for (int i = 0; i < n && rows[i].s > 0; i++) {
         all += rows[i].s;
@@ -165,7 +165,6 @@ static void add_operators(const tp_profile_report *r, tp_buf *out)
     put_rest(&g, "outside operators", step_s - all, step_s);
     tp_buf_addc(out, '\n');
     tp_grid_print(&g, 0, r->width, out);
-    tp_grid_release(&g);
     tp_share_put_notes(seen, out);
     if (any_unknown)
         tp_buf_addf(out, "(- where every launch has another number of rows)\n");
@@ -294,7 +293,7 @@ static void put_compared(const char *name, const tp_profile_change *c, tp_grid *
 void tp_profile_comparison_text(const tp_profile_comparison *c, int width, tp_buf *out)
 {
     static const char *const figures[] = {"before", "after", "ratio", "95 % interval"};
-    tp_grid g = {0};
+    TP_OWN(tp_grid) g = {0};
     char a[32], b[32];
     tp_buf_addf(out, "\nagainst \"%s\" of %s%s%s\n\n", c->name, c->made, c->notes[0] ? ": " : "",
                 c->notes);
@@ -306,7 +305,6 @@ void tp_profile_comparison_text(const tp_profile_comparison *c, int width, tp_bu
     for (int i = 0; i < c->n_ops; i++)
         put_compared(c->ops[i].name, &c->ops[i], &g);
     tp_grid_print(&g, 0, width, out);
-    tp_grid_release(&g);
     if (!isnan(c->before_peak))
         tp_buf_addf(out, "peak memory %s before, %s after\n", tp_human_bytes(c->before_peak, a),
                     tp_human_bytes(c->after_peak, b));

@@ -142,7 +142,7 @@ tp_status tp_run_picture_write(const tp_run_comparison *c, tp_metrics *const *a,
 {
     TP_TRY(tp_metrics_check_tags(a[0], o->tags, o->n_tags, err));
     drawing *d = tp_vec_new(1, sizeof *d);
-    tp_buf subtitle = {0};
+    TP_OWN(tp_buf) subtitle = {0};
     tp_status status = TP_OK;
     name_sides(d, n_a, n_b, tp_run_comparison_level(c));
     choose(d, c, a, n_a, b, n_b, o);
@@ -160,7 +160,6 @@ tp_status tp_run_picture_write(const tp_run_comparison *c, tp_metrics *const *a,
         status = tp_fail(err, TP_ERR_CONFIG, "no metric of both sides is to be drawn");
     else
         status = tp_picture_write(&picture, o->path, 0, err);
-    tp_buf_release(&subtitle);
     release(d);
     return status;
 }

@@ -356,7 +356,7 @@ tp_status tp_stats_writer_paired(tp_stats_writer *a, const double *x, const doub
 {
     tp_t_test t = tp_paired_t(x, y, n, a->o.level);
     tp_effect_paired_result e = tp_effect_paired(x, y, n, a->o.level);
-    double *d;
+    TP_FREED double *d = NULL;
     TP_TRY(tp_scratch(n, &d, err));
     for (size_t i = 0; i < n; i++)
         d[i] = x[i] - y[i];
@@ -372,7 +372,6 @@ tp_status tp_stats_writer_paired(tp_stats_writer *a, const double *x, const doub
     tp_stats_writer_number(a, "cohens_dav", e.dav, e.why_dav);
     tp_stats_writer_number(a, "pearson_r", tp_pearson(x, y, n), "a sample is constant");
     tp_status status = put_differences(a, d, n, err);
-    free(d);
     TP_TRY(status);
     TP_TRY(put_log_ratio(a, x, y, n, err));
     tp_stats_writer_object_end(a);

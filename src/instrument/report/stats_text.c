@@ -63,7 +63,7 @@ tp_status tp_stats_put_table(const tp_stats_style *s, const tp_stats_column *c, 
     static const char *const heads[] = {"mean", "sd", "median", "mad*1.48", "min", "max"};
     char level[24], interval[48];
     tp_status status = TP_OK;
-    tp_grid g = {0};
+    TP_OWN(tp_grid) g = {0};
     snprintf(interval, sizeof interval, "mean, %s interval", tp_stats_level(s, level));
     tp_grid_column(&g, "name", "", TP_CELL_TEXT);
     tp_grid_column(&g, "n", "n", TP_CELL_COUNT);
@@ -79,7 +79,6 @@ tp_status tp_stats_put_table(const tp_stats_style *s, const tp_stats_column *c, 
     tp_buf_addc(out, '\n');
     if (status == TP_OK)
         tp_grid_print(&g, 0, s->width, out);
-    tp_grid_release(&g);
     for (size_t i = 0; i < k; i++)
         if (c[i].n_missing)
             tp_buf_addf(out, "%s: %zu cell%s without a number left out.\n", c[i].name,
@@ -437,12 +436,10 @@ static tp_status paired(const tp_stats_style *s, const tp_stats_column *a, const
 tp_status tp_stats_text_paired(const tp_stats_style *s, const tp_stats_column *a,
                                const tp_stats_column *b, tp_buf *out, tp_error *err)
 {
-    double *d = malloc((a->n + 1) * sizeof *d);
+    TP_FREED double *d = malloc((a->n + 1) * sizeof *d);
     if (!d)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu differences", a->n);
     for (size_t i = 0; i < a->n; i++)
         d[i] = b->x[i] - a->x[i];
-    tp_status status = paired(s, a, b, d, out, err);
-    free(d);
-    return status;
+    return paired(s, a, b, d, out, err);
 }

@@ -78,7 +78,7 @@ static void put_scope(const tp_trace_report *r, int width, tp_buf *out)
     static const char *const meaning[] = {"every device activity of the file",
                                           "device work whose launch is in the file",
                                           "device work launched inside a step"};
-    tp_buf line = {0};
+    TP_OWN(tp_buf) line = {0};
     tp_buf_addf(&line, "  scope %s: %s; %zu of %zu", tp_scope_name(o->scope), meaning[o->scope],
                 s->n, s->n_all);
     if (s->n_all)
@@ -92,7 +92,6 @@ static void put_scope(const tp_trace_report *r, int width, tp_buf *out)
         tp_buf_addf(&line, "; names like '%s' only", o->name);
     tp_buf_addc(&line, '\n');
     tp_add_wrapped(out, line.data, line.len, (size_t)width);
-    tp_buf_release(&line);
     if (s->steps.n)
         tp_buf_addf(out, "  steps %lld to %lld\n", (long long)s->steps.v[0].number,
                     (long long)s->steps.v[s->steps.n - 1].number);

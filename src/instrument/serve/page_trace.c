@@ -25,11 +25,10 @@ enum { MOST_MIB = 256, ROWS = 40, TRACKS = 16, DEPTH = 8, WIDTH = 1200, LEFT = 1
 static tp_trace_paths traces_of(tp_page *p, const tp_run_entry *e)
 {
     tp_trace_paths paths = {0};
-    char *folder = tp_page_file(p, e, "trace");
+    TP_FREED char *folder = tp_page_file(p, e, "trace");
     const char *word = folder;
     if (folder && tp_trace_paths_make(&word, 1, &paths, NULL) != TP_OK)
         paths = (tp_trace_paths){0};
-    free(folder);
     return paths;
 }
 
@@ -204,7 +203,7 @@ void tp_page_memory(tp_page *p, const tp_run_entry *e)
     if (!m)
         return;
     tp_page_run_head(p, e, "memory");
-    tp_buf address = {0};
+    TP_OWN(tp_buf) address = {0};
     tp_buf_addf(&address, "/run/%s/plot.svg?x=time", e->id);
     tp_buf_adds(out, "<div class=figures>\n");
     if (has_kinds(m)) {
@@ -220,7 +219,6 @@ void tp_page_memory(tp_page *p, const tp_run_entry *e)
         tp_page_figure(out, tp_buf_str(&address), tag, tag, NULL);
     }
     tp_buf_adds(out, "</div>\n");
-    tp_buf_release(&address);
     put_trace(p, e, views, TP_COUNTOF(views));
     tp_page_end(p);
 }

@@ -21,9 +21,8 @@ static void page_events(tp_page *p) { p->reply->is_events = true; }
 
 static void page_runs_json(tp_page *p)
 {
-    char *text = tp_run_index_json(p->site->index, tp_http_query(p->request, "filter"));
+    TP_FREED char *text = tp_run_index_json(p->site->index, tp_http_query(p->request, "filter"));
     tp_buf_adds(&p->reply->body, text);
-    free(text);
     tp_page_reply(p, "application/json");
 }
 

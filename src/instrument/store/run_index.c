@@ -295,9 +295,8 @@ static bool is_locked(const char *folder)
     struct stat st;
     char line[256], wanted[64];
     bool is_held = false;
-    char *path = tp_place_join(folder, ".lock");
+    TP_FREED char *path = tp_place_join(folder, ".lock");
     FILE *locks = stat(path, &st) == 0 ? fopen("/proc/locks", "re") : NULL;
-    free(path);
     if (!locks)
         return false;
     snprintf(wanted, sizeof wanted, " %02x:%02x:%llu ", major(st.st_dev), minor(st.st_dev),

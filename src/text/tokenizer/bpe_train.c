@@ -321,13 +321,12 @@ static void merge_pair(tp_bpe_trainer *t, uint32_t index)
         t->merges = reserve(t->merges, t->n_merges, &t->merges_cap, sizeof *t->merges);
         t->merges[t->n_merges++] = (tp_bpe_merge){left, right};
     }
-    uint32_t *words = t->pairs[index].words;
+    TP_FREED uint32_t *words = t->pairs[index].words;
     size_t n_words = t->pairs[index].n_words;
     t->pairs[index].words = NULL;
     t->pairs[index].n_words = t->pairs[index].words_cap = 0;
     for (size_t i = 0; i < n_words; i++)
         merge_in_word(t, words[i], left, right, merged);
-    free(words);
     t->pairs[index].count = 0;
     queue_changed(t);
 }

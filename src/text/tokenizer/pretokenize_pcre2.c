@@ -23,7 +23,7 @@ struct tp_regex {
 
 tp_status tp_regex_compile(const char *pattern, size_t n, tp_regex **ret, tp_error *err)
 {
-    tp_buf translated = {0};
+    TP_OWN(tp_buf) translated = {0};
     TP_TRY(tp_regex_translate(pattern, n, &translated, err));
 
     int code = 0;
@@ -35,7 +35,6 @@ tp_status tp_regex_compile(const char *pattern, size_t n, tp_regex **ret, tp_err
         (PCRE2_SPTR)tp_buf_str(&translated), translated.len,
         PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &offset, context);
     pcre2_compile_context_free(context);
-    tp_buf_release(&translated);
     if (!compiled) {
         char message[160];
         pcre2_get_error_message(code, (PCRE2_UCHAR *)message, sizeof message);

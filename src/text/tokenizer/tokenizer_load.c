@@ -267,7 +267,7 @@ static tp_status load_added(loader *l)
 {
     if (!l->added)
         return TP_OK;
-    tp_norm_space space = {0};
+    TP_OWN(tp_norm_space) space = {0};
     TP_OWN(tp_buf) pattern = {0};
     size_t n_tokens[2] = {0}, n_bytes[2] = {0}; /* as given; normalised */
     tp_status status = TP_OK;
@@ -290,7 +290,6 @@ static tp_status load_added(loader *l)
         const tp_json *content = tp_json_get(v, "content");
         status = put_added(l, v, content, pattern_of(l, v, content, &space, &pattern));
     }
-    tp_norm_space_release(&space);
     return status;
 }
 

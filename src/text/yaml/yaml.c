@@ -341,7 +341,7 @@ static tp_status take_key(builder *b, place at, const char *text, size_t n, bool
 static tp_status new_scalar(builder *b, place at, const char *text, size_t n, bool is_plain,
                             struct fy_token *tag, tp_json **ret, tp_error *err)
 {
-    tp_buf number = {0};
+    TP_OWN(tp_buf) number = {0};
     tp_json_type type = is_plain ? resolve_plain(text, n, &number) : TP_JSON_STRING;
     tp_json *node = NULL;
     tp_status status = check_tag(b, at, tag, &type, err);
@@ -351,7 +351,6 @@ static tp_status new_scalar(builder *b, place at, const char *text, size_t n, bo
         status = copy_text(b, at, number.data, number.len, &node->text, err);
     if (status == TP_OK && type == TP_JSON_STRING)
         status = copy_text(b, at, text, n, &node->text, err);
-    tp_buf_release(&number);
     *ret = node;
     return status;
 }

@@ -32,7 +32,7 @@ static void redraw(const double *fitted, const double *residual, size_t n, size_
 static bool spread_of(const tp_decay *fit, const double *y, size_t n, double *ret_log_k,
                       double *ret_c, double *ret_df)
 {
-    double *space = tp_vec_new(3 * n + 2 * REPLICATES, sizeof *space);
+    TP_FREED double *space = tp_vec_new(3 * n + 2 * REPLICATES, sizeof *space);
     double *fitted = space, *residual = space + n, *drawn = space + 2 * n, *log_k = space + 3 * n;
     double *c = log_k + REPLICATES;
     size_t n_fits = 0;
@@ -54,7 +54,6 @@ static bool spread_of(const tp_decay *fit, const double *y, size_t n, double *re
     double more = sqrt(tp_batch_inflation(residual, n, block ? block : 1));
     *ret_log_k = n_fits > REPLICATES / 2 ? more * tp_sd(log_k, n_fits) : NAN;
     *ret_c = n_fits > REPLICATES / 2 ? more * tp_sd(c, n_fits) : NAN;
-    free(space);
     return n_fits > REPLICATES / 2;
 }
 

@@ -163,9 +163,8 @@ static tp_status open_run(tp_metrics *m, const tp_run_place *place, tp_error *er
 {
     (void)err;
     state *s = tp_vec_new(1, sizeof *s);
-    char *path = file_of(place);
+    TP_FREED char *path = file_of(place);
     tp_tail_init(&s->tail, path);
-    free(path);
     m->state = s;
     return TP_OK;
 }

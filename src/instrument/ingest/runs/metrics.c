@@ -90,7 +90,7 @@ static tp_status fail_unknown(const tp_run_place *place, tp_error *err)
 static tp_status find_below(const tp_run_place *place, tp_run_place *ret, tp_error *err)
 {
     below *b = tp_vec_new(1, sizeof *b);
-    tp_buf names = {0};
+    TP_OWN(tp_buf) names = {0};
     tp_status status;
     look_below(place, 4, b);
     if (b->n == 0) {
@@ -102,7 +102,6 @@ static tp_status find_below(const tp_run_place *place, tp_run_place *ret, tp_err
         status = tp_fail(err, TP_ERR_CONFIG, "'%s' holds %d%s runs; name one of them: %s",
                          place->path, b->n, b->is_cut ? " or more" : "", names.data);
     }
-    tp_buf_release(&names);
     release_below(b);
     return status;
 }
@@ -112,7 +111,7 @@ static tp_status find_below(const tp_run_place *place, tp_run_place *ret, tp_err
 static void say_below(tp_metrics *m)
 {
     TP_CLEANUP(tp_place_release) tp_run_place place = {0};
-    tp_buf names = {0};
+    TP_OWN(tp_buf) names = {0};
     if (tp_place_look(&place, m->path, NULL) != TP_OK)
         return;
     below *b = tp_vec_new(1, sizeof *b);
@@ -122,7 +121,6 @@ static void say_below(tp_metrics *m)
         list_below(b, strlen(m->path) + 1, &names);
         tp_notes_add(&m->notes, TP_NOTE_INFO, "further runs below '%s': %s", m->path, names.data);
     }
-    tp_buf_release(&names);
     release_below(b);
 }
 
@@ -159,7 +157,7 @@ static void supersede(tp_metrics *m)
     m->superseded = NULL;
     if (!n)
         return;
-    tp_recorded_attempt *at = tp_vec_new(n, sizeof *at);
+    TP_FREED tp_recorded_attempt *at = tp_vec_new(n, sizeof *at);
     memcpy(at, m->attempts, n * sizeof *at);
     qsort(at, n, sizeof *at, by_axis_and_step);
     m->superseded = tp_vec_new((size_t)m->n_records + 1, 1);
@@ -171,7 +169,6 @@ static void supersede(tp_metrics *m)
             at[i].attempt = later->attempt;
         }
     }
-    free(at);
     if (hidden)
         tp_notes_add(&m->notes, TP_NOTE_INFO,
                      "%zu record%s of earlier attempts left out, written again by a later one; "
@@ -463,8 +460,8 @@ size_t tp_metrics_curve(tp_metrics *m, size_t index, const tp_metric_point **ret
     if (index >= m->n_shown)
         return 0;
     const tp_recorded_series *s = &m->series[m->shown[index]];
-    uint8_t *keep = tp_vec_new(s->n, 1);
-    curve_point *p = tp_vec_new(s->n, sizeof *p);
+    TP_FREED uint8_t *keep = tp_vec_new(s->n, 1);
+    TP_FREED curve_point *p = tp_vec_new(s->n, sizeof *p);
     tp_view_keep(m, s, TP_POINTS_LATEST, keep, &eligible);
     for (size_t i = 0; i < s->n; i++) {
         const tp_recorded_point *x = &s->points[i];
@@ -478,8 +475,6 @@ size_t tp_metrics_curve(tp_metrics *m, size_t index, const tp_metric_point **ret
     qsort(p, n, sizeof *p, by_step);
     m->scratch = tp_vec_room(m->scratch, &m->cap_scratch, n, sizeof *m->scratch);
     n = one_per_step(m, p, n, s->is_sampled);
-    free(p);
-    free(keep);
     *ret = m->scratch;
     return n;
 }

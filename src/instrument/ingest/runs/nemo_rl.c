@@ -79,9 +79,8 @@ static tp_status with_events(tp_metrics *m, tp_status (*call)(tp_metrics *, bool
 static tp_status open_events(tp_metrics *m, state *s, tp_error *err)
 {
     TP_CLEANUP(tp_place_release) tp_run_place inner = {0};
-    char *path = tp_place_join(s->folder, "tensorboard");
+    TP_FREED char *path = tp_place_join(s->folder, "tensorboard");
     tp_status status = tp_place_look(&inner, path, err);
-    free(path);
     if (status != TP_OK)
         return status;
     status = tp_run_reader_tensorboard.open(m, &inner, err);

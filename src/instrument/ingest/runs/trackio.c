@@ -61,12 +61,11 @@ static void harden(sqlite3 *db)
 
 static tp_status open_as(const char *path, const char *options, sqlite3 **ret, tp_error *err)
 {
-    tp_buf uri = {0};
+    TP_OWN(tp_buf) uri = {0};
     add_uri(&uri, path, options);
     tp_output_note_input(path);
     int result = sqlite3_open_v2(
         uri.data, ret, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
-    tp_buf_release(&uri);
     if (result == SQLITE_OK) {
         harden(*ret);
         result = sqlite3_exec(*ret, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL);
@@ -275,7 +274,7 @@ static tp_status read_rows(tp_metrics *m, state *s, sqlite3 *db, const char *sql
                            const char *prefix, tp_error *err)
 {
     sqlite3_stmt *q;
-    tp_buf tag = {0};
+    TP_OWN(tp_buf) tag = {0};
     int result;
     if (sqlite3_prepare_v2(db, sql, -1, &q, NULL) != SQLITE_OK)
         return damaged(s, db, err);
@@ -295,7 +294,6 @@ static tp_status read_rows(tp_metrics *m, state *s, sqlite3 *db, const char *sql
             s->n_bad++;
     }
     sqlite3_finalize(q);
-    tp_buf_release(&tag);
     if (result != SQLITE_DONE && result != SQLITE_BUSY)
         tp_notes_add(&m->notes, TP_NOTE_WARNING, "'%s': read up to the damage behind row %lld: %s",
                      s->path, (long long)*last, sqlite3_errmsg(db));
@@ -309,7 +307,7 @@ static void read_settings(tp_metrics *m, state *s, sqlite3 *db)
         has_column(db, "configs", "run_id")
             ? "SELECT CAST(config AS TEXT) FROM main.configs WHERE COALESCE(run_id, run_name) = ?1"
             : "SELECT CAST(config AS TEXT) FROM main.configs WHERE run_name = ?1";
-    tp_flat_row row = {0};
+    TP_OWN(tp_flat_row) row = {0};
     if (!has_column(db, "configs", "config") ||
         sqlite3_prepare_v2(db, sql, -1, &q, NULL) != SQLITE_OK)
         return;
@@ -319,7 +317,6 @@ static void read_settings(tp_metrics *m, state *s, sqlite3 *db)
                           (size_t)sqlite3_column_bytes(q, 0), NULL) == TP_OK)
         tp_flat_row_settings(m, &row);
     s->has_settings = row.n > 0;
-    tp_flat_row_release(&row);
     sqlite3_finalize(q);
 }
 
