@@ -118,28 +118,25 @@ static void ask_judge(tp_eval_job *j, tp_doctor_checks *c)
 static tp_status look_at_evaluation(tp_config *config, const tp_doctor_options *o,
                                     tp_doctor_checks *ret, tp_error *err)
 {
-    tp_eval_job j = {0};
-    tp_status status = tp_eval_job_bind(&j, config, err);
-    if (status == TP_OK) {
-        add(ret, "configuration", TP_FINDING_OK, o->config ? o->config : "defaults");
-        const char *notice = tp_config_notice(j.config);
-        if (notice)
-            add_note(ret, notice);
-        bool judged = passes(ret, "environment", tp_eval_job_open_judge, &j);
-        if (judged) {
-            tp_environment_set_watch(
-                j.env, &(tp_environment_watch){.should_stop = o->should_stop, .user = o->user});
-            add(ret, "environment", TP_FINDING_OK, tp_buf_str(&j.env_text));
-        }
-        bool asked = passes(ret, "questions", tp_eval_job_open_questions, &j);
-        if (asked)
-            add(ret, "questions", TP_FINDING_OK, tp_buf_str(&j.data_text));
-        if (judged && asked)
-            ask_judge(&j, ret);
-        look_at_model(&j, ret);
+    TP_CLEANUP(tp_eval_job_close) tp_eval_job j = {0};
+    TP_TRY(tp_eval_job_bind(&j, config, err));
+    add(ret, "configuration", TP_FINDING_OK, o->config ? o->config : "defaults");
+    const char *notice = tp_config_notice(j.config);
+    if (notice)
+        add_note(ret, notice);
+    bool judged = passes(ret, "environment", tp_eval_job_open_judge, &j);
+    if (judged) {
+        tp_environment_set_watch(
+            j.env, &(tp_environment_watch){.should_stop = o->should_stop, .user = o->user});
+        add(ret, "environment", TP_FINDING_OK, tp_buf_str(&j.env_text));
     }
-    tp_eval_job_close(&j);
-    return status;
+    bool asked = passes(ret, "questions", tp_eval_job_open_questions, &j);
+    if (asked)
+        add(ret, "questions", TP_FINDING_OK, tp_buf_str(&j.data_text));
+    if (judged && asked)
+        ask_judge(&j, ret);
+    look_at_model(&j, ret);
+    return TP_OK;
 }
 
 /* ---- which of them it is ---- */

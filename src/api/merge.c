@@ -60,7 +60,7 @@ static tp_status merge_on(tp_device *device, const tp_model *model, const char *
                           const char *out, const tp_merge_options *o, tp_merge_result *ret,
                           tp_error *err)
 {
-    tp_states states;
+    TP_OWN(tp_states) states = {0};
     tp_load_report report;
     tp_dtype dtype = TP_DTYPE_F32;
     tp_base_storage storage = TP_BASE_F32;
@@ -80,7 +80,6 @@ static tp_status merge_on(tp_device *device, const tp_model *model, const char *
         status = tp_adapter_merge(model, &states, err);
     if (status == TP_OK)
         status = save(model, &states, folder, out, dtype, err);
-    tp_states_release(&states);
     snprintf(ret->dtype, sizeof ret->dtype, "%s", tp_dtype_name(dtype));
     snprintf(ret->base, sizeof ret->base, "%s", tp_model_base_folder(model));
     ret->n_modules = tp_model_adapter_count(model);
@@ -124,10 +123,9 @@ tp_status tp_model_merge(const char *path, const char *out, const tp_merge_optio
     TP_TRY(read_dtype(o.dtype, TP_DTYPE_F32, &unused, err));
     if (lstat(out, &there) == 0)
         return tp_fail(err, TP_ERR_CONFIG, "'%s' is there already: name a folder that is not", out);
-    tp_status status = tp_checkpoint_find_model(path, &folder, err);
-    if (status == TP_OK)
-        status = merge(folder.data, out, &o, &result, err);
-    if (status == TP_OK && ret)
+    TP_TRY(tp_checkpoint_find_model(path, &folder, err));
+    TP_TRY(merge(folder.data, out, &o, &result, err));
+    if (ret)
         tp_sized_write(ret, &result, sizeof result);
-    return status;
+    return TP_OK;
 }

@@ -320,7 +320,7 @@ tp_status tp_training_plan_text(const char *config, const char *const *overrides
 {
     TP_MEMORY_GUARD(err);
     tp_plan_options o;
-    tp_recipe recipe;
+    TP_CLEANUP(tp_recipe_close) tp_recipe recipe = {0};
     tp_buf out = {0};
     if (!ret_text || !ret_fits)
         return tp_fail(err, TP_ERR_ARG, "tp_training_plan_text: ret_text or ret_fits is NULL");
@@ -336,7 +336,6 @@ tp_status tp_training_plan_text(const char *config, const char *const *overrides
         status = tp_ranks_find_nodes(&recipe.options, err);
     if (status == TP_OK)
         status = plan(&recipe, &o, &out, ret_fits, err);
-    tp_recipe_close(&recipe);
     if (status == TP_OK)
         *ret_text = out.data;
     else

@@ -411,7 +411,7 @@ tp_status tp_simulate_text(const char *config, const char *const *overrides, siz
 {
     TP_MEMORY_GUARD(err);
     tp_simulate_options o;
-    tp_recipe recipe;
+    TP_CLEANUP(tp_recipe_close) tp_recipe recipe = {0};
     tp_buf out = {0};
     if (!ret_text)
         return tp_fail(err, TP_ERR_ARG, "tp_simulate_text: ret_text is NULL");
@@ -421,7 +421,6 @@ tp_status tp_simulate_text(const char *config, const char *const *overrides, siz
     if (notice && o.note)
         o.note(o.user, notice);
     tp_status status = run(&recipe, &o, &out, err);
-    tp_recipe_close(&recipe);
     if (status == TP_OK)
         *ret_text = out.data;
     else

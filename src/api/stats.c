@@ -341,12 +341,9 @@ tp_status tp_stats_columns(const char *path, const char *const *columns, size_t 
     if (tp_dir_exists(path))
         tp_buf_adds(&place, "/metrics.jsonl");
     const char *name = tp_input_name(place.data, TP_INPUT_STREAM);
-    tp_status status = tp_input_read(place.data, TP_INPUT_STREAM, MAX_BYTES, &text, err);
-    if (status == TP_OK)
-        status = tp_dataset_read(name, tp_buf_str(&text), text.len, &data, err);
-    if (status == TP_OK)
-        status = about(&o, &data, columns, n, ret, err);
-    return status;
+    TP_TRY(tp_input_read(place.data, TP_INPUT_STREAM, MAX_BYTES, &text, err));
+    TP_TRY(tp_dataset_read(name, tp_buf_str(&text), text.len, &data, err));
+    return about(&o, &data, columns, n, ret, err);
 }
 
 /* ---- without a file ---- */

@@ -37,13 +37,11 @@ static tp_status export_collapsed(const tp_events *events, const tp_trace_export
                                   tp_export_sink *sink, tp_error *err)
 {
     tp_select_options options = {0};
-    tp_selection selection;
+    TP_OWN(tp_selection) selection = {0};
     TP_TRY(tp_trace_scope_read(o->scope, &options.scope, err));
     tp_selection_make(events, &options, &selection);
-    tp_status status =
-        tp_export_collapsed(&selection, o->device ? TP_STACKS_DEVICE : TP_STACKS_HOST, sink, err);
-    tp_selection_release(&selection);
-    return status;
+    return tp_export_collapsed(&selection, o->device ? TP_STACKS_DEVICE : TP_STACKS_HOST, sink,
+                               err);
 }
 
 typedef struct {

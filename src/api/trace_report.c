@@ -180,7 +180,7 @@ tp_status tp_trace_report_write(const char *const *paths, size_t n,
     tp_trace_report_options o;
     request r = {.o = &o};
     TP_OWN(tp_trace_paths) files = {0};
-    tp_trace_job job;
+    TP_OWN(tp_trace_job) job = {0};
     TP_TRY(tp_trace_options_read(options, &o, &r.select, err));
     if (n == 0)
         return tp_fail(err, TP_ERR_ARG, "a report needs at least one file");
@@ -201,7 +201,6 @@ tp_status tp_trace_report_write(const char *const *paths, size_t n,
         put_job(&r, &job);
     else
         status = put_files(&r, &job, err);
-    tp_trace_job_release(&job);
     if (status == TP_OK)
         *ret = tp_grid_page_end(&r.page);
     else

@@ -75,10 +75,9 @@ static bool request(void *user, tp_train_request *ret)
 tp_status tp_training_check_rules(const tp_config *config, const tp_train_options *options,
                                   tp_error *err)
 {
-    tp_watching w;
+    TP_OWN(tp_watching) w = {0};
     TP_TRY(tp_judging_check(config, options, err));
     TP_TRY(tp_watching_read(&w, config, options, err));
-    tp_watching_release(&w);
     return TP_OK;
 }
 

@@ -112,7 +112,7 @@ static tp_status delete (const char *folder, const tp_cache_file *f, tp_cache_fr
 tp_status tp_cache_shelf_trim(const char *folder, double limit, const char *const *keep,
                               size_t n_keep, tp_cache_freed *ret, tp_error *err)
 {
-    tp_cache_shelf shelf;
+    TP_OWN(tp_cache_shelf) shelf = {0};
     double kept = 0;
     tp_status status = TP_OK;
     *ret = (tp_cache_freed){0};
@@ -129,6 +129,5 @@ tp_status tp_cache_shelf_trim(const char *folder, double limit, const char *cons
         if (f->is_rest || kept > limit)
             status = delete (folder, f, ret, err);
     }
-    tp_cache_shelf_release(&shelf);
     return status;
 }

@@ -328,11 +328,9 @@ static tp_status build_waves(build *b, tp_lines *lines, tp_error *err)
 
 static tp_status build_file(build *b, tp_error *err)
 {
-    tp_lines lines;
+    TP_CLEANUP(tp_lines_close) tp_lines lines = {0};
     TP_TRY(tp_lines_open(&lines, b->corpus->path, err));
-    tp_status status = build_waves(b, &lines, err);
-    tp_lines_close(&lines);
-    return status;
+    return build_waves(b, &lines, err);
 }
 
 static tp_status check_any(const build *b, tp_error *err)

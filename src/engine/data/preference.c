@@ -385,7 +385,7 @@ static tp_status read_wave(const tp_preference_options *o, const tp_lines *lines
 
 static tp_status read_file(const tp_preference_options *o, tp_preferences *p, tp_error *err)
 {
-    tp_lines lines;
+    TP_CLEANUP(tp_lines_close) tp_lines lines = {0};
     uint64_t cap = 0;
     TP_TRY(tp_lines_open(&lines, o->path, err));
     tp_status status = TP_OK;
@@ -398,7 +398,6 @@ static tp_status read_file(const tp_preference_options *o, tp_preferences *p, tp
     } while (status == TP_OK && !lines.at_end);
     if (status == TP_OK)
         tp_lines_hash(&lines, p->source_hash);
-    tp_lines_close(&lines);
     return status;
 }
 

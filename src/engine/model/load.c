@@ -145,10 +145,9 @@ static tp_status load_and_name(const tp_weights *w, tp_states *states, tp_load_r
 tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
                         tp_error *err)
 {
-    tp_weights w;
+    TP_CLEANUP(tp_weights_close) tp_weights w = {0};
     TP_TRY(tp_weights_open(model, &w, err));
     tp_status status = load_and_name(&w, states, ret, err);
-    tp_weights_close(&w);
     if (status == TP_OK && tp_model_adapter_folder(model))
         status =
             tp_adapter_load(model, tp_model_adapter_folder(model), TP_ADAPTER_LIVE, states, err);

@@ -40,7 +40,7 @@ static bool is_table(const tp_model *model, const tp_tensor_entry *e)
 
 bool tp_model_file_has_own_head(const tp_model *model)
 {
-    tp_shards shards = {0};
+    TP_CLEANUP(tp_shards_close) tp_shards shards = {0};
     if (tp_shards_open(model->folder, &shards, NULL) != TP_OK)
         return false; /* loading will say what is wrong */
     const char *bare = model->embedding_name + strlen(model->family->prefix);
@@ -48,8 +48,6 @@ bool tp_model_file_has_own_head(const tp_model *model)
     const tp_tensor_entry *table = find_entry(&shards, model->embedding_name);
     if (!table)
         table = find_entry(&shards, bare);
-    bool has_own = is_table(model, head) && is_table(model, table) &&
-                   !are_equal(head, table, (size_t)(head->dim[0] * head->dim[1]));
-    tp_shards_close(&shards);
-    return has_own;
+    return is_table(model, head) && is_table(model, table) &&
+           !are_equal(head, table, (size_t)(head->dim[0] * head->dim[1]));
 }

@@ -101,7 +101,7 @@ tp_status tp_prompts_check(const tp_prompts *prompts, tp_prompt_encoder *encoder
                            int64_t max_length, bool (*should_stop)(void *user), void *user,
                            uint64_t *ret_too_long, tp_error *err)
 {
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     TP_OWN(tp_ids) ids = {0};
     uint64_t n = tp_prompts_are_made(prompts) ? 0 : tp_prompts_count(prompts), count = 0;
     TP_TRY(tp_arena_init(&arena, tp_prompts_arena_bytes(prompts), err));
@@ -117,7 +117,6 @@ tp_status tp_prompts_check(const tp_prompts *prompts, tp_prompt_encoder *encoder
         if (status == TP_OK && should_stop && should_stop(user))
             status = tp_fail(err, TP_ERR_INTERRUPTED, "stopped while the prompts were read");
     }
-    tp_arena_release(&arena);
     if (status == TP_OK)
         *ret_too_long = count;
     return status;

@@ -97,7 +97,7 @@ static void add_place(tp_prompts *p, place at)
 
 static tp_status read_lines(tp_prompts *p, tp_error *err)
 {
-    tp_lines lines = {0};
+    TP_CLEANUP(tp_lines_close) tp_lines lines = {0};
     tp_status status = tp_lines_open(&lines, p->path, err);
     while (status == TP_OK && !lines.at_end) {
         status = tp_lines_next(&lines, err);
@@ -114,7 +114,6 @@ static tp_status read_lines(tp_prompts *p, tp_error *err)
     }
     if (status == TP_OK)
         tp_lines_hash(&lines, p->hash);
-    tp_lines_close(&lines);
     return status;
 }
 

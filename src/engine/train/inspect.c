@@ -136,7 +136,7 @@ static void read_line(const char *path, tp_slice line, uint64_t number, tp_arena
 
 static tp_status read_metrics(const char *path, metrics *m, tp_error *err)
 {
-    tp_lines lines = {0};
+    TP_CLEANUP(tp_lines_close) tp_lines lines = {0};
     TP_OWN(tp_arena) arena = {0};
     TP_TRY(tp_arena_init(&arena, LINE_ARENA, err));
     tp_status status = tp_lines_open(&lines, path, err);
@@ -149,7 +149,6 @@ static tp_status read_metrics(const char *path, metrics *m, tp_error *err)
                 read_line(path, line, number, &arena, m);
         }
     }
-    tp_lines_close(&lines);
     return status;
 }
 

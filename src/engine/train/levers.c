@@ -112,7 +112,7 @@ tp_status tp_lever_overrides(const tp_lever_choice *choices, size_t n, char ***r
                              tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    settings s = {0};
+    TP_OWN(settings) s = {0};
     if (!ret || !ret_n || (n && !choices))
         return tp_fail(err, TP_ERR_ARG, "tp_lever_overrides: an argument is NULL");
     for (size_t i = 0; i < n; i++)
@@ -120,9 +120,7 @@ tp_status tp_lever_overrides(const tp_lever_choice *choices, size_t n, char ***r
             return tp_fail(err, TP_ERR_ARG, "tp_lever_overrides: lever %zu of %zu is NULL", i, n);
     for (size_t i = 0; i < n; i++)
         settings_add_text(&s, choices[i].is_on ? choices[i].lever->on : choices[i].lever->off);
-    tp_status status = hand_out(&s, ret, ret_n, err);
-    settings_release(&s);
-    return status;
+    return hand_out(&s, ret, ret_n, err);
 }
 
 /* ---- levels ---- */
@@ -194,7 +192,7 @@ static bool may_be_set(const tp_config *config, const char *key)
 tp_status tp_level_apply(tp_config *config, const tp_option *table, size_t n, tp_error *err)
 {
     int level;
-    settings s = {0};
+    TP_OWN(settings) s = {0};
     TP_OWN(tp_buf) text = {0};
     TP_TRY(find_level(config, &level, err));
     const char *const origins[TP_LEVELS] = {"level basic", "level advanced", "level ultra"};
@@ -209,6 +207,5 @@ tp_status tp_level_apply(tp_config *config, const tp_option *table, size_t n, tp
         tp_buf_addf(&text, "=%s", tp_buf_str(&x->value));
         status = tp_config_set(config, text.data, origins[level], err);
     }
-    settings_release(&s);
     return status;
 }

@@ -17,7 +17,7 @@ tp_status tp_export_flush(tp_export_sink *sink, bool all, tp_error *err)
 tp_status tp_export_collapsed(const tp_selection *sel, tp_stacks_of what, tp_export_sink *sink,
                               tp_error *err)
 {
-    tp_stacks stacks;
+    TP_OWN(tp_stacks) stacks = {0};
     tp_status status = TP_OK;
     tp_stacks_make(sel, what, &stacks);
     for (size_t i = 0; i < stacks.n && status == TP_OK; i++) {
@@ -27,7 +27,6 @@ tp_status tp_export_collapsed(const tp_selection *sel, tp_stacks_of what, tp_exp
         tp_buf_addf(&sink->pending, " %lld\n", (long long)stacks.v[i].ns);
         status = tp_export_flush(sink, false, err);
     }
-    tp_stacks_release(&stacks);
     return status == TP_OK ? tp_export_flush(sink, true, err) : status;
 }
 

@@ -151,7 +151,7 @@ static void add_launches(list *l, const tp_selection *sel)
 
 static tp_status add_memory(list *l, const tp_selection *sel, const tp_operators *o, tp_error *err)
 {
-    tp_memory_usage usage;
+    TP_OWN(tp_memory_usage) usage = {0};
     char name[48];
     if (sel->events->n_memory == 0)
         return TP_OK;
@@ -164,7 +164,6 @@ static tp_status add_memory(list *l, const tp_selection *sel, const tp_operators
         if (d->peak_reserved != TP_UNKNOWN)
             add_total(l, name, TP_FIGURE_BYTES, (double)d->peak_reserved);
     }
-    tp_memory_usage_release(&usage);
     return TP_OK;
 }
 
@@ -208,7 +207,7 @@ static tp_status add_trace(list *l, const tp_trace_file *file, const tp_select_o
 {
     tp_select_options select = *options;
     tp_selection sel;
-    tp_operators o;
+    TP_OWN(tp_operators) o = {0};
     if (per_step)
         select.scope = TP_SCOPE_STEPS;
     tp_selection_make(file->events, &select, &sel);
@@ -227,7 +226,6 @@ static tp_status add_trace(list *l, const tp_trace_file *file, const tp_select_o
     tp_operators_make(&sel, &o);
     tp_status status = add_memory(l, &sel, &o, err);
     add_names(l, &sel, &o, per_step);
-    tp_operators_release(&o);
     tp_selection_release(&sel);
     return status;
 }

@@ -71,7 +71,7 @@ static int find_twin(const tp_repeats *r, size_t file)
 tp_status tp_repeats_add(tp_repeats *r, const tp_trace_file *file, int group,
                          const tp_select_options *options, tp_error *err)
 {
-    tp_figures f;
+    TP_OWN(tp_figures) f = {0};
     size_t k = r->n_files;
     TP_ASSERT(k < r->room && (group == 0 || group == 1));
     TP_TRY(tp_figures_make(file, options, r->per_step, &r->names, &f, err));
@@ -93,7 +93,6 @@ tp_status tp_repeats_add(tp_repeats *r, const tp_trace_file *file, int group,
         if (f.v[i].table != TP_FIGURES_TOTALS)
             row->calls[k] = f.v[i].calls;
     }
-    tp_figures_release(&f);
     r->files[k].twin = find_twin(r, k);
     r->n_files++;
     r->n_group[group]++;

@@ -452,7 +452,7 @@ tp_status tp_session_bench(const tp_bench_setup *setup, int *ret_exit, tp_error 
 static tp_status compare_loaded(const tp_bench_setup *f, tp_bench_report *base,
                                 tp_bench_report *current, tp_error *err)
 {
-    tp_bench_show show;
+    TP_OWN(tp_bench_show) show = {0};
     size_t widest = 0;
     TP_TRY(tp_gate_compare_stored(base, current, NULL, NULL, err));
     for (size_t i = 0; i < current->n_results; i++)
@@ -462,7 +462,6 @@ static tp_status compare_loaded(const tp_bench_setup *f, tp_bench_report *base,
     tp_bench_show_heading(&show, current);
     tp_bench_show_verdicts(&show, current, &f->gate);
     tp_bench_show_json(&show, current);
-    tp_bench_show_release(&show);
     return tp_bench_save(f, current, false, err);
 }
 

@@ -50,7 +50,7 @@ static tp_status measure(const tp_bench_setup *f, tp_bench_report *r, const char
                          const char *const *argv_b, tp_error *err)
 {
     tp_command_subject side_a, side_b;
-    tp_bench_show show;
+    TP_OWN(tp_bench_show) show = {0};
     tp_command_options options = {.timeout_s = f->o.timeout_s,
                                   .seed = (uint64_t)f->o.seed,
                                   .allow_failure = f->o.ignore_failure,
@@ -72,7 +72,6 @@ static tp_status measure(const tp_bench_setup *f, tp_bench_report *r, const char
         note_memory(r, &side_a, &side_b);
         status = finish(f, r, &show, err);
     }
-    tp_bench_show_release(&show);
     return status;
 }
 

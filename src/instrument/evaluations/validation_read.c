@@ -227,7 +227,7 @@ static void drop_empty(tp_validations *v)
 tp_status tp_validations_parse(const char *name, const char *text, size_t n, double level,
                                tp_validations *ret, tp_error *err)
 {
-    tp_arena arena;
+    TP_OWN(tp_arena) arena = {0};
     reading r = {.path = name, .err = err};
     const tp_json_options options = TP_JSON_TOLERANT;
     const tp_json *root;
@@ -237,7 +237,6 @@ tp_status tp_validations_parse(const char *name, const char *text, size_t n, dou
         take_tree(&r, root);
     else
         take_lines(&r, &arena, text, n);
-    tp_arena_release(&arena);
     drop_empty(&r.v);
     if (r.v.n == 0) {
         tp_validations_release(&r.v);

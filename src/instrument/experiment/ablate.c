@@ -77,14 +77,11 @@ tp_status tp_ablate(const char *config, const char *const *overrides, size_t n,
                     const tp_ablate_options *options, const tp_lever_set *set, char **ret,
                     tp_error *err)
 {
-    tp_study s;
+    TP_CLEANUP(tp_study_close) tp_study s = {0};
     tp_ablate_options o = *options;
     /* Rounds that are counted have the time that they take. */
     if (o.rounds > 0 && !(o.common.budget_s > 0))
         o.common.budget_s = 1e9;
-    tp_status status = tp_study_open(&s, "ablate", &o.common, config, overrides, n, err);
-    if (status == TP_OK)
-        status = measure(&s, &o, set, ret, err);
-    tp_study_close(&s);
-    return status;
+    TP_TRY(tp_study_open(&s, "ablate", &o.common, config, overrides, n, err));
+    return measure(&s, &o, set, ret, err);
 }

@@ -93,7 +93,7 @@ static tp_status finish(tp_tuning *t, char **ret, tp_error *err)
 static tp_status search_and_report(tp_study *s, const tp_tune_options *o, const tp_space *space,
                                    char **ret, tp_error *err)
 {
-    tp_search search;
+    TP_OWN(tp_search) search = {0};
     tp_tuning tuning = {.study = s, .search = &search, .space = space};
     const tp_search_options options = {.goal = o->goal,
                                        .memory_bytes =
@@ -115,7 +115,6 @@ static tp_status search_and_report(tp_study *s, const tp_tune_options *o, const 
     }
     if (status == TP_OK)
         status = finish(&tuning, ret, err);
-    tp_search_release(&search);
     return status;
 }
 
@@ -123,7 +122,7 @@ tp_status tp_tune(const char *config, const char *const *overrides, size_t n,
                   const tp_tune_options *options, const tp_lever_set *set, char **ret,
                   tp_error *err)
 {
-    tp_study s;
+    TP_CLEANUP(tp_study_close) tp_study s = {0};
     TP_TRY(tp_recipe_check(overrides, n, err));
     tp_status status = tp_study_open(&s, "tune", &options->common, config, overrides, n, err);
     tp_space *space = status == TP_OK ? tp_arena_new(&s.x.arena, tp_space) : NULL;
@@ -132,6 +131,5 @@ tp_status tp_tune(const char *config, const char *const *overrides, size_t n,
                                &s.x.arena, err);
     if (status == TP_OK)
         status = search_and_report(&s, options, space, ret, err);
-    tp_study_close(&s);
     return status;
 }

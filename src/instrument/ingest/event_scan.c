@@ -48,7 +48,7 @@ static bool add_event(tp_event_scan *scan)
 
 static bool digest_text(tp_scan_function *function, const char *padded, digest *ret)
 {
-    tp_event_scan scan;
+    TP_OWN(tp_event_scan) scan = {0};
     if (tp_event_scan_init(&scan, NULL) != TP_OK)
         return false;
     *ret = (digest){.text = padded};
@@ -60,7 +60,6 @@ static bool digest_text(tp_scan_function *function, const char *padded, digest *
     tp_scan_result result = function(&scan);
     uint64_t end[3] = {ret->sum, (uint64_t)result, (uint64_t)(scan.at - padded)};
     ret->sum = XXH3_64bits(end, sizeof end);
-    tp_event_scan_release(&scan);
     return true;
 }
 

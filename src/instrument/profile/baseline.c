@@ -29,13 +29,12 @@ tp_status tp_profile_read(const char *path, tp_arena *arena, const tp_json **ret
 {
     TP_OWN(tp_buf) text = {0};
     int64_t schema;
-    tp_status status = tp_file_read(path, 64 << 20, &text, err);
-    if (status == TP_OK)
-        status = tp_json_parse(arena, path, text.data, text.len, NULL, ret, err);
-    if (status == TP_OK && (!tp_json_i64(tp_json_get(*ret, "schema"), &schema) || schema != 1))
+    TP_TRY(tp_file_read(path, 64 << 20, &text, err));
+    TP_TRY(tp_json_parse(arena, path, text.data, text.len, NULL, ret, err));
+    if (!tp_json_i64(tp_json_get(*ret, "schema"), &schema) || schema != 1)
         return tp_fail(err, TP_ERR_FORMAT, "%s is no profile that this version reads (schema 1)",
                        path);
-    return status;
+    return TP_OK;
 }
 
 tp_status tp_profile_load(const char *name, tp_arena *arena, const tp_json **ret, tp_error *err)

@@ -129,7 +129,7 @@ void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *opt
     const tp_selection **list = calloc(job->n + 1, sizeof *list);
     int64_t *ranks = calloc(job->n + 1, sizeof *ranks);
     const char **paths = calloc(job->n + 1, sizeof *paths);
-    tp_rank_table table;
+    TP_CLEANUP(tp_ranks_release) tp_rank_table table = {0};
     size_t n = 0;
     TP_ASSERT(sel && list && ranks && paths);
     for (size_t i = 0; i < job->n; i++) {
@@ -146,7 +146,6 @@ void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *opt
     fill_ranks(&table, paths, &ret->ranks);
     add_verdict(&table, &ret->ranks);
     fill_collectives(&table, &ret->collectives);
-    tp_ranks_release(&table);
     for (size_t i = 0; i < n; i++)
         tp_selection_release(&sel[i]);
     free(list);

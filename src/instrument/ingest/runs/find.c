@@ -117,9 +117,8 @@ tp_status tp_runs_find(const char *folder, tp_run_seen see, void *user, tp_runs_
                        tp_error *err)
 {
     walk w = {.see = see, .user = user};
-    tp_run_place place;
+    TP_CLEANUP(tp_place_release) tp_run_place place = {0};
     TP_TRY(tp_place_look(&place, folder, err)); /* says what is wrong with it */
-    tp_place_release(&place);
     look(&w, folder, TP_FIND_DEPTH);
     *ret = w.found;
     return TP_OK;
@@ -162,9 +161,8 @@ tp_status tp_files_find(const char *folder, bool (*name_fits)(const char *name),
                         void *user, tp_runs_found *ret, tp_error *err)
 {
     file_walk w = {.name_fits = name_fits, .see = see, .user = user};
-    tp_run_place place;
+    TP_CLEANUP(tp_place_release) tp_run_place place = {0};
     TP_TRY(tp_place_look(&place, folder, err));
-    tp_place_release(&place);
     look_for_files(&w, folder, TP_FIND_DEPTH);
     *ret = w.found;
     return TP_OK;

@@ -141,7 +141,7 @@ static bool is_known(const state *s, const char *name)
 
 static tp_status look_for_samples(state *s, tp_error *err)
 {
-    tp_run_place place;
+    TP_CLEANUP(tp_place_release) tp_run_place place = {0};
     size_t before = s->n_files;
     TP_TRY(tp_place_look(&place, s->folder, err));
     for (size_t i = 0; i < place.n_entries; i++) {
@@ -157,7 +157,6 @@ static tp_status look_for_samples(state *s, tp_error *err)
         f->step = step;
         f->prefix = prefix;
     }
-    tp_place_release(&place);
     if (s->n_files > before)
         qsort(s->files + before, s->n_files - before, sizeof *s->files, by_step);
     return TP_OK;
