@@ -286,14 +286,13 @@ tp_status tp_evaluator_write(const tp_evaluator *e, tp_error *err)
     TP_NEED(e, err);
     tp_eval_report r = report_of(e);
     TP_OWN(tp_buf) text = {0};
-    tp_status status = TP_OK;
     if (e->o.out) {
         tp_eval_report_json(&r, true, 1, &text);
-        status = tp_output_put(e->o.out, text.data, text.len, err);
+        TP_TRY(tp_output_put(e->o.out, text.data, text.len, err));
     }
-    if (status == TP_OK && e->j.o.eval.save_path)
-        status = tp_eval_report_nemo(&r, e->j.o.eval.save_path, err);
-    return status;
+    if (e->j.o.eval.save_path)
+        TP_TRY(tp_eval_report_nemo(&r, e->j.o.eval.save_path, err));
+    return TP_OK;
 }
 
 void tp_evaluator_keys(char **ret_text, size_t *ret_n)

@@ -93,15 +93,14 @@ static tp_status find_recipe(const char *word, tp_buf *path, tp_error *err)
     if (stat(word, &st) == 0 || !*name || strchr(name, '/') || !tp_recipes_folder(&folder)) {
         return TP_OK; /* opening it says what is wrong, if something is */
     }
-    tp_status status = TP_OK;
     if (!find_in(folder.data, name, path)) {
         list_recipes(folder.data, ", ", &names);
-        status = tp_fail(err, TP_ERR_IO,
-                         "there is no file '%.300s', nor a recipe of that name in %.1000s; there "
-                         "are %.1000s",
-                         word, folder.data, tp_buf_str(&names));
+        return tp_fail(err, TP_ERR_IO,
+                       "there is no file '%.300s', nor a recipe of that name in %.1000s; there "
+                       "are %.1000s",
+                       word, folder.data, tp_buf_str(&names));
     }
-    return status;
+    return TP_OK;
 }
 
 tp_status tp_recipe_find(const char *word, char **ret_path, tp_error *err)

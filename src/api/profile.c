@@ -228,15 +228,11 @@ static tp_status run(session *s, const char *config, const char **words, size_t 
     char text[OVERRIDES][256];
     TP_CLEANUP(tp_recipe_close) tp_recipe recipe = {0};
     TP_OWN(tp_arena) arena = {0};
-    tp_status status = TP_OK;
     TP_TRY(tp_arena_init(&arena, ARENA_BYTES, err));
     if (s->o->against)
-        status = tp_profile_load(s->o->against, &arena, &s->baseline, err);
-    if (status == TP_OK)
-        status = open_recipe(s, config, words, n, text, &recipe, err);
-    if (status == TP_OK)
-        status = run_recipe(s, &recipe, err);
-    return status;
+        TP_TRY(tp_profile_load(s->o->against, &arena, &s->baseline, err));
+    TP_TRY(open_recipe(s, config, words, n, text, &recipe, err));
+    return run_recipe(s, &recipe, err);
 }
 
 static tp_status check_steps(const tp_profile_options *o, tp_error *err)

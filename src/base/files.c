@@ -278,12 +278,11 @@ tp_status tp_dir_check(const char *path, tp_error *err)
         nearest.len = (size_t)(slash - nearest.data);
         *slash = 0;
     }
-    tp_status status = TP_OK;
     if (!tp_dir_exists(tp_buf_str(&nearest)))
-        status = refuse_file(tp_buf_str(&nearest), err);
+        TP_TRY(refuse_file(tp_buf_str(&nearest), err));
     else if (access(tp_buf_str(&nearest), W_OK | X_OK) != 0)
-        status = files_fail(err, "write into folder", tp_buf_str(&nearest), errno);
-    return status;
+        TP_TRY(files_fail(err, "write into folder", tp_buf_str(&nearest), errno));
+    return TP_OK;
 }
 
 /* Removal walks down with one open folder per level; each entry is opened

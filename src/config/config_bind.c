@@ -77,10 +77,9 @@ static tp_status find_beside(tp_binder *b, const tp_option *option, tp_error *er
     TP_OWN(tp_buf) full = {0};
     tp_buf_add(&full, node->origin, n);
     tp_buf_adds(&full, text);
-    tp_status status = TP_OK;
     if (n && stat(full.data, &st) == 0)
-        status = tp_node_text_copy(b->config, full.data, full.len, &node->value.text, err);
-    return status;
+        TP_TRY(tp_node_text_copy(b->config, full.data, full.len, &node->value.text, err));
+    return TP_OK;
 }
 
 static tp_status find_files(tp_binder *b, tp_error *err)

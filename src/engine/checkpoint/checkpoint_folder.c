@@ -251,7 +251,6 @@ static bool holds_model(const char *path, const char *below)
 tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_error *err)
 {
     TP_OWN(tp_buf) newest = {0};
-    tp_status status = TP_OK;
     if (tp_gguf_is_file(path)) {
         tp_buf_adds(ret_folder, path);
         return TP_OK;
@@ -266,11 +265,10 @@ tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_erro
     else if (holds_model(path, "model/"))
         tp_buf_addf(ret_folder, "%s/model", path);
     else {
-        status = find_in_run(path, &newest, err);
-        if (status == TP_OK)
-            tp_buf_addf(ret_folder, "%s/model", newest.data);
+        TP_TRY(find_in_run(path, &newest, err));
+        tp_buf_addf(ret_folder, "%s/model", newest.data);
     }
-    return status;
+    return TP_OK;
 }
 
 /* ---- pruning ---- */

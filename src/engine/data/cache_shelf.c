@@ -114,20 +114,19 @@ tp_status tp_cache_shelf_trim(const char *folder, double limit, const char *cons
 {
     TP_OWN(tp_cache_shelf) shelf = {0};
     double kept = 0;
-    tp_status status = TP_OK;
     *ret = (tp_cache_freed){0};
     TP_TRY(tp_cache_shelf_read(folder, &shelf, err));
     for (size_t i = 0; i < shelf.n; i++)
         if (is_kept(shelf.v[i].name, keep, n_keep))
             kept += (double)shelf.v[i].bytes;
-    for (size_t i = 0; i < shelf.n && status == TP_OK; i++) {
+    for (size_t i = 0; i < shelf.n; i++) {
         const tp_cache_file *f = &shelf.v[i];
         if (is_kept(f->name, keep, n_keep))
             continue;
         if (!f->is_rest)
             kept += (double)f->bytes; /* whatever is older than the first too many goes, too */
         if (f->is_rest || kept > limit)
-            status = delete (folder, f, ret, err);
+            TP_TRY(delete (folder, f, ret, err));
     }
-    return status;
+    return TP_OK;
 }

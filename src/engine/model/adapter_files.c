@@ -63,18 +63,16 @@ static tp_status write_all(const tp_states *states, const tp_param *p, const flo
 tp_status tp_model_round_base(const tp_model *model, tp_states *states, tp_base_storage storage,
                               tp_error *err)
 {
-    tp_status status = TP_OK;
-    for (size_t i = 0; i < model->n_params && status == TP_OK; i++) {
+    for (size_t i = 0; i < model->n_params; i++) {
         const tp_param *p = &model->params[i];
         TP_FREED float *x = NULL;
         if (!tp_param_is_hidden(p))
             continue;
         TP_TRY(read_all(states, p, &x, err));
-        status = tp_param_round(p, storage, x, err);
-        if (status == TP_OK)
-            status = write_all(states, p, x, err);
+        TP_TRY(tp_param_round(p, storage, x, err));
+        TP_TRY(write_all(states, p, x, err));
     }
-    return status;
+    return TP_OK;
 }
 
 /* ---- from the base: norms of rows, and sums ---- */

@@ -124,7 +124,6 @@ tp_status tp_generation_config_read(const char *folder, const int64_t *eos, int 
                                     tp_generation_config *ret, tp_error *err)
 {
     TP_OWN(tp_buf) path = {0}, text = {0};
-    tp_status status = TP_OK;
     *ret = (tp_generation_config){.temperature = NAN,
                                   .top_p = NAN,
                                   .min_p = NAN,
@@ -138,8 +137,8 @@ tp_status tp_generation_config_read(const char *folder, const int64_t *eos, int 
     tp_buf_addf(&path, "%s/generation_config.json", folder);
     ret->is_there = tp_file_exists(path.data);
     if (ret->is_there)
-        status = tp_file_read(path.data, MAX_BYTES, &text, err);
-    if (status == TP_OK && ret->is_there)
-        status = parse(path.data, &text, eos, n_eos, ret, err);
-    return status;
+        TP_TRY(tp_file_read(path.data, MAX_BYTES, &text, err));
+    if (ret->is_there)
+        TP_TRY(parse(path.data, &text, eos, n_eos, ret, err));
+    return TP_OK;
 }

@@ -147,13 +147,13 @@ tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report
 {
     TP_CLEANUP(tp_weights_close) tp_weights w = {0};
     TP_TRY(tp_weights_open(model, &w, err));
-    tp_status status = load_and_name(&w, states, ret, err);
-    if (status == TP_OK && tp_model_adapter_folder(model))
-        status =
-            tp_adapter_load(model, tp_model_adapter_folder(model), TP_ADAPTER_LIVE, states, err);
-    for (size_t i = 0; i < model->n_beside && status == TP_OK; i++) {
+    TP_TRY(load_and_name(&w, states, ret, err));
+    if (tp_model_adapter_folder(model))
+        TP_TRY(
+            tp_adapter_load(model, tp_model_adapter_folder(model), TP_ADAPTER_LIVE, states, err));
+    for (size_t i = 0; i < model->n_beside; i++) {
         const tp_lora *l = model->beside[i];
-        status = tp_lora_load(l, l->folder, TP_ADAPTER_LIVE, states, err);
+        TP_TRY(tp_lora_load(l, l->folder, TP_ADAPTER_LIVE, states, err));
     }
-    return status;
+    return TP_OK;
 }

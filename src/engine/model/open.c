@@ -29,13 +29,12 @@ static tp_status parse_generation_config(tp_model *model, const char *path, cons
 static tp_status read_generation_config(tp_model *model, tp_error *err)
 {
     TP_OWN(tp_buf) path = {0}, text = {0};
-    tp_status status = TP_OK;
     tp_buf_addf(&path, "%s/generation_config.json", model->folder);
     if (tp_file_exists(path.data))
-        status = tp_file_read(path.data, TP_MAX_CONFIG_BYTES, &text, err);
-    if (status == TP_OK && text.len)
-        status = parse_generation_config(model, path.data, &text, err);
-    return status;
+        TP_TRY(tp_file_read(path.data, TP_MAX_CONFIG_BYTES, &text, err));
+    if (text.len)
+        TP_TRY(parse_generation_config(model, path.data, &text, err));
+    return TP_OK;
 }
 
 static tp_status open_file(const char *config, const char *folder, tp_model **ret, tp_error *err)

@@ -36,10 +36,9 @@ static tp_status hand_over_errors(const tp_tensor_entry *e, const tp_ranks *rank
     size_t width = (size_t)into->dim[1], begin, end;
     size_t row = (size_t)ranks->rank * width;
     TP_FREED float *sum = tp_new(CHUNK, sizeof *sum);
-    tp_status status = TP_OK;
     const tp_tensor part = {.shard = tp_ranks_shard(ranks)};
     tp_tensor_share(&part, n, (tp_shard){ranks->rank, ranks->ranks}, &begin, &end);
-    for (size_t at = 0; at < width && status == TP_OK; at += CHUNK) {
+    for (size_t at = 0; at < width; at += CHUNK) {
         size_t count = TP_MIN((size_t)CHUNK, width - at);
         memset(sum, 0, CHUNK * sizeof *sum);
         for (int64_t r = 0; e && r < e->dim[0]; r++)
@@ -48,9 +47,9 @@ static tp_status hand_over_errors(const tp_tensor_entry *e, const tp_ranks *rank
                 memcpy(&x, (const float *)e->data + (size_t)r * width + k, sizeof x);
                 sum[k - at] += x;
             }
-        status = tp_tensor_write(into, (row + at) * sizeof *sum, sum, count * sizeof *sum, err);
+        TP_TRY(tp_tensor_write(into, (row + at) * sizeof *sum, sum, count * sizeof *sum, err));
     }
-    return status;
+    return TP_OK;
 }
 
 /* A checkpoint of another number of ranks, or without compression, has other ones. */

@@ -305,13 +305,13 @@ tp_status tp_ranks_join_text(trainer *t, char *where, size_t size, tp_error *err
     if (n == 1)
         return TP_OK;
     TP_FREED char *all = tp_new((size_t)n, size);
-    tp_status status = tp_comm_gather(t->comm, where, size, all, err);
-    for (int i = 0; i < n && status == TP_OK; i++)
+    TP_TRY(tp_comm_gather(t->comm, where, size, all, err));
+    for (int i = 0; i < n; i++)
         if (all[(size_t)i * size]) {
             snprintf(where, size, "rank %d: %s", i, all + (size_t)i * size);
             break;
         }
-    return status;
+    return TP_OK;
 }
 
 tp_status tp_trainer_join(trainer *t, step_result *r, tp_error *err)

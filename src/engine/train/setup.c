@@ -56,11 +56,9 @@ static tp_status train_tokenizer(trainer *t, tp_error *err)
                                 .n_special = 1,
                                 .eos = special[0],
                                 .pad = special[0]};
-    tp_status status = tp_dir_make(t->tokenizer_dir, err);
+    TP_TRY(tp_dir_make(t->tokenizer_dir, err));
     const char *texts[] = {text.data};
-    if (status == TP_OK)
-        status = tp_tokenizer_train(texts, &text.len, 1, &bpe, t->tokenizer_dir, err);
-    return status;
+    return tp_tokenizer_train(texts, &text.len, 1, &bpe, t->tokenizer_dir, err);
 }
 
 /* The model's, or that of a folder, a run or a checkpoint. */

@@ -208,8 +208,7 @@ static tp_status put_processes(writer *w)
 {
     const tp_events *e = w->e;
     TP_OWN(tp_number_map) seen = {0};
-    tp_status status = TP_OK;
-    for (size_t t = 0; t < e->n_tracks && status == TP_OK; t++) {
+    for (size_t t = 0; t < e->n_tracks; t++) {
         uint64_t key = (uint64_t)e->tracks[t].pid * 31 + e->tracks[t].pid_text;
         uint32_t at = tp_number_map_get(&seen, key);
         if (at != TP_NO_ROW && same_process(&e->tracks[at], &e->tracks[t])) {
@@ -218,9 +217,9 @@ static tp_status put_processes(writer *w)
         }
         tp_number_map_add(&seen, key, (uint32_t)t);
         w->processes[t] = w->next_track++;
-        status = put_process(w, t, w->processes[t]);
+        TP_TRY(put_process(w, t, w->processes[t]));
     }
-    return status;
+    return TP_OK;
 }
 
 static tp_status put_lane(writer *w, uint32_t track, size_t lane, uint64_t *ret)

@@ -140,18 +140,17 @@ tp_status tp_experiment_round(tp_experiment *x, int stage, size_t round, const s
                               size_t n, tp_error *err)
 {
     TP_FREED size_t *order = tp_vec_new(n + 1, sizeof *order);
-    tp_status status = TP_OK;
     draw_order(x->seed, stage, round, which, n, order);
-    for (size_t i = 0; i < n && status == TP_OK && !tp_experiment_is_over(x); i++) {
+    for (size_t i = 0; i < n && !tp_experiment_is_over(x); i++) {
         tp_trial_sample s = {.stage = stage, .round = round, .turn = i, .variant = order[i]};
         if (x->variants[order[i]].is_out)
             continue;
         if (expected(x, order[i]) > tp_experiment_left_s(x))
             x->is_out_of_time = true;
         else
-            status = run(x, &s, err);
+            TP_TRY(run(x, &s, err));
     }
-    return status;
+    return TP_OK;
 }
 
 /* ---- asking ---- */

@@ -64,19 +64,17 @@ static tp_status add_traces_of(tp_trace_paths *p, const char *folder, tp_error *
     tp_buf_clear(&inner);
     tp_buf_addf(&inner, "%s/trace", folder);
     bool has_traces = tp_dir_exists(tp_buf_str(&inner));
-    tp_status status = TP_OK;
     if (is_run && !has_traces)
-        status =
-            tp_fail(err, TP_ERR_ARG,
-                    "the run '%s' recorded no trace; train with profile.steps=START:STOP", folder);
-    if (status == TP_OK)
-        status = add_folder(p, is_run ? tp_buf_str(&inner) : folder, &n, err);
-    if (status == TP_OK && n == 0)
-        status = tp_fail(err, TP_ERR_ARG,
-                         "there is no trace in the folder '%s': no file that ends in .json, "
-                         ".json.gz, .sqlite or .pickle",
-                         folder);
-    return status;
+        return tp_fail(err, TP_ERR_ARG,
+                       "the run '%s' recorded no trace; train with profile.steps=START:STOP",
+                       folder);
+    TP_TRY(add_folder(p, is_run ? tp_buf_str(&inner) : folder, &n, err));
+    if (n == 0)
+        return tp_fail(err, TP_ERR_ARG,
+                       "there is no trace in the folder '%s': no file that ends in .json, "
+                       ".json.gz, .sqlite or .pickle",
+                       folder);
+    return TP_OK;
 }
 
 tp_status tp_trace_paths_make(const char *const *words, size_t n, tp_trace_paths *ret,

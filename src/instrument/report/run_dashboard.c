@@ -272,20 +272,19 @@ static tp_status write_files(const dashboard *d, const tp_picture *picture, cons
 {
     const char *why;
     bool can_raster = tp_picture_can_raster(&why);
-    tp_status status = TP_OK;
     if (!can_raster && formats & (TP_DASHBOARD_PNG | TP_DASHBOARD_PDF))
         tp_buf_addf(ret_why, "dashboard.png and dashboard.pdf are not drawn: %s", why);
-    for (int i = 0; i < 4 && status == TP_OK; i++) {
+    for (int i = 0; i < 4; i++) {
         TP_OWN(tp_buf) path = {0};
         if (!(formats & 1U << i))
             continue;
         tp_buf_addf(&path, "%s/dashboard.%s", folder, endings[i]);
         if (i == 1)
-            status = write_page(d, picture, path.data, err);
+            TP_TRY(write_page(d, picture, path.data, err));
         else if (i == 0 || can_raster)
-            status = tp_picture_write(picture, path.data, 300, err);
+            TP_TRY(tp_picture_write(picture, path.data, 300, err));
     }
-    return status;
+    return TP_OK;
 }
 
 static tp_picture make_picture(dashboard *d)
