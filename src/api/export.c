@@ -51,20 +51,19 @@ tp_status tp_model_export(const char *path, const char *out, const tp_export_opt
     if (o.threads < 0 || o.threads > 4096)
         return tp_fail(err, TP_ERR_ARG, "threads is %d; expected 1 to 4096, or 0 for one per core",
                        o.threads);
-    tp_status status = tp_checkpoint_find_model(path, &folder, err);
+    TP_TRY(tp_checkpoint_find_model(path, &folder, err));
     name_of(path, &name);
     tp_gguf_export_options own = {.type = o.type,
                                   .name = o.name ? o.name : name.data,
                                   .threads = o.threads ? o.threads : tp_cpu_count(),
                                   .note = o.note,
                                   .user = o.user};
-    if (status == TP_OK)
-        status = export_from(folder.data, out, &own, &result, err);
-    if (status == TP_OK && ret) {
+    TP_TRY(export_from(folder.data, out, &own, &result, err));
+    if (ret) {
         tp_export_result filled = {
             .bytes = result.bytes, .n_tensors = result.n_tensors, .n_fallback = result.n_fallback};
         memcpy(filled.types, result.types, sizeof filled.types);
         tp_sized_write(ret, &filled, sizeof filled);
     }
-    return status;
+    return TP_OK;
 }

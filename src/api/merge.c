@@ -67,23 +67,18 @@ static tp_status merge_on(tp_device *device, const tp_model *model, const char *
     if (o->base)
         TP_TRY(tp_base_storage_parse(o->base, &storage, err));
     TP_TRY(tp_states_init(&states, err));
-    tp_status status = tp_model_declare(model, 1, &states, err);
-    if (status == TP_OK)
-        status = tp_states_alloc(&states, device, err);
-    if (status == TP_OK)
-        status = tp_model_load(model, &states, &report, err);
-    if (status == TP_OK)
-        status = read_dtype(o->dtype, report.file_dtype, &dtype, err);
-    if (status == TP_OK && o->base)
-        status = tp_model_round_base(model, &states, storage, err);
-    if (status == TP_OK)
-        status = tp_adapter_merge(model, &states, err);
-    if (status == TP_OK)
-        status = save(model, &states, folder, out, dtype, err);
+    TP_TRY(tp_model_declare(model, 1, &states, err));
+    TP_TRY(tp_states_alloc(&states, device, err));
+    TP_TRY(tp_model_load(model, &states, &report, err));
+    TP_TRY(read_dtype(o->dtype, report.file_dtype, &dtype, err));
+    if (o->base)
+        TP_TRY(tp_model_round_base(model, &states, storage, err));
+    TP_TRY(tp_adapter_merge(model, &states, err));
+    TP_TRY(save(model, &states, folder, out, dtype, err));
     snprintf(ret->dtype, sizeof ret->dtype, "%s", tp_dtype_name(dtype));
     snprintf(ret->base, sizeof ret->base, "%s", tp_model_base_folder(model));
     ret->n_modules = tp_model_adapter_count(model);
-    return status;
+    return TP_OK;
 }
 
 static tp_status merge(const char *folder, const char *out, const tp_merge_options *o,

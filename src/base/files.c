@@ -232,17 +232,14 @@ tp_status tp_dir_make(const char *path, tp_error *err)
         return tp_fail(err, TP_ERR_ARG, "cannot create a folder without a name");
     TP_OWN(tp_buf) partial = {0};
     tp_buf_adds(&partial, path);
-    tp_status status = TP_OK;
-    for (size_t i = 1; i < n && status == TP_OK; i++) {
+    for (size_t i = 1; i < n; i++) {
         if (path[i] != '/' || path[i - 1] == '/')
             continue;
         partial.data[i] = 0;
-        status = make_one(partial.data, err);
+        TP_TRY(make_one(partial.data, err));
         partial.data[i] = '/';
     }
-    if (status == TP_OK)
-        status = make_one(path, err);
-    return status;
+    return make_one(path, err);
 }
 
 tp_status tp_cache_path(const char *name, bool make, char *out, size_t size, tp_error *err)

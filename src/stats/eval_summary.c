@@ -233,13 +233,12 @@ static tp_status gather(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t
 {
     TP_FREED int64_t *cluster = tp_new(n + 1, sizeof *cluster);
     find_clusters(a, n, cluster);
-    tp_status status = TP_OK;
-    for (size_t i = 0; i < n && status == TP_OK; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (strcmp(a[i].id, b[i].id) != 0)
-            status = tp_fail(err, TP_ERR_CONFIG,
-                             "prompt %zu is %.100s in the one and %.100s in the other evaluation: "
-                             "they do not ask the same questions",
-                             i, a[i].id, b[i].id);
+            return tp_fail(err, TP_ERR_CONFIG,
+                           "prompt %zu is %.100s in the one and %.100s in the other evaluation: "
+                           "they do not ask the same questions",
+                           i, a[i].id, b[i].id);
         if (a[i].n == 0 || b[i].n == 0) {
             r->n_left_out++;
             continue;
@@ -257,7 +256,7 @@ static tp_status gather(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t
         r->only_b += y > x;
         r->ties += x == y;
     }
-    return status;
+    return TP_OK;
 }
 
 /* Student's test and interval of a mean difference over clusters. */

@@ -388,17 +388,14 @@ static tp_status read_file(const tp_preference_options *o, tp_preferences *p, tp
     TP_CLEANUP(tp_lines_close) tp_lines lines = {0};
     uint64_t cap = 0;
     TP_TRY(tp_lines_open(&lines, o->path, err));
-    tp_status status = TP_OK;
     do {
-        status = tp_lines_next(&lines, err);
-        if (status == TP_OK)
-            status = read_wave(o, &lines, p, &cap, err);
-        if (status == TP_OK && o->progress && !o->progress(o->user, lines.done, lines.size))
-            status = tp_fail(err, TP_ERR_INTERRUPTED, "stopped while reading '%s'", o->path);
-    } while (status == TP_OK && !lines.at_end);
-    if (status == TP_OK)
-        tp_lines_hash(&lines, p->source_hash);
-    return status;
+        TP_TRY(tp_lines_next(&lines, err));
+        TP_TRY(read_wave(o, &lines, p, &cap, err));
+        if (o->progress && !o->progress(o->user, lines.done, lines.size))
+            return tp_fail(err, TP_ERR_INTERRUPTED, "stopped while reading '%s'", o->path);
+    } while (!lines.at_end);
+    tp_lines_hash(&lines, p->source_hash);
+    return TP_OK;
 }
 
 tp_status tp_preferences_read(const tp_preference_options *options, tp_preferences *ret,

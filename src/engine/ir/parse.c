@@ -210,21 +210,18 @@ static tp_status take_source(parser *p, tp_op op, int64_t number)
     tp_value v;
     tp_tensor t = {0};
     TP_OWN(tp_buf) name = {0}, of = {0};
-    tp_status status = take_type(p, &v);
-    if (status == TP_OK && !take_string(p, &name))
-        status = bad(p, "expected the source's name in quotes");
-    if (status == TP_OK) {
-        t.rank = v.rank;
-        memcpy(t.dim, v.dim, sizeof t.dim);
-    }
-    if (status == TP_OK && op == TP_OP_state)
-        status = take_record(p, &t, &of);
+    TP_TRY(take_type(p, &v));
+    if (!take_string(p, &name))
+        return bad(p, "expected the source's name in quotes");
+    t.rank = v.rank;
+    memcpy(t.dim, v.dim, sizeof t.dim);
+    if (op == TP_OP_state)
+        TP_TRY(take_record(p, &t, &of));
     t.name = tp_buf_str(&name);
     t.dtype = v.dtype;
-    if (status == TP_OK)
-        p->refs[number] = op == TP_OP_input ? tp_graph_input(p->g, t.name, v.dtype, v.rank, v.dim)
-                                            : tp_graph_state(p->g, &t);
-    return status;
+    p->refs[number] = op == TP_OP_input ? tp_graph_input(p->g, t.name, v.dtype, v.rank, v.dim)
+                                        : tp_graph_state(p->g, &t);
+    return TP_OK;
 }
 
 static tp_status take_suffix(parser *p, tp_node *n, tp_buf *label)

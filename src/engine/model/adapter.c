@@ -201,29 +201,28 @@ static tp_status choose(const tp_model *model, const tp_lora_settings *s, bool *
 {
     char name[256];
     TP_FREED bool *used = tp_new(s->targets.n + 1, sizeof *used);
-    tp_status status = TP_OK;
-    for (size_t i = 0; i < model->n_params && status == TP_OK; i++) {
+    for (size_t i = 0; i < model->n_params; i++) {
         bool is_out = false;
         if (!tp_param_module(&model->params[i], name))
             continue;
-        status = match(&s->targets, name, used, &chosen[i], err);
-        if (status == TP_OK && chosen[i])
-            status = match(&s->exclude, name, NULL, &is_out, err);
+        TP_TRY(match(&s->targets, name, used, &chosen[i], err));
+        if (chosen[i])
+            TP_TRY(match(&s->exclude, name, NULL, &is_out, err));
         chosen[i] &= !is_out;
-        if (status == TP_OK && chosen[i])
-            status = match_layer(s, name, &chosen[i], err);
+        if (chosen[i])
+            TP_TRY(match_layer(s, name, &chosen[i], err));
         *n += chosen[i];
     }
     /* PEFT passes over the names of a file's list that the model has not, as long as one fits. */
     bool is_strict = s->targets.kind != TP_MATCH_NAME || *n == 0;
-    for (size_t i = 0; i < s->targets.n && status == TP_OK; i++)
+    for (size_t i = 0; i < s->targets.n; i++)
         if (!used[i] && (is_strict || is_other_module(s->targets.v[i])))
-            status = refuse_target(model, s->targets.v[i], err);
-    if (status == TP_OK && *n == 0)
-        status = tp_fail(err, TP_ERR_CONFIG, "%s leave no module for an adapter",
-                         s->layers.n ? "target_modules in the layers of layers_to_transform"
-                                     : "target_modules less exclude_modules");
-    return status;
+            TP_TRY(refuse_target(model, s->targets.v[i], err));
+    if (*n == 0)
+        return tp_fail(err, TP_ERR_CONFIG, "%s leave no module for an adapter",
+                       s->layers.n ? "target_modules in the layers of layers_to_transform"
+                                   : "target_modules less exclude_modules");
+    return TP_OK;
 }
 
 /* ---- attaching ---- */

@@ -351,15 +351,12 @@ static tp_status plan_with(const tp_config *config, const tp_ranks *ranks,
     TP_FREED char **overrides = NULL;
     size_t n = 0;
     TP_TRY(tp_config_copy(config, &other.config, err));
-    tp_status status = tp_lever_overrides(choice, 1, &overrides, &n, err);
-    for (size_t i = 0; i < n && status == TP_OK; i++)
-        status = tp_config_override(other.config, overrides[i], err);
-    if (status == TP_OK)
-        status = tp_recipe_bind(&other, true, err);
+    TP_TRY(tp_lever_overrides(choice, 1, &overrides, &n, err));
+    for (size_t i = 0; i < n; i++)
+        TP_TRY(tp_config_override(other.config, overrides[i], err));
+    TP_TRY(tp_recipe_bind(&other, true, err));
     other.options.ranks = *ranks; /* no key says them */
-    if (status == TP_OK)
-        status = tp_run_plan_compute(&other.options, model, resumes, machine, ret, err);
-    return status;
+    return tp_run_plan_compute(&other.options, model, resumes, machine, ret, err);
 }
 
 static void predict(const tp_run_plan *now, const tp_run_plan *other, unsigned told,

@@ -81,19 +81,18 @@ tp_status tp_ablation_init(tp_ablation *a, tp_experiment *x, const tp_lever_set 
     *a = (tp_ablation){.set = set, .plan = *plan, .x = x};
     a->levers = tp_arena_array(&x->arena, tp_ablated_effect, set->n + 1);
     TP_FREED tp_put *put = all_on(set->n);
-    tp_status status = make_variant(a, "all", put, &a->all, err);
-    for (size_t i = 0; i < set->n && status == TP_OK; i++) {
+    TP_TRY(make_variant(a, "all", put, &a->all, err));
+    for (size_t i = 0; i < set->n; i++) {
         put[i] = TP_PUT_OFF;
-        status = make_variant(a, tp_arena_printf(&x->arena, "without %s", set->levers[i].name), put,
-                              &a->levers[i].variant, err);
+        TP_TRY(make_variant(a, tp_arena_printf(&x->arena, "without %s", set->levers[i].name), put,
+                            &a->levers[i].variant, err));
         put[i] = TP_PUT_ON;
     }
     for (size_t i = 0; i < set->n; i++)
         put[i] = TP_PUT_OFF;
-    if (status == TP_OK)
-        status = make_variant(a, "none", put, &a->none, err);
+    TP_TRY(make_variant(a, "none", put, &a->none, err));
     a->all_off.variant = a->none;
-    return status;
+    return TP_OK;
 }
 
 /* ---- rounds ---- */
@@ -124,15 +123,14 @@ static tp_status run_main(tp_ablation *a, double share, tp_error *err)
     double all_s = tp_experiment_left_s(x);
     TP_FREED size_t *which = tp_vec_new(x->n_variants + 1, sizeof *which);
     size_t n = main_variants(a, which);
-    tp_status status = TP_OK;
-    for (size_t r = 0; r < a->plan.most_rounds && status == TP_OK; r++) {
+    for (size_t r = 0; r < a->plan.most_rounds; r++) {
         bool has_enough = r >= TP_FACTOR_LEAST && tp_experiment_left_s(x) < (1 - share) * all_s;
         if (has_enough || tp_experiment_is_over(x) || x->variants[a->all].is_out)
             break;
         tell(a, TP_STAGE_MAIN, r);
-        status = tp_experiment_round(x, TP_STAGE_MAIN, r, which, n, err);
+        TP_TRY(tp_experiment_round(x, TP_STAGE_MAIN, r, which, n, err));
     }
-    return status;
+    return TP_OK;
 }
 
 /* ---- pairs ---- */
@@ -229,15 +227,15 @@ static tp_status run_pairs(tp_ablation *a, tp_error *err)
 {
     size_t most = a->set->n * a->set->n + a->set->n + 2;
     TP_FREED size_t *which = tp_vec_new(most, sizeof *which);
-    tp_status status = choose_pairs(a, which, err);
+    TP_TRY(choose_pairs(a, which, err));
     size_t n = pair_variants(a, a->n_pairs, which);
-    for (size_t r = 0; a->n_pairs && r < a->plan.most_rounds && status == TP_OK; r++) {
+    for (size_t r = 0; a->n_pairs && r < a->plan.most_rounds; r++) {
         if (tp_experiment_is_over(a->x))
             break;
         tell(a, TP_STAGE_PAIRS, r);
-        status = tp_experiment_round(a->x, TP_STAGE_PAIRS, r, which, n, err);
+        TP_TRY(tp_experiment_round(a->x, TP_STAGE_PAIRS, r, which, n, err));
     }
-    return status;
+    return TP_OK;
 }
 
 tp_status tp_ablation_run(tp_ablation *a, tp_error *err)
@@ -327,27 +325,22 @@ static tp_status judge(tp_ablation *a, tp_error *err)
 {
     size_t n = a->set->n;
     TP_FREED tp_factor **family = tp_vec_new(TP_MAX(n, a->n_pairs) + 2, sizeof(tp_factor *));
-    tp_status status = TP_OK;
-    for (int f = 0; f < TP_FIGURES && status == TP_OK; f++) {
+    for (int f = 0; f < TP_FIGURES; f++) {
         for (size_t i = 0; i < n; i++)
             family[i] = &a->levers[i].figures[f];
         family[n] = &a->all_off.figures[f];
-        status = tp_factors_judge(family, n + (n > 1), f != TP_FIGURE_TOKENS, a->plan.margin, err);
+        TP_TRY(tp_factors_judge(family, n + (n > 1), f != TP_FIGURE_TOKENS, a->plan.margin, err));
         if (n == 1) /* all of one */
             a->all_off.figures[f] = a->levers[0].figures[f];
     }
     for (size_t i = 0; i < a->n_pairs; i++)
         family[i] = &a->pairs[i].step_time;
-    if (status == TP_OK)
-        status = tp_factors_judge(family, a->n_pairs, true, a->plan.margin, err);
+    TP_TRY(tp_factors_judge(family, a->n_pairs, true, a->plan.margin, err));
     for (size_t i = 0; i < a->n_pairs; i++)
         family[i] = &a->pairs[i].peak_memory;
-    if (status == TP_OK)
-        status = tp_factors_judge(family, a->n_pairs, true, a->plan.margin, err);
+    TP_TRY(tp_factors_judge(family, a->n_pairs, true, a->plan.margin, err));
     family[0] = &a->sum;
-    if (status == TP_OK)
-        status = tp_factors_judge(family, 1, true, a->plan.margin, err);
-    return status;
+    return tp_factors_judge(family, 1, true, a->plan.margin, err);
 }
 
 tp_status tp_ablation_conclude(tp_ablation *a, tp_error *err)

@@ -125,24 +125,23 @@ static bool is_taken(const tp_space *s, const char *setting)
 static tp_status add_levers(tp_space *s, bool allow_precision, tp_arena *arena, tp_error *err)
 {
     TP_FREED tp_put *put = tp_vec_new(s->set->n + 1, sizeof *put);
-    tp_status status = TP_OK;
     for (size_t i = 0; i < s->set->n; i++)
         put[i] = TP_PUT_AS_IS;
-    for (size_t i = 0; i < s->set->n && s->n < TP_SPACE_MOST && status == TP_OK; i++) {
+    for (size_t i = 0; i < s->set->n && s->n < TP_SPACE_MOST; i++) {
         const char *const *settings;
         size_t n;
         put[i] = TP_PUT_ON;
-        status = s->set->settings(s->set->user, put, arena, &settings, &n, err);
+        TP_TRY(s->set->settings(s->set->user, put, arena, &settings, &n, err));
         put[i] = TP_PUT_AS_IS;
         bool is_free = s->set->levers[i].recipe != TP_PUT_AS_IS;
-        for (size_t k = 0; k < n && status == TP_OK; k++) {
+        for (size_t k = 0; k < n; k++) {
             is_free &= !is_taken(s, settings[k]);
             is_free &= allow_precision || !tp_str_starts(settings[k], "policy.precision=");
         }
-        if (status == TP_OK && is_free)
+        if (is_free)
             add_option(add_dimension(s, s->set->levers[i].name, (int)i), NULL);
     }
-    return status;
+    return TP_OK;
 }
 
 tp_status tp_space_make(tp_space *s, const tp_lever_set *set, const tp_json *tree, int processors,

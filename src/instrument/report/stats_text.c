@@ -62,7 +62,6 @@ tp_status tp_stats_put_table(const tp_stats_style *s, const tp_stats_column *c, 
 {
     static const char *const heads[] = {"mean", "sd", "median", "mad*1.48", "min", "max"};
     char level[24], interval[48];
-    tp_status status = TP_OK;
     TP_OWN(tp_grid) g = {0};
     snprintf(interval, sizeof interval, "mean, %s interval", tp_stats_level(s, level));
     tp_grid_column(&g, "name", "", TP_CELL_TEXT);
@@ -70,20 +69,18 @@ tp_status tp_stats_put_table(const tp_stats_style *s, const tp_stats_column *c, 
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         tp_grid_column(&g, heads[i], heads[i], TP_CELL_FIGURE);
     tp_grid_column(&g, "interval", interval, TP_CELL_TEXT);
-    for (size_t i = 0; i < k && status == TP_OK; i++) {
+    for (size_t i = 0; i < k; i++) {
         tp_description d;
-        status = tp_describe(c[i].x, c[i].n, s->level, &d, err);
-        if (status == TP_OK)
-            put_description(c[i].name, &d, &g);
+        TP_TRY(tp_describe(c[i].x, c[i].n, s->level, &d, err));
+        put_description(c[i].name, &d, &g);
     }
     tp_buf_addc(out, '\n');
-    if (status == TP_OK)
-        tp_grid_print(&g, 0, s->width, out);
+    tp_grid_print(&g, 0, s->width, out);
     for (size_t i = 0; i < k; i++)
         if (c[i].n_missing)
             tp_buf_addf(out, "%s: %zu cell%s without a number left out.\n", c[i].name,
                         c[i].n_missing, tp_plural((uint64_t)(c[i].n_missing)));
-    return status;
+    return TP_OK;
 }
 
 static void put_row(tp_buf *out, const char *what) { tp_buf_addf(out, "  %-34s ", what); }

@@ -270,27 +270,22 @@ static tp_status load_added(loader *l)
     TP_OWN(tp_norm_space) space = {0};
     TP_OWN(tp_buf) pattern = {0};
     size_t n_tokens[2] = {0}, n_bytes[2] = {0}; /* as given; normalised */
-    tp_status status = TP_OK;
-    for (const tp_json *v = l->added->child; v && status == TP_OK; v = v->next) {
+    for (const tp_json *v = l->added->child; v; v = v->next) {
         const tp_json *content = tp_json_get(v, "content");
         bool normalized = flag(v, "normalized");
-        if (!tp_json_str(content)) {
-            status = tp_fail(l->err, TP_ERR_FORMAT, "%s:%u: an added token without 'content'",
-                             name_of(l), (unsigned)v->line);
-            break;
-        }
+        if (!tp_json_str(content))
+            return tp_fail(l->err, TP_ERR_FORMAT, "%s:%u: an added token without 'content'",
+                           name_of(l), (unsigned)v->line);
         n_tokens[normalized]++;
         n_bytes[normalized] += pattern_of(l, v, content, &space, &pattern)->len;
     }
-    if (status == TP_OK) {
-        tp_added_init(&l->tok->added, &l->tok->arena, n_tokens[0], n_bytes[0]);
-        tp_added_init(&l->tok->normalized_added, &l->tok->arena, n_tokens[1], n_bytes[1]);
-    }
-    for (const tp_json *v = l->added->child; v && status == TP_OK; v = v->next) {
+    tp_added_init(&l->tok->added, &l->tok->arena, n_tokens[0], n_bytes[0]);
+    tp_added_init(&l->tok->normalized_added, &l->tok->arena, n_tokens[1], n_bytes[1]);
+    for (const tp_json *v = l->added->child; v; v = v->next) {
         const tp_json *content = tp_json_get(v, "content");
-        status = put_added(l, v, content, pattern_of(l, v, content, &space, &pattern));
+        TP_TRY(put_added(l, v, content, pattern_of(l, v, content, &space, &pattern)));
     }
-    return status;
+    return TP_OK;
 }
 
 /* A byte that the vocabulary cannot spell is dropped, unless the file asks for

@@ -344,15 +344,14 @@ static tp_status new_scalar(builder *b, place at, const char *text, size_t n, bo
     TP_OWN(tp_buf) number = {0};
     tp_json_type type = is_plain ? resolve_plain(text, n, &number) : TP_JSON_STRING;
     tp_json *node = NULL;
-    tp_status status = check_tag(b, at, tag, &type, err);
-    if (status == TP_OK)
-        status = new_node(b, at, type, &node, err);
-    if (status == TP_OK && type == TP_JSON_NUMBER)
-        status = copy_text(b, at, number.data, number.len, &node->text, err);
-    if (status == TP_OK && type == TP_JSON_STRING)
-        status = copy_text(b, at, text, n, &node->text, err);
+    TP_TRY(check_tag(b, at, tag, &type, err));
+    TP_TRY(new_node(b, at, type, &node, err));
+    if (type == TP_JSON_NUMBER)
+        TP_TRY(copy_text(b, at, number.data, number.len, &node->text, err));
+    if (type == TP_JSON_STRING)
+        TP_TRY(copy_text(b, at, text, n, &node->text, err));
     *ret = node;
-    return status;
+    return TP_OK;
 }
 
 static tp_status take_scalar(builder *b, struct fy_event *event, tp_error *err)
