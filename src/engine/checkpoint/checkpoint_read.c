@@ -7,47 +7,16 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "text/json/json.h"
 
-enum { MAX_JSON = 64 << 20, JSON_ARENA = 512 << 20 };
-
-typedef struct {
-    tp_arena arena;
-    tp_buf text;
-    const tp_json *root;
-} document;
-
-static void close_document(document *d)
-{
-    tp_buf_release(&d->text);
-    tp_arena_release(&d->arena);
-}
-
-static tp_status open_document(const char *path, document *ret, tp_error *err)
-{
-    document d = {0};
-    TP_TRY(tp_arena_init(&d.arena, JSON_ARENA, err));
-    tp_status status = tp_file_read(path, MAX_JSON, &d.text, err);
-    if (status == TP_OK)
-        status = tp_json_parse(&d.arena, path, tp_buf_str(&d.text), d.text.len, NULL, &d.root, err);
-    if (status != TP_OK) {
-        close_document(&d);
-        return status;
-    }
-    *ret = d;
-    return TP_OK;
-}
+enum { MAX_JSON = 64 << 20 };
 
 /* Of a large file that over its pieces, which several ranks can tell. */
 static tp_status hash_pieces(const char *path, uint64_t bytes, char ret[33], tp_error *err)
 {
     size_t n = tp_file_pieces(bytes);
-    char(*hashes)[33] = tp_new(n, sizeof *hashes);
-    tp_status status = TP_OK;
-    for (size_t i = 0; i < n && status == TP_OK; i++)
-        status = tp_file_hash_piece(path, i, hashes[i], err);
-    if (status == TP_OK)
-        status = tp_file_join_hashes((const char(*)[33])hashes, n, ret, err);
-    free(hashes);
-    return status;
+    TP_FREED char(*hashes)[33] = tp_new(n, sizeof *hashes);
+    for (size_t i = 0; i < n; i++)
+        TP_TRY(tp_file_hash_piece(path, i, hashes[i], err));
+    return tp_file_join_hashes((const char(*)[33])hashes, n, ret, err);
 }
 
 static tp_status verify_entry(const char *folder, const tp_json *entry, tp_error *err)
@@ -79,17 +48,16 @@ static tp_status verify_entry(const char *folder, const tp_json *entry, tp_error
 tp_status tp_checkpoint_verify(const char *path, tp_error *err)
 {
     char manifest[4096];
-    document d;
+    TP_OWN(tp_arena) arena = {0};
+    const tp_json *root;
     snprintf(manifest, sizeof manifest, "%s/manifest.json", path);
-    TP_TRY(open_document(manifest, &d, err));
-    const tp_json *files = tp_json_get(d.root, "files");
-    tp_status status = TP_OK;
+    TP_TRY(tp_json_read(&arena, manifest, MAX_JSON, NULL, &root, err));
+    const tp_json *files = tp_json_get(root, "files");
     if (!files || files->type != TP_JSON_ARRAY || files->n == 0)
-        status = tp_fail(err, TP_ERR_FORMAT, "'%s' lists no files", manifest);
-    for (const tp_json *e = files ? files->child : NULL; e && status == TP_OK; e = e->next)
-        status = verify_entry(path, e, err);
-    close_document(&d);
-    return status;
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' lists no files", manifest);
+    for (const tp_json *e = files->child; e; e = e->next)
+        TP_TRY(verify_entry(path, e, err));
+    return TP_OK;
 }
 
 static bool read_number(const tp_json *root, const char *key, double *ret)
@@ -184,33 +152,31 @@ static bool copy_owner(const tp_json *root, tp_train_state *s)
 tp_status tp_checkpoint_read_state(const char *path, tp_train_state *ret, tp_error *err)
 {
     char file[4096];
-    document d;
+    TP_OWN(tp_arena) arena = {0};
+    const tp_json *root;
     snprintf(file, sizeof file, "%s/state.json", path);
-    TP_TRY(open_document(file, &d, err));
+    TP_TRY(tp_json_read(&arena, file, MAX_JSON, NULL, &root, err));
     tp_train_state s = {0};
     int64_t format = 0;
-    const char *seed = tp_json_str(tp_json_get(d.root, "seed"));
-    bool ok = tp_json_i64(tp_json_get(d.root, "format"), &format) && seed &&
-              tp_json_i64(tp_json_get(d.root, "step"), &s.step) &&
-              tp_json_i64(tp_json_get(d.root, "updates"), &s.updates) &&
-              tp_json_i64(tp_json_get(d.root, "skipped"), &s.skipped) &&
-              tp_json_i64(tp_json_get(d.root, "tokens"), &s.tokens) &&
-              tp_json_i64(tp_json_get(d.root, "best_step"), &s.best_step) &&
-              read_number(d.root, "metric", &s.metric) &&
-              read_number(d.root, "best_metric", &s.best_metric) &&
-              copy_fingerprint(d.root, "model_fingerprint", s.model_fingerprint) &&
-              copy_fingerprint(d.root, "data_fingerprint", s.data_fingerprint) &&
-              copy_base(d.root, &s) && copy_owner(d.root, &s) && read_later_members(d.root, &s);
+    const char *seed = tp_json_str(tp_json_get(root, "seed"));
+    bool ok = tp_json_i64(tp_json_get(root, "format"), &format) && seed &&
+              tp_json_i64(tp_json_get(root, "step"), &s.step) &&
+              tp_json_i64(tp_json_get(root, "updates"), &s.updates) &&
+              tp_json_i64(tp_json_get(root, "skipped"), &s.skipped) &&
+              tp_json_i64(tp_json_get(root, "tokens"), &s.tokens) &&
+              tp_json_i64(tp_json_get(root, "best_step"), &s.best_step) &&
+              read_number(root, "metric", &s.metric) &&
+              read_number(root, "best_metric", &s.best_metric) &&
+              copy_fingerprint(root, "model_fingerprint", s.model_fingerprint) &&
+              copy_fingerprint(root, "data_fingerprint", s.data_fingerprint) &&
+              copy_base(root, &s) && copy_owner(root, &s) && read_later_members(root, &s);
     if (ok)
         s.seed = strtoull(seed, NULL, 10);
-    tp_status status = TP_OK;
     if (ok && format != 1)
-        status = tp_fail(err, TP_ERR_FORMAT, "'%s' has format %" PRId64 "; this version reads 1",
-                         file, format);
-    else if (!ok)
-        status = tp_fail(err, TP_ERR_FORMAT, "'%s' lacks a field it must have", file);
-    close_document(&d);
-    if (status == TP_OK)
-        *ret = s;
-    return status;
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' has format %" PRId64 "; this version reads 1",
+                       file, format);
+    if (!ok)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' lacks a field it must have", file);
+    *ret = s;
+    return TP_OK;
 }

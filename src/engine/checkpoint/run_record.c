@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "text/json/json.h"
 
-enum { MAX_RUN_JSON = 16 << 20, RECORD_ARENA = 256 << 20 };
+enum { MAX_RUN_JSON = 16 << 20 };
 
 static void copy_text(const tp_json *value, char *out, size_t size)
 {
@@ -63,18 +63,13 @@ static tp_status read_members(const char *dir, const char *path, const tp_json *
 
 tp_status tp_run_record_read(const char *dir, tp_run_record *ret, tp_error *err)
 {
-    TP_OWN(tp_buf) path = {0}, text = {0};
+    TP_OWN(tp_buf) path = {0};
     TP_OWN(tp_arena) arena = {0};
-    const tp_json *root = NULL;
+    const tp_json *root;
     tp_run_record r = {0};
-    TP_TRY(tp_arena_init(&arena, RECORD_ARENA, err));
     tp_buf_addf(&path, "%s/run.json", dir);
-    tp_status status = tp_file_read(path.data, MAX_RUN_JSON, &text, err);
-    if (status == TP_OK)
-        status = tp_json_parse(&arena, path.data, tp_buf_str(&text), text.len, NULL, &root, err);
-    if (status == TP_OK)
-        status = read_members(dir, path.data, root, &r, err);
-    tp_buf_release(&text);
+    TP_TRY(tp_json_read(&arena, path.data, MAX_RUN_JSON, NULL, &root, err));
+    tp_status status = read_members(dir, path.data, root, &r, err);
     if (status == TP_OK)
         *ret = r;
     else

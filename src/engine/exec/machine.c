@@ -138,13 +138,11 @@ static void write_entry(tp_json_w *w, tp_machine *m)
 static tp_status rewrite(const tp_machine *entry, tp_error *err)
 {
     char path[4096];
-    TP_OWN(tp_buf) old = {0}, text = {0};
+    TP_OWN(tp_buf) text = {0};
     TP_OWN(tp_arena) arena = {0};
     const tp_json *root = NULL;
     TP_TRY(file_path(path, sizeof path, true, err));
-    TP_TRY(tp_arena_init(&arena, 64 << 20, err));
-    if (tp_file_exists(path) && tp_file_read(path, MAX_FILE, &old, NULL) == TP_OK &&
-        tp_json_parse(&arena, path, tp_buf_str(&old), old.len, NULL, &root, NULL) != TP_OK)
+    if (tp_file_exists(path) && tp_json_read(&arena, path, MAX_FILE, NULL, &root, NULL) != TP_OK)
         root = NULL;
     tp_json_w w;
     tp_json_w_init(&w, &text, 2);

@@ -67,15 +67,10 @@ static void check_run_json(inspection *in)
 {
     char path[4096];
     tp_error err = {0};
-    TP_OWN(tp_buf) text = {0};
     TP_OWN(tp_arena) arena = {0};
     const tp_json *root;
     snprintf(path, sizeof path, "%s/run.json", in->dir);
-    tp_status status = tp_file_read(path, MAX_RUN_JSON, &text, &err);
-    if (status == TP_OK)
-        status = tp_arena_init(&arena, LINE_ARENA, &err);
-    if (status == TP_OK)
-        status = tp_json_parse(&arena, path, tp_buf_str(&text), text.len, NULL, &root, &err);
+    tp_status status = tp_json_read(&arena, path, MAX_RUN_JSON, NULL, &root, &err);
     if (status == TP_OK)
         status = take_facts(in, path, root, &err);
     if (status != TP_OK)

@@ -191,25 +191,20 @@ static const char *read_metrics(const tp_trainings *t, const char *folder, tp_ar
 
 static const char *read_summary(const char *folder, tp_arena *arena, tp_trial *ret)
 {
-    TP_OWN(tp_buf) text = {0};
     tp_error err = {0};
-    const tp_json *run = NULL;
+    const tp_json *run;
     double threads = NAN;
     const char *path = tp_arena_printf(arena, "%s/run.json", folder);
-    tp_json_options options = TP_JSON_TOLERANT;
-    tp_status status = tp_file_read(path, MOST_TEXT, &text, &err);
-    if (status == TP_OK)
-        status = tp_json_parse(arena, path, tp_buf_str(&text), text.len, &options, &run, &err);
-    if (status == TP_OK) {
-        const tp_json *memory = tp_json_get(run, "memory");
-        (void)!tp_json_f64(tp_json_get(memory, "measured_peak_bytes"),
-                           &ret->values[TP_FIGURE_PEAK_MEMORY]);
-        (void)!tp_json_f64(tp_json_get(tp_json_get(run, "machine"), "threads"), &threads);
-        ret->values[TP_FIGURE_COST] =
-            (threads + ret->values[TP_FIGURE_PEAK_MEMORY] / 0x1p30 / GIB_PER_PROCESSOR) /
-            ret->values[TP_FIGURE_TOKENS];
-    }
-    return status == TP_OK ? NULL : tp_arena_strdup(arena, err.message);
+    if (tp_json_read(arena, path, MOST_TEXT, &TP_JSON_TOLERANT, &run, &err) != TP_OK)
+        return tp_arena_strdup(arena, err.message);
+    const tp_json *memory = tp_json_get(run, "memory");
+    (void)!tp_json_f64(tp_json_get(memory, "measured_peak_bytes"),
+                       &ret->values[TP_FIGURE_PEAK_MEMORY]);
+    (void)!tp_json_f64(tp_json_get(tp_json_get(run, "machine"), "threads"), &threads);
+    ret->values[TP_FIGURE_COST] =
+        (threads + ret->values[TP_FIGURE_PEAK_MEMORY] / 0x1p30 / GIB_PER_PROCESSOR) /
+        ret->values[TP_FIGURE_TOKENS];
+    return NULL;
 }
 
 /* ---- how it ended ---- */

@@ -27,10 +27,8 @@ tp_status tp_profile_dir(const char *name, char *ret, size_t cap, tp_error *err)
 
 tp_status tp_profile_read(const char *path, tp_arena *arena, const tp_json **ret, tp_error *err)
 {
-    TP_OWN(tp_buf) text = {0};
     int64_t schema;
-    TP_TRY(tp_file_read(path, 64 << 20, &text, err));
-    TP_TRY(tp_json_parse(arena, path, text.data, text.len, NULL, ret, err));
+    TP_TRY(tp_json_read(arena, path, 64 << 20, NULL, ret, err));
     if (!tp_json_i64(tp_json_get(*ret, "schema"), &schema) || schema != 1)
         return tp_fail(err, TP_ERR_FORMAT, "%s is no profile that this version reads (schema 1)",
                        path);

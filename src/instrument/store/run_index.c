@@ -318,13 +318,10 @@ static bool is_dead(const row *r, const char *folder)
 static void read_record(row *r, const char *folder)
 {
     enum { MOST = 16 << 20 };
-    TP_OWN(tp_buf) text = {0};
     TP_OWN(tp_arena) arena = {0};
-    const tp_json *root = NULL;
+    const tp_json *root;
     TP_FREED char *path = tp_place_join(folder, "run.json");
-    if (tp_file_exists(path) && tp_arena_init(&arena, 64 << 20, NULL) == TP_OK &&
-        tp_file_read(path, MOST, &text, NULL) == TP_OK &&
-        tp_json_parse(&arena, path, tp_buf_str(&text), text.len, NULL, &root, NULL) == TP_OK) {
+    if (tp_file_exists(path) && tp_json_read(&arena, path, MOST, NULL, &root, NULL) == TP_OK) {
         r->state = string_of(root, "state");
         r->algorithm = string_of(root, "algorithm");
         r->model = string_of(root, "model");

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/files.h"
+
 /* A document is built from the tokens of the reader; the stack of open brackets
  * is an array, so input depth never becomes call depth. */
 typedef struct {
@@ -179,6 +181,16 @@ tp_status tp_json_parse(tp_arena *arena, const char *name, const char *text, siz
     if (status != TP_OK)
         tp_arena_rewind(arena, mark);
     return status;
+}
+
+tp_status tp_json_read(tp_arena *arena, const char *path, size_t max_bytes,
+                       const tp_json_options *options, const tp_json **ret, tp_error *err)
+{
+    TP_OWN(tp_buf) text = {0};
+    TP_TRY(tp_file_read(path, max_bytes, &text, err));
+    if (!arena->reserved)
+        TP_TRY(tp_arena_init(arena, 64 * text.len + 4096, err));
+    return tp_json_parse(arena, path, tp_buf_str(&text), text.len, options, ret, err);
 }
 
 const tp_json *tp_json_get(const tp_json *object, const char *key)

@@ -60,6 +60,11 @@ TP_CHECKED tp_status tp_json_parse(tp_arena *arena, const char *name, const char
                                    const tp_json_options *options, const tp_json **ret,
                                    tp_error *err);
 
+/* The same of a file of at most `max_bytes`; a zeroed arena is made as large as that takes. */
+TP_CHECKED tp_status tp_json_read(tp_arena *arena, const char *path, size_t max_bytes,
+                                  const tp_json_options *options, const tp_json **ret,
+                                  tp_error *err);
+
 /* Look-ups that never fail: a missing member is NULL, and NULL in gives NULL out. */
 const tp_json *tp_json_get(const tp_json *object, const char *key);
 const tp_json *tp_json_at(const tp_json *array, size_t index);

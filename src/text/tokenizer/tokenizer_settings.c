@@ -216,31 +216,13 @@ static tp_status take(tp_tokenizer *tok, const settings *s, tp_error *err)
 
 /* ---- files ---- */
 
-typedef struct {
-    tp_buf text;
-    tp_arena arena;
-    const tp_json *root; /* NULL: there is no file */
-} document;
-
-static tp_status parse(const char *path, const tp_buf *text, document *d, tp_error *err)
+/* *ret stays NULL where there is no file. */
+static tp_status read_document(const char *path, tp_arena *arena, const tp_json **ret,
+                               tp_error *err)
 {
-    TP_TRY(tp_arena_init(&d->arena, 64 * text->len + 4096, err));
-    return tp_json_parse(&d->arena, path, tp_buf_str(text), text->len, &TP_JSON_TOLERANT, &d->root,
-                         err);
-}
-
-static tp_status read_document(const char *path, document *d, tp_error *err)
-{
-    if (!tp_file_exists(path))
-        return TP_OK;
-    TP_TRY(tp_file_read(path, MAX_CONFIG_BYTES, &d->text, err));
-    return parse(path, &d->text, d, err);
-}
-
-static void release(document *d)
-{
-    tp_arena_release(&d->arena);
-    tp_buf_release(&d->text);
+    return tp_file_exists(path)
+               ? tp_json_read(arena, path, MAX_CONFIG_BYTES, &TP_JSON_TOLERANT, ret, err)
+               : TP_OK;
 }
 
 /* The class of transformers: where the configuration names none, that of the model. */
@@ -259,39 +241,33 @@ static const char *class_of(const tp_json *config, const tp_json *model)
 
 tp_status tp_tokenizer_read_settings(tp_tokenizer *tok, tp_error *err)
 {
-    document config = {0}, map = {0}, model = {0};
+    TP_OWN(tp_arena) of_config = {0}, of_map = {0}, of_model = {0};
+    const tp_json *config = NULL, *map = NULL, *model = NULL;
     char *config_path = tp_arena_printf(&tok->arena, "%s/tokenizer_config.json", tok->folder);
     char *map_path = tp_arena_printf(&tok->arena, "%s/special_tokens_map.json", tok->folder);
     char *model_path = tp_arena_printf(&tok->arena, "%s/config.json", tok->folder);
-    tp_status status = read_document(config_path, &config, err);
-    if (status == TP_OK && !tp_json_get(config.root, "added_tokens_decoder"))
-        status = read_document(map_path, &map, err);
-    if (status == TP_OK && read_document(model_path, &model, NULL) != TP_OK)
-        model.root = NULL; /* whoever reads the model will say so */
-    if (status == TP_OK)
-        status = take(tok,
-                      &(settings){.config_path = config_path,
-                                  .map_path = map_path,
-                                  .config = config.root,
-                                  .map = map.root,
-                                  .class = class_of(config.root, model.root)},
-                      err);
-    release(&config);
-    release(&map);
-    release(&model);
-    return status;
+    TP_TRY(read_document(config_path, &of_config, &config, err));
+    if (!tp_json_get(config, "added_tokens_decoder"))
+        TP_TRY(read_document(map_path, &of_map, &map, err));
+    if (read_document(model_path, &of_model, &model, NULL) != TP_OK)
+        model = NULL; /* whoever reads the model will say so */
+    return take(tok,
+                &(settings){.config_path = config_path,
+                            .map_path = map_path,
+                            .config = config,
+                            .map = map,
+                            .class = class_of(config, model)},
+                err);
 }
 
 tp_status tp_tokenizer_take_settings(tp_tokenizer *tok, const char *path, const tp_buf *config,
                                      tp_error *err)
 {
-    document d = {0};
-    tp_status status = parse(path, config, &d, err);
-    if (status == TP_OK)
-        status = take(
-            tok,
-            &(settings){.config_path = path, .config = d.root, .class = class_of(d.root, NULL)},
-            err);
-    release(&d);
-    return status;
+    TP_OWN(tp_arena) arena = {0};
+    const tp_json *root;
+    TP_TRY(tp_arena_init(&arena, 64 * config->len + 4096, err));
+    TP_TRY(tp_json_parse(&arena, path, tp_buf_str(config), config->len, &TP_JSON_TOLERANT, &root,
+                         err));
+    return take(
+        tok, &(settings){.config_path = path, .config = root, .class = class_of(root, NULL)}, err);
 }
