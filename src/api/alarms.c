@@ -92,11 +92,7 @@ static void put_said(tp_json_w *w, const tp_alarm_said *s)
     tp_json_w_put_str(w, "name", s->name);
     tp_json_w_put_str(w, "rule", s->rule);
     tp_json_w_put_str(w, "tag", s->tag);
-    tp_json_w_key(w, "step");
-    if (s->step == TP_STEP_NONE)
-        tp_json_w_null(w);
-    else
-        tp_json_w_i64(w, s->step);
+    tp_json_w_put_i64_if(w, "step", s->step != TP_STEP_NONE, s->step);
     tp_json_w_put_known(w, "wall_time", s->wall_time);
     tp_json_w_put_f64(w, "value", s->value);
     tp_json_w_put_str(w, "text", s->text);
@@ -106,10 +102,8 @@ static void put_said(tp_json_w *w, const tp_alarm_said *s)
 char *tp_alarms_json(tp_alarms *a)
 {
     tp_buf out = {0};
-    tp_json_w w;
     char why[500];
-    tp_json_w_init(&w, &out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&out, 2, '{');
     tp_json_w_put_begin(&w, "alarms", '[');
     for (size_t i = 0; i < tp_alarms_count(a); i++)
         put_said(&w, tp_alarms_at(a, i));
@@ -124,8 +118,7 @@ char *tp_alarms_json(tp_alarms *a)
         tp_json_w_end(&w, '}');
     }
     tp_json_w_end(&w, ']');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(&out, '\n');
+    tp_json_w_close(&w, '}');
     return out.data;
 }
 

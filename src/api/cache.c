@@ -10,9 +10,7 @@
 static void add_json(const char *folder, const tp_cache_shelf *shelf, tp_buf *out)
 {
     char iso[32];
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_str(&w, "folder", folder);
     tp_json_w_put_i64(&w, "bytes", (int64_t)shelf->bytes);
     tp_json_w_put_begin(&w, "files", '[');
@@ -26,8 +24,7 @@ static void add_json(const char *folder, const tp_cache_shelf *shelf, tp_buf *ou
         tp_json_w_end(&w, '}');
     }
     tp_json_w_end(&w, ']');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 static void add_text(const char *folder, const tp_cache_shelf *shelf, tp_buf *out)

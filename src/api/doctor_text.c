@@ -247,8 +247,7 @@ static void put_checks(const tp_doctor_checks *c, tp_json_w *w)
             continue;
         tp_json_w_begin(w, '{');
         tp_json_w_put_str(w, "what", c->v[i].what);
-        tp_json_w_key(w, "ok");
-        tp_json_w_raw(w, ok[c->v[i].kind]);
+        tp_json_w_put_raw(w, "ok", ok[c->v[i].kind]);
         tp_json_w_put_str(w, "text", c->v[i].text);
         tp_json_w_end(w, '}');
     }
@@ -263,9 +262,7 @@ static void put_checks(const tp_doctor_checks *c, tp_json_w *w)
 void tp_diagnosis_add_json(const tp_diagnosis *d, tp_buf *out)
 {
     const tp_machine *m = &d->machine;
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     const char *const words[][2] = {
         {"cpu", m->cpu_model}, {"isa", m->isa}, {"fingerprint", m->fingerprint}};
     for (int i = 0; i < 3; i++)
@@ -292,6 +289,5 @@ void tp_diagnosis_add_json(const tp_diagnosis *d, tp_buf *out)
     put_limits(&w);
     put_paths(&w);
     put_checks(&d->checks, &w);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }

@@ -50,19 +50,12 @@ static void add_text(const char *tag, const tp_metric_point *p, tp_buf *out)
 
 static void add_json(const char *tag, const tp_metric_point *p, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 0, '{');
     tp_json_w_put_str(&w, "tag", tag);
-    tp_json_w_key(&w, "step");
-    if (p->step == TP_STEP_NONE)
-        tp_json_w_null(&w);
-    else
-        tp_json_w_i64(&w, p->step);
+    tp_json_w_put_i64_if(&w, "step", p->step != TP_STEP_NONE, p->step);
     tp_json_w_put_known(&w, "wall_time", p->wall_time);
     tp_json_w_put_f64(&w, "value", p->value);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 char *tp_follower_lines(tp_follower *f)

@@ -147,11 +147,9 @@ static void put_text(const tp_import *im, tp_buf *out)
 
 static void put_json(const tp_import *im, tp_buf *out)
 {
-    tp_json_w w;
     TP_OWN(tp_buf) yaml = {0};
     tp_import_write(im, &yaml);
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_str(&w, "file", im->path);
     tp_json_w_put_str(&w, "source", im->source->name);
     tp_json_w_put_str(&w, "algorithm", im->algorithm);
@@ -160,16 +158,8 @@ static void put_json(const tp_import *im, tp_buf *out)
         const tp_import_key *key = &im->keys[i];
         tp_json_w_begin(&w, '{');
         tp_json_w_put_str(&w, "key", key->key);
-        tp_json_w_key(&w, "line");
-        if (key->line)
-            tp_json_w_i64(&w, key->line);
-        else
-            tp_json_w_null(&w);
-        tp_json_w_key(&w, "value");
-        if (key->value)
-            tp_json_w_value(&w, key->value);
-        else
-            tp_json_w_null(&w);
+        tp_json_w_put_i64_if(&w, "line", key->line > 0, key->line);
+        tp_json_w_put_value(&w, "value", key->value);
         tp_json_w_put_str(&w, "state", tp_import_state_name(key->state));
         tp_json_w_put_str(&w, "becomes", key->becomes);
         tp_json_w_put_str(&w, "remark", key->remark);
@@ -177,8 +167,7 @@ static void put_json(const tp_import *im, tp_buf *out)
     }
     tp_json_w_end(&w, ']');
     tp_json_w_put_str(&w, "recipe", yaml.data);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 tp_status tp_imported_report(const tp_imported *imported, tp_form form, char **ret_text,

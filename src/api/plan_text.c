@@ -191,7 +191,6 @@ static void put_remedies(const report *r, tp_json_w *w)
 
 static void add_json(const report *r, tp_buf *out)
 {
-    tp_json_w w;
     const tp_run_plan *p = &r->plan;
     const struct {
         const char *key;
@@ -208,8 +207,7 @@ static void add_json(const report *r, tp_buf *out)
                    {"predicted_update_s", p->update_s},
                    {"predicted_step_s", p->step_s},
                    {"checkpoint_bytes", (double)p->session.checkpoint_bytes}};
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_bool(&w, "fits", p->fits);
     tp_json_w_put_str(&w, "chosen", r->o->said);
     put_remedies(r, &w);
@@ -224,8 +222,7 @@ static void add_json(const report *r, tp_buf *out)
         tp_json_w_put_known(&w, numbers[i].key, numbers[i].v);
     if (r->ranks.ranks > 1)
         tp_ranks_plan_put(&r->ranks, &w);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* ---- the plan ---- */

@@ -9,20 +9,17 @@ enum { ARENA_BYTES = 512 << 20 };
 static void put(const tp_profile_comparison *c, const char *after, const char *made,
                 const tp_profile_compare_options *o, tp_buf *out)
 {
-    tp_json_w w;
     if (o->form != TP_FORM_JSON) {
         tp_buf_addf(out, "\"%s\" of %s\n", after, made ? made : "unknown");
         tp_profile_comparison_text(c, o->width, out);
         return;
     }
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_str(&w, "profile", after);
     tp_json_w_put_str(&w, "made", made);
     tp_json_w_key(&w, "comparison");
     tp_profile_comparison_write(c, &w);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 static tp_status read(const char *path, tp_arena *arena, const tp_json **ret, tp_error *err)

@@ -202,11 +202,7 @@ void tp_table_profile(const tp_train_event *e, const tp_machine *machine, const 
 
 static void put_known(tp_json_w *w, const char *key, double v, bool is_known)
 {
-    tp_json_w_key(w, key);
-    if (is_known && isfinite(v))
-        tp_json_w_f64(w, v);
-    else
-        tp_json_w_null(w);
+    tp_json_w_put_finite(w, key, is_known ? v : NAN);
 }
 
 static void put_row(const tp_train_event *e, const tp_machine *machine, const tp_trace_row *r,

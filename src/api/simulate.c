@@ -216,10 +216,8 @@ static void put_point(const tp_simulated_point *p, tp_json_w *w)
 
 static void add_json(const report *r, tp_buf *out)
 {
-    tp_json_w w;
     const tp_world_result *n = &r->s.network;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_str(&w, "platform", r->name);
     tp_json_w_put_str(&w, "simulator", n->name[0] ? n->name : NULL);
     tp_json_w_put_known(&w, "bytes_per_s", n->name[0] ? n->bytes_per_s : NAN);
@@ -242,8 +240,7 @@ static void add_json(const report *r, tp_buf *out)
         tp_json_w_end(&w, '}');
     }
     tp_json_w_end(&w, ']');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* ---- the picture ---- */

@@ -272,14 +272,11 @@ static tp_status list_columns(const tp_stats_options *f, const tp_stats_dataset 
         tp_grid_real(&g, d.max);
     }
     if (status == TP_OK && f->form == TP_FORM_JSON) {
-        tp_json_w w;
-        tp_json_w_init(&w, &out, 2);
-        tp_json_w_begin(&w, '{');
+        tp_json_w w = tp_json_w_open(&out, 2, '{');
         tp_json_w_put_str(&w, "file", data->name);
         tp_json_w_key(&w, g.name);
         tp_grid_json(&g, &w);
-        tp_json_w_end(&w, '}');
-        tp_buf_addc(&out, '\n');
+        tp_json_w_close(&w, '}');
     } else if (status == TP_OK) {
         tp_buf_addf(&out,
                     "%s: %zu columns of numbers.  Name one to describe it, two to compare them, "

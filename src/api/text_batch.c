@@ -290,25 +290,20 @@ static void write_floats(tp_json_w *w, const char *key, const float *x, size_t n
 void tp_text_answer_json(const tp_text_answer *a, char **ret_text, size_t *ret_n)
 {
     tp_buf out = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &out, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&out, 0, '{');
     tp_json_w_put_i64(&w, "index", a->prompt);
     tp_json_w_put_i64(&w, "sample", a->sample);
     if (a->adapter)
         tp_json_w_put_str(&w, "adapter", a->adapter);
-    tp_json_w_key(&w, "prompt");
-    tp_json_w_strn(&w, a->prompt_text, a->n_prompt_text);
-    tp_json_w_key(&w, "text");
-    tp_json_w_strn(&w, a->text, a->n_text);
+    tp_json_w_put_strn(&w, "prompt", a->prompt_text, a->n_prompt_text);
+    tp_json_w_put_strn(&w, "text", a->text, a->n_text);
     tp_json_w_put_str(&w, "finish_reason", a->finish ? a->finish : "running");
     tp_json_w_put_str(&w, "stop_string", a->stop_string);
     write_ids(&w, "prompt_ids", a->prompt_ids, a->n_prompt_ids);
     write_ids(&w, "ids", a->ids, a->n_ids);
     write_floats(&w, "logprobs", a->logps, a->n_ids);
     write_floats(&w, "sampled_logprobs", a->sampled_logps, a->n_ids);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(&out, '\n');
+    tp_json_w_close(&w, '}');
     *ret_text = out.data;
     *ret_n = out.len;
 }

@@ -92,19 +92,16 @@ static char *describe(const char *path, const tp_trace_file *file, uint64_t byte
 {
     char size[32];
     tp_buf out = {0};
-    tp_json_w w;
     if (!json) {
         tp_buf_addf(&out, "%s: %s, %zu event%s\n", path, tp_human_bytes((double)bytes, size),
                     file->events->n, tp_plural((uint64_t)file->events->n));
         return out.data;
     }
-    tp_json_w_init(&w, &out, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&out, 0, '{');
     tp_json_w_put_str(&w, "output", path);
     tp_json_w_put_i64(&w, "bytes", (int64_t)bytes);
     tp_json_w_put_i64(&w, "events", (int64_t)file->events->n);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(&out, '\n');
+    tp_json_w_close(&w, '}');
     return out.data;
 }
 

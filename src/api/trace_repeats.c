@@ -40,22 +40,17 @@ size_t tp_trace_options_top(const tp_trace_report_options *o, size_t by_default)
 
 static void put_json_head(const tp_repeats *r, tp_json_w *w)
 {
-    tp_json_w_key(w, "unit");
-    tp_json_w_str(w, "file");
-    tp_json_w_key(w, "per_step");
-    tp_json_w_bool(w, r->per_step);
-    tp_json_w_key(w, "level");
-    tp_json_w_f64(w, 0.95);
-    tp_json_w_key(w, "groups");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_str(w, "unit", "file");
+    tp_json_w_put_bool(w, "per_step", r->per_step);
+    tp_json_w_put_f64(w, "level", 0.95);
+    tp_json_w_put_begin(w, "groups", '[');
     for (int k = 0; k < 2; k++)
         if (k == 0 || r->n_group[1])
             tp_json_w_i64(w, (int64_t)r->n_group[k]);
     tp_json_w_end(w, ']');
     TP_OWN(tp_buf) notes = {0};
     tp_trace_stats_notes(r, &notes);
-    tp_json_w_key(w, "notes");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, "notes", '[');
     for (const char *at = tp_buf_str(&notes); *at;) {
         size_t n = strcspn(at, "\n");
         tp_json_w_strn(w, at, n);

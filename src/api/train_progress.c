@@ -376,17 +376,14 @@ static void print_json(const tp_train_event *e, tp_buf *out)
 {
     static const char *const kinds[] = {"example",    "plan",       "start",  "step",
                                         "validation", "checkpoint", "notice", "finished"};
-    tp_json_w w;
-    tp_json_w_init(&w, out, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 0, '{');
     tp_json_w_put_str(&w, "event", kinds[e->kind]);
     tp_json_w_put_i64(&w, "step", e->step);
     if (e->text)
         tp_json_w_put_str(&w, "text", e->text);
     if (e->kind == TP_EVENT_STEP || e->kind == TP_EVENT_VALIDATION)
         put_metrics(e, &w);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 static void remember(tp_progress *p, const tp_train_event *e)

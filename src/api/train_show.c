@@ -50,9 +50,7 @@ static void add_profile(const tp_train_event *e, const tp_machine *machine, int 
 static void add_json_summary(const tp_train_event *e, const tp_machine *machine, int64_t steps,
                              tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 0, '{');
     tp_json_w_put_str(&w, "event", "tables");
     tp_json_w_put_str(&w, "run_dir", e->run_dir);
     tp_json_w_key(&w, "operators");
@@ -68,8 +66,7 @@ static void add_json_summary(const tp_train_event *e, const tp_machine *machine,
     tp_custom_write(e->custom, &w);
     if (e->profile)
         put_profile(e, machine, &w);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 static void add_summary(const watcher *w, const tp_train_event *e, tp_buf *out)

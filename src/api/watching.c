@@ -220,11 +220,9 @@ static void mark(const tp_watching *w, const tp_alarm_event *e)
 {
     char path[4096];
     TP_OWN(tp_buf) line = {0};
-    tp_json_w j;
     const tp_alarm *a = &w->plan.set.alarms[e->alarm];
     snprintf(path, sizeof path, "%s/alarms.jsonl", w->run_dir);
-    tp_json_w_init(&j, &line, 0);
-    tp_json_w_begin(&j, '{');
+    tp_json_w j = tp_json_w_open(&line, 0, '{');
     tp_json_w_put_known(&j, "t", e->wall);
     tp_json_w_put_i64(&j, "attempt", w->attempt);
     tp_json_w_put_i64(&j, "step", (int64_t)e->step);
@@ -233,8 +231,7 @@ static void mark(const tp_watching *w, const tp_alarm_event *e)
     tp_json_w_put_str(&j, "tag", e->tag);
     tp_json_w_put_f64(&j, "value", e->value);
     tp_json_w_put_str(&j, "text", e->text);
-    tp_json_w_end(&j, '}');
-    tp_buf_addc(&line, '\n');
+    tp_json_w_close(&j, '}');
     TP_MARK("alarm", line.data);
     int fd = open(path, FOR_LINES, 0644);
     if (fd < 0 || write(fd, line.data, line.len) != (ssize_t)line.len)
@@ -295,11 +292,9 @@ static void write_report(const tp_watching *w, const tp_monitor_report *r)
 {
     char path[4096];
     TP_OWN(tp_buf) out = {0};
-    tp_json_w j;
     tp_error why;
     snprintf(path, sizeof path, "%s/monitor.json", w->run_dir);
-    tp_json_w_init(&j, &out, 2);
-    tp_json_w_begin(&j, '{');
+    tp_json_w j = tp_json_w_open(&out, 2, '{');
     tp_json_w_put_i64(&j, "attempt", w->attempt);
     tp_json_w_put_f64(&j, "elapsed_s", r->elapsed_s);
     tp_json_w_put_f64(&j, "cost_s", r->cost_s + w->cost_s);
@@ -307,8 +302,7 @@ static void write_report(const tp_watching *w, const tp_monitor_report *r)
     tp_json_w_put_i64(&j, "samples", (int64_t)r->samples);
     tp_json_w_put_i64(&j, "samples_lost", (int64_t)r->lost);
     tp_json_w_put_i64(&j, "alarms", (int64_t)w->plan.set.n_events);
-    tp_json_w_end(&j, '}');
-    tp_buf_addc(&out, '\n');
+    tp_json_w_close(&j, '}');
     if (tp_file_write_atomic(path, out.data, out.len, &why) != TP_OK)
         tp_log(TP_LOG_WARNING, "monitor", "%s", why.message);
 }

@@ -391,7 +391,6 @@ static void add_head(tp_chrome *c)
 static void add_end(const tp_chrome *c, tp_buf *out)
 {
     const tp_recorder *r = c->r;
-    tp_json_w w;
     tp_buf_addf(out, "\n],\"traceName\":");
     tp_json_quote(out, c->path, strlen(c->path));
     for (size_t i = 0; i < r->n_members; i++) {
@@ -400,20 +399,14 @@ static void add_end(const tp_chrome *c, tp_buf *out)
         tp_buf_addf(out, ":%s", r->members[i].json);
     }
     tp_buf_adds(out, ",\"temper\":");
-    tp_json_w_init(&w, out, 0);
-    tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "clock");
-    tp_json_w_str(&w, r->cost.clock ? r->cost.clock : "none");
-    tp_json_w_key(&w, "zone_ns");
-    tp_json_w_f64(&w, r->cost.zone_ns);
-    tp_json_w_key(&w, "clock_read_ns");
-    tp_json_w_f64(&w, r->cost.clock_read_ns);
-    tp_json_w_key(&w, "events");
-    tp_json_w_i64(&w, (int64_t)c->n);
-    tp_json_w_key(&w, "dropped_events");
-    tp_json_w_i64(&w, (int64_t)tp_trace_dropped());
-    tp_json_w_key(&w, "overflow");
-    tp_json_w_str(&w, r->overflow == TP_TRACE_FLUSH         ? "flush"
+    tp_json_w w = tp_json_w_open(out, 0, '{');
+    tp_json_w_put_str(&w, "clock", r->cost.clock ? r->cost.clock : "none");
+    tp_json_w_put_f64(&w, "zone_ns", r->cost.zone_ns);
+    tp_json_w_put_f64(&w, "clock_read_ns", r->cost.clock_read_ns);
+    tp_json_w_put_i64(&w, "events", (int64_t)c->n);
+    tp_json_w_put_i64(&w, "dropped_events", (int64_t)tp_trace_dropped());
+    tp_json_w_put_str(&w, "overflow",
+                      r->overflow == TP_TRACE_FLUSH         ? "flush"
                       : r->overflow == TP_TRACE_KEEP_OLDEST ? "keep oldest"
                                                             : "keep newest");
     tp_json_w_key(&w, "counters");

@@ -158,15 +158,6 @@ void tp_counter_reset(tp_counter *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-static void write_number(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    if (isnan(v))
-        tp_json_w_null(w);
-    else
-        tp_json_w_f64(w, v);
-}
-
 void tp_counters_write(tp_json_w *w)
 {
     tp_json_w_begin(w, '[');
@@ -174,14 +165,12 @@ void tp_counters_write(tp_json_w *w)
     for (const tp_counter *c = first; c; c = c->next) {
         tp_counter_stats s = tp_counter_read(c);
         tp_json_w_begin(w, '{');
-        tp_json_w_key(w, "name");
-        tp_json_w_str(w, s.name);
-        tp_json_w_key(w, "count");
-        tp_json_w_i64(w, (int64_t)s.count);
-        write_number(w, "total", s.total);
-        write_number(w, "mean", s.mean);
-        write_number(w, "least", s.least);
-        write_number(w, "most", s.most);
+        tp_json_w_put_str(w, "name", s.name);
+        tp_json_w_put_i64(w, "count", (int64_t)s.count);
+        tp_json_w_put_known(w, "total", s.total);
+        tp_json_w_put_known(w, "mean", s.mean);
+        tp_json_w_put_known(w, "least", s.least);
+        tp_json_w_put_known(w, "most", s.most);
         tp_json_w_end(w, '}');
     }
     pthread_mutex_unlock(&list_lock);

@@ -19,11 +19,9 @@ static void copy_text(const tp_json *value, char *out, size_t size)
  * lock. */
 static void add_attempt(const tp_json *attempt, tp_buf *out)
 {
-    tp_json_w w;
     if (out->len)
         tp_buf_adds(out, ",\n    ");
-    tp_json_w_init(&w, out, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 0, '{');
     for (const tp_json *m = attempt->child; m; m = m->next) {
         const char *word = tp_json_str(m);
         tp_json_w_key(&w, m->key.data);

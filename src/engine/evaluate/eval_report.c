@@ -250,11 +250,10 @@ static void write_sample(tp_json_w *w, const tp_evaluation_sample *s)
 {
     const tp_reward *r = &s->reward;
     tp_json_w_begin(w, '{');
-    tp_json_w_key(w, "text");
     if (s->text)
-        tp_json_w_strn(w, s->text, s->n_text);
+        tp_json_w_put_strn(w, "text", s->text, s->n_text);
     else
-        tp_json_w_null(w);
+        tp_json_w_put_null(w, "text");
     tp_json_w_put_i64(w, "n_tokens", s->n_tokens);
     tp_json_w_put_str(w, "finish", s->text ? tp_finish_name(s->finish) : NULL);
     tp_json_w_put_str(w, "status", tp_reward_status_name(r->status));
@@ -332,9 +331,7 @@ static void write_perturbed(const tp_eval_report *r, tp_json_w *w)
 
 void tp_eval_report_json(const tp_eval_report *r, bool samples, int indent, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, indent);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, indent, '{');
     tp_json_w_put_str(&w, "kind", "temper-eval");
     tp_json_w_put_i64(&w, "version", 1);
     tp_json_w_put_str(&w, "model", r->model);
@@ -354,11 +351,9 @@ void tp_eval_report_json(const tp_eval_report *r, bool samples, int indent, tp_b
         write_prompt(r, i, samples, &w);
     tp_json_w_end(&w, ']');
     if (samples) {
-        tp_json_w_key(&w, "config");
-        tp_json_w_value(&w, tp_config_resolved(r->config));
+        tp_json_w_put_value(&w, "config", tp_config_resolved(r->config));
     }
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* ---- NeMo RL's files ---- */
@@ -366,9 +361,7 @@ void tp_eval_report_json(const tp_eval_report *r, bool samples, int indent, tp_b
 static void nemo_config(const tp_eval_report *r, tp_buf *out)
 {
     const tp_eval_options *o = r->options;
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_str(&w, "model_name", o->generation.model_name);
     tp_json_w_put_str(&w, "dataset_name",
                       o->data.dataset_name ? o->data.dataset_name : o->data.data_path);
@@ -379,24 +372,20 @@ static void nemo_config(const tp_eval_report *r, tp_buf *out)
     tp_json_w_put_known(&w, "top_p", o->generation.top_p);
     tp_json_w_put_i64(&w, "top_k",
                       o->generation.top_k == TP_OPT_UNSET_INT ? -1 : o->generation.top_k);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 static void nemo_data(const tp_eval_report *r, tp_buf *out)
 {
     const tp_evaluation *e = r->evaluation;
-    tp_json_w w;
-    tp_json_w_init(&w, out, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 0, '{');
     tp_json_w_put_begin(&w, "evaluation_data", '[');
     for (size_t i = 0; i < e->n; i++)
         for (int64_t j = 0; j < e->n_samples; j++) {
             const tp_evaluation_sample *s = &e->prompts[i].samples[j];
             tp_json_w_begin(&w, '{');
             tp_json_w_put_str(&w, "prompt", e->prompts[i].prompt);
-            tp_json_w_key(&w, "response");
-            tp_json_w_strn(&w, s->text ? s->text : "", s->n_text);
+            tp_json_w_put_strn(&w, "response", s->text ? s->text : "", s->n_text);
             tp_json_w_put_known(&w, "reward", s->reward.reward);
             tp_json_w_put_str(&w, "message_log", e->prompts[i].prompt);
             tp_json_w_put_str(&w, "extra_env_info", e->prompts[i].truth);
@@ -404,8 +393,7 @@ static void nemo_data(const tp_eval_report *r, tp_buf *out)
             tp_json_w_end(&w, '}');
         }
     tp_json_w_end(&w, ']');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* A config.json without evaluation_data.json is a model's. */

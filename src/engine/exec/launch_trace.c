@@ -40,10 +40,8 @@ static const char *describe(tp_arena *arena, tp_buf *out, const tp_launch *l,
                             const tp_launch_info *info)
 {
     static const char *const phases[] = {"forward", "backward", "update"};
-    tp_json_w w;
     tp_buf_clear(out);
-    tp_json_w_init(&w, out, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 0, '{');
     add_dims(&w, "Input Dims", l->in, l->n_in);
     add_types(&w, "Input type", l->in, l->n_in);
     add_dims(&w, "Output Dims", l->out, l->n_out);

@@ -144,18 +144,14 @@ static tp_status rewrite(const tp_machine *entry, tp_error *err)
     TP_TRY(file_path(path, sizeof path, true, err));
     if (tp_file_exists(path) && tp_json_read(&arena, path, MAX_FILE, NULL, &root, NULL) != TP_OK)
         root = NULL;
-    tp_json_w w;
-    tp_json_w_init(&w, &text, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&text, 2, '{');
     for (const tp_json *e = root ? root->child : NULL; e; e = e->next)
         if (!tp_slice_is(e->key, entry->fingerprint)) {
-            tp_json_w_key(&w, e->key.data);
-            tp_json_w_value(&w, e);
+            tp_json_w_put_value(&w, e->key.data, e);
         }
     tp_machine m = *entry;
     write_entry(&w, &m);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(&text, '\n');
+    tp_json_w_close(&w, '}');
     return tp_file_write_atomic(path, text.data, text.len, err);
 }
 

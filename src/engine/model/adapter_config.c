@@ -238,41 +238,32 @@ static void write_numbers(const char *key, const tp_module_numbers *list, tp_jso
     tp_json_w_end(w, '}');
 }
 
-static void put_null(tp_json_w *w, const char *key)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_null(w);
-}
-
 void tp_adapter_config_write(const tp_model *model, tp_buf *out)
 {
     const tp_lora_settings *s = &model->lora->settings;
     TP_FREED char *real = model->folder ? realpath(model->folder, NULL) : NULL;
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     write_numbers("alpha_pattern", &s->alphas, &w);
-    put_null(&w, "auto_mapping");
+    tp_json_w_put_null(&w, "auto_mapping");
     tp_json_w_put_str(&w, "base_model_name_or_path", real ? real : model->folder);
     tp_json_w_put_str(&w, "bias", "none");
-    put_null(&w, "exclude_modules");
+    tp_json_w_put_null(&w, "exclude_modules");
     tp_json_w_put_bool(&w, "fan_in_fan_out", model->family->has_conv1d);
     tp_json_w_put_bool(&w, "inference_mode", true);
     tp_json_w_put_bool(&w, "init_lora_weights", true);
-    put_null(&w, "layers_pattern");
-    put_null(&w, "layers_to_transform");
+    tp_json_w_put_null(&w, "layers_pattern");
+    tp_json_w_put_null(&w, "layers_to_transform");
     tp_json_w_put_f64(&w, "lora_alpha", s->alpha);
     tp_json_w_put_bool(&w, "lora_bias", false);
     tp_json_w_put_f64(&w, "lora_dropout", s->dropout);
-    put_null(&w, "modules_to_save");
+    tp_json_w_put_null(&w, "modules_to_save");
     tp_json_w_put_str(&w, "peft_type", "LORA");
     tp_json_w_put_i64(&w, "r", s->r);
     write_numbers("rank_pattern", &s->ranks, &w);
-    put_null(&w, "revision");
+    tp_json_w_put_null(&w, "revision");
     write_targets(model, &w);
     tp_json_w_put_str(&w, "task_type", "CAUSAL_LM");
     tp_json_w_put_bool(&w, "use_dora", s->uses_dora);
     tp_json_w_put_bool(&w, "use_rslora", s->uses_rslora);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }

@@ -152,18 +152,14 @@ static tp_status each(visit *v, tp_error *err)
 /* tokenizer_config.json with this template and the rest as it was. */
 static void rewrite_config(const tp_json *root, const char *chat_template, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     for (const tp_json *m = root ? root->child : NULL; m; m = m->next) {
         if (strcmp(m->key.data, "chat_template") == 0)
             continue;
-        tp_json_w_key(&w, m->key.data);
-        tp_json_w_value(&w, m);
+        tp_json_w_put_value(&w, m->key.data, m);
     }
     tp_json_w_put_str(&w, "chat_template", chat_template);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 static tp_status write_config(const tp_companions *c, const char *folder, tp_error *err)

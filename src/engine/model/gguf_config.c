@@ -355,9 +355,7 @@ static void write_decoder(const keys *k, tp_json_w *w)
 
 static void write_config(const keys *k, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_begin(&w, "architectures", '[');
     tp_json_w_str(&w, k->family->architecture);
     tp_json_w_end(&w, ']');
@@ -370,8 +368,7 @@ static void write_config(const keys *k, tp_buf *out)
     tp_json_w_put_i64(&w, "vocab_size", k->vocab);
     tp_json_w_put_bool(&w, "tie_word_embeddings", k->tied);
     write_ids(k, &w);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 tp_status tp_gguf_config(const tp_gguf *g, tp_buf *out, tp_error *err)

@@ -125,9 +125,7 @@ static int by_name(const void *a, const void *b)
 static void describe_shards(const saving *s, const tp_tensor_out **sorted, tp_buf *out)
 {
     size_t n = s->model->n_params;
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_begin(&w, "metadata", '{');
     tp_json_w_put_i64(&w, "total_parameters", s->model->param_count);
     tp_json_w_put_i64(&w, "total_size", (int64_t)s->n_bytes);
@@ -139,8 +137,7 @@ static void describe_shards(const saving *s, const tp_tensor_out **sorted, tp_bu
         tp_json_w_put_str(&w, sorted[i]->name, name);
     }
     tp_json_w_end(&w, '}');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 static tp_status write_index(const saving *s, tp_error *err)

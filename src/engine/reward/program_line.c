@@ -10,29 +10,23 @@
 void tp_program_line_write(int64_t id, const char *environment, const tp_completion *c, tp_buf *out)
 {
     const tp_prompt *p = c->prompt;
-    tp_json_w w;
-    tp_json_w_init(&w, out, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 0, '{');
     tp_json_w_put_i64(&w, "id", id);
     tp_json_w_put_str(&w, "env", environment);
     tp_json_w_put_str(&w, "prompt_id", p->id);
     tp_json_w_put_i64(&w, "sample", c->sample);
     tp_json_w_put_str(&w, "prompt", p->text);
     if (p->messages) {
-        tp_json_w_key(&w, "messages");
-        tp_json_w_value(&w, p->messages);
+        tp_json_w_put_value(&w, "messages", p->messages);
     }
-    tp_json_w_key(&w, "completion");
-    tp_json_w_strn(&w, c->text, c->n_text);
+    tp_json_w_put_strn(&w, "completion", c->text, c->n_text);
     tp_json_w_put_str(&w, "truth", p->truth);
     if (p->row) {
-        tp_json_w_key(&w, "row");
-        tp_json_w_value(&w, p->row);
+        tp_json_w_put_value(&w, "row", p->row);
     }
     tp_json_w_put_i64(&w, "n_tokens", (int64_t)c->n_ids);
     tp_json_w_put_bool(&w, "truncated", c->is_truncated);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* ---- hearing ---- */

@@ -242,11 +242,9 @@ tp_status tp_attempt_restore(trainer *t, tp_error *err)
 
 static void add_change(trainer *t, const char *key, const char *from, const char *to)
 {
-    tp_json_w w;
     if (t->changes.len)
         tp_buf_adds(&t->changes, ", ");
-    tp_json_w_init(&w, &t->changes, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&t->changes, 0, '{');
     tp_json_w_put_str(&w, "key", key);
     tp_json_w_put_str(&w, "from", from);
     tp_json_w_put_str(&w, "to", to);

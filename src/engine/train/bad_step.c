@@ -149,9 +149,7 @@ tp_status tp_bad_step_look(trainer *t, uint32_t n_micro, bad_step *ret, tp_error
 
 static void put_record(const trainer *t, const step_result *r, const bad_step *b, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_i64(&w, "step", t->state.step + 1);
     tp_json_w_put_str(&w, "why", b->why);
     tp_json_w_put_f64(&w, "loss", r->loss);
@@ -169,8 +167,7 @@ static void put_record(const trainer *t, const step_result *r, const bad_step *b
     tp_json_w_put_str(&w, "action", b->action);
     tp_json_w_put_i64(&w, "updates", t->state.updates);
     tp_json_w_put_i64(&w, "skipped_in_row", t->state.skipped_in_row);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 void tp_bad_step_record(trainer *t, const step_result *r, const bad_step *b)

@@ -117,9 +117,7 @@ static void put_stability(tp_json_w *w, const tp_train_state *s)
 
 static void write_state_json(const tp_train_state *s, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     const struct {
         const char *key;
         int64_t v;
@@ -150,8 +148,7 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
         tp_json_w_put_str(&w, "settings", s->settings);
     if (s->base_fingerprint[0])
         tp_json_w_put_str(&w, "base_fingerprint", s->base_fingerprint);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 tp_status tp_checkpoint_check_space(const char *root, size_t need, tp_error *err)

@@ -117,11 +117,9 @@ static tp_status write_list(const char *folder, const listing *l, const char (*h
                             int64_t step, tp_error *err)
 {
     TP_OWN(tp_buf) text = {0};
-    tp_json_w w;
     char path[4096];
     tp_status status = TP_OK;
-    tp_json_w_init(&w, &text, 1);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&text, 1, '{');
     tp_json_w_put_i64(&w, "format", 1);
     tp_json_w_put_str(&w, "temper", TEMPER_VERSION);
     tp_json_w_put_i64(&w, "step", step);
@@ -129,8 +127,7 @@ static tp_status write_list(const char *folder, const listing *l, const char (*h
     for (size_t f = 0; f < l->n && status == TP_OK; f++)
         status = put_file(&w, &l->files[f], hashes, err);
     tp_json_w_end(&w, ']');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(&text, '\n');
+    tp_json_w_close(&w, '}');
     if (status == TP_OK)
         status = tp_model_write_text(folder, "manifest.json", &text, err);
     if (status != TP_OK)

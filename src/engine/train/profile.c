@@ -109,12 +109,10 @@ static tp_status compare_clocks(const trainer *t, tp_clock_offset *ret, tp_error
 {
     const tp_profile *p = &t->profile;
     TP_OWN(tp_buf) text = {0};
-    tp_json_w w;
     if (!t->comm)
         return TP_OK;
     TP_TRY(tp_comm_compare_clocks(t->comm, trace_now, NULL, ret, err));
-    tp_json_w_init(&w, &text, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&text, 0, '{');
     tp_json_w_put_str(&w, "backend", tp_comm_transport(t->comm));
     tp_json_w_put_i64(&w, "rank", tp_comm_rank(t->comm));
     tp_json_w_put_i64(&w, "world_size", tp_comm_size(t->comm));

@@ -302,9 +302,7 @@ static void put_result(trainer *t, tp_json_w *w)
 tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err)
 {
     TP_OWN(tp_buf) out = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&out, 2, '{');
     put_identity(t, &w, state);
     tp_attempt_put(t, state, &w);
     put_memory(t, &w);
@@ -317,7 +315,6 @@ tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err
     tp_levers_put(&t->levers, &w);
     tp_json_w_key(&w, "custom_metrics");
     tp_custom_write(&t->custom, &w);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(&out, '\n');
+    tp_json_w_close(&w, '}');
     return tp_run_write(t->run, "run.json", &out, err);
 }

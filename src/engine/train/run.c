@@ -293,8 +293,7 @@ static void begin_record(tp_run *run, const char *axis, int64_t step, double wal
     tp_json_w *w = &run->writer;
     tp_json_w_begin(w, '{');
     tp_json_w_put_i64(w, "v", 1);
-    tp_json_w_key(w, "t");
-    tp_json_w_raw(w, stamp);
+    tp_json_w_put_raw(w, "t", stamp);
     tp_json_w_put_str(w, "run", tp_run_name(run));
     tp_json_w_put_i64(w, "attempt", run->attempt);
     tp_json_w_put_i64(w, "step", step);

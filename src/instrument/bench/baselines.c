@@ -247,15 +247,6 @@ tp_status tp_baselines_read(const char *name, const char *text, size_t n, tp_bas
 
 /* ---- writing ---- */
 
-static void put(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    if (isfinite(v))
-        tp_json_w_f64(w, v);
-    else
-        tp_json_w_null(w);
-}
-
 static void put_text(tp_json_w *w, const char *key, const char *v)
 {
     tp_json_w_put_str(w, key, v && *v ? v : NULL);
@@ -278,17 +269,15 @@ static void put_metric(tp_json_w *w, const tp_baseline_metric *m)
     put_text(w, "unit", m->metric.unit);
     put_text(w, "direction", tp_direction_name(m->metric.direction));
     put_text(w, "class", m->metric.kind == TP_METRIC_EXACT ? "exact" : "noisy");
-    put(w, "median", m->level);
+    tp_json_w_put_finite(w, "median", m->level);
     put_list(w, "sessions", m->sessions, m->n_sessions);
-    put(w, "sd_between", m->sd_between);
+    tp_json_w_put_finite(w, "sd_between", m->sd_between);
     tp_json_w_end(w, '}');
 }
 
 void tp_baselines_write(const tp_baselines *b, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     for (size_t i = 0; i < b->n; i++) {
         const tp_bench_baseline *item = &b->items[i];
         const tp_baseline_metric *tokens = metric_of(item, "throughput");
@@ -296,13 +285,13 @@ void tp_baselines_write(const tp_baselines *b, tp_buf *out)
         bool in_tokens = tokens && strcmp(tokens->metric.unit, "tokens/s") == 0;
         tp_json_w_put_begin(&w, item->name, '{');
         put_text(&w, "name", item->name);
-        put(&w, "throughput_tokens_per_sec", in_tokens ? tokens->level : NAN);
-        put(&w, "peak_memory_mb", memory ? memory->level / BYTES_PER_MB : NAN);
-        put(&w, "tolerance", item->tolerance);
+        tp_json_w_put_finite(&w, "throughput_tokens_per_sec", in_tokens ? tokens->level : NAN);
+        tp_json_w_put_finite(&w, "peak_memory_mb", memory ? memory->level / BYTES_PER_MB : NAN);
+        tp_json_w_put_finite(&w, "tolerance", item->tolerance);
         put_text(&w, "version", item->version);
         put_text(&w, "timestamp", item->timestamp);
         put_list(&w, "samples", item->samples, item->n_samples);
-        put(&w, "sd_between", item->n_metrics ? item->metrics[0].sd_between : NAN);
+        tp_json_w_put_finite(&w, "sd_between", item->n_metrics ? item->metrics[0].sd_between : NAN);
         put_text(&w, "host", item->host);
         put_text(&w, "commit", item->commit);
         tp_json_w_put_begin(&w, "metrics", '{');
@@ -311,8 +300,7 @@ void tp_baselines_write(const tp_baselines *b, tp_buf *out)
         tp_json_w_end(&w, '}');
         tp_json_w_end(&w, '}');
     }
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* ---- comparing ---- */

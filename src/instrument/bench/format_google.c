@@ -22,9 +22,9 @@ static void put_context(tp_json_w *w, const tp_bench_report *r)
     tp_json_w_put_str(w, "executable", "temper bench");
     put_int(w, "num_cpus", (size_t)r->host.processors);
     put_int(w, "mhz_per_cpu", 0);
-    tp_json_w_key(w, "cpu_scaling_enabled");
-    tp_json_w_bool(w, strcmp(r->host.governor, "performance") != 0 &&
-                          strcmp(r->host.governor, "unknown") != 0);
+    tp_json_w_put_bool(w, "cpu_scaling_enabled",
+                       strcmp(r->host.governor, "performance") != 0 &&
+                           strcmp(r->host.governor, "unknown") != 0);
     tp_json_w_put_begin(w, "caches", '[');
     tp_json_w_end(w, ']');
     tp_json_w_put_begin(w, "load_avg", '[');
@@ -68,9 +68,7 @@ static void put_round(tp_json_w *w, const tp_bench_report *r, size_t index, size
 
 void tp_write_google(const tp_bench_report *r, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     put_context(&w, r);
     tp_json_w_put_begin(&w, "benchmarks", '[');
     for (size_t i = 0; i < r->n_results; i++) {
@@ -90,8 +88,7 @@ void tp_write_google(const tp_bench_report *r, tp_buf *out)
             put_round(&w, r, i, k, time);
     }
     tp_json_w_end(&w, ']');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* ---- reading ---- */

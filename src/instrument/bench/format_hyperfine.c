@@ -51,9 +51,7 @@ static void put_side(tp_json_w *w, const tp_bench_result *result, const char *co
 
 void tp_write_hyperfine(const tp_bench_report *r, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_begin(&w, "results", '[');
     for (size_t i = 0; i < r->n_results; i++) {
         const tp_bench_result *result = &r->results[i];
@@ -68,8 +66,7 @@ void tp_write_hyperfine(const tp_bench_report *r, tp_buf *out)
                  false);
     }
     tp_json_w_end(&w, ']');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* ---- reading ---- */

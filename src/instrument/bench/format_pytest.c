@@ -92,14 +92,11 @@ static void put_extra(tp_json_w *w, const tp_bench_result *result)
 static void put_benchmark(tp_json_w *w, const tp_bench_result *result, const tp_bench_metric *time)
 {
     tp_json_w_begin(w, '{');
-    tp_json_w_key(w, "group");
-    tp_json_w_null(w);
+    tp_json_w_put_null(w, "group");
     tp_json_w_put_str(w, "name", result->name);
     tp_json_w_put_str(w, "fullname", result->name);
-    tp_json_w_key(w, "params");
-    tp_json_w_null(w);
-    tp_json_w_key(w, "param");
-    tp_json_w_null(w);
+    tp_json_w_put_null(w, "params");
+    tp_json_w_put_null(w, "param");
     put_extra(w, result);
     tp_json_w_put_begin(w, "options", '{');
     tp_json_w_put_bool(w, "disable_gc", false);
@@ -151,9 +148,7 @@ static void put_commit(tp_json_w *w, const tp_bench_report *r)
 
 void tp_write_pytest(const tp_bench_report *r, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 4);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 4, '{');
     put_machine(&w, r);
     put_commit(&w, r);
     tp_json_w_put_begin(&w, "benchmarks", '[');
@@ -171,8 +166,7 @@ void tp_write_pytest(const tp_bench_report *r, tp_buf *out)
         memcpy(datetime + n - 1, "+00:00", 7);
     tp_json_w_put_str(&w, "datetime", datetime);
     tp_json_w_put_str(&w, "version", "5.1.0");
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* ---- reading ---- */

@@ -6,15 +6,6 @@
 
 /* ---- writing ---- */
 
-static void put_f64(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    if (isfinite(v))
-        tp_json_w_f64(w, v);
-    else
-        tp_json_w_null(w);
-}
-
 static void put_i64(tp_json_w *w, const char *key, uint64_t v)
 {
     tp_json_w_put_i64(w, key, (int64_t)v);
@@ -35,13 +26,13 @@ static void put_summary(tp_json_w *w, const char *key, const tp_summary *s)
 {
     tp_json_w_put_begin(w, key, '{');
     put_i64(w, "n", s->n);
-    put_f64(w, "median", s->median);
-    put_f64(w, "median_lower_95", s->lower);
-    put_f64(w, "median_upper_95", s->upper);
-    put_f64(w, "mean", s->mean);
-    put_f64(w, "sd", s->sd);
-    put_f64(w, "min", s->min);
-    put_f64(w, "max", s->max);
+    tp_json_w_put_finite(w, "median", s->median);
+    tp_json_w_put_finite(w, "median_lower_95", s->lower);
+    tp_json_w_put_finite(w, "median_upper_95", s->upper);
+    tp_json_w_put_finite(w, "mean", s->mean);
+    tp_json_w_put_finite(w, "sd", s->sd);
+    tp_json_w_put_finite(w, "min", s->min);
+    tp_json_w_put_finite(w, "max", s->max);
     tp_json_w_end(w, '}');
 }
 
@@ -59,39 +50,39 @@ static void put_comparison(tp_json_w *w, const tp_bench_comparison *c)
     tp_json_w_put_str(w, "how", how_names[c->how]);
     put_i64(w, "n", c->n);
     put_i64(w, "ties", c->n_ties);
-    put_f64(w, "tolerance", c->tolerance);
-    put_f64(w, "alpha", c->alpha);
-    put_f64(w, "ratio", c->ratio);
-    put_f64(w, "ratio_lower", c->ratio_lower);
-    put_f64(w, "ratio_upper", c->ratio_upper);
-    put_f64(w, "log_worse", c->center);
-    put_f64(w, "log_worse_lower", c->lower);
-    put_f64(w, "log_worse_upper", c->upper);
-    put_f64(w, "mean_log_worse", c->mean);
-    put_f64(w, "mean_log_worse_lower", c->mean_lower);
-    put_f64(w, "mean_log_worse_upper", c->mean_upper);
-    put_f64(w, "hodges_lehmann_log_worse", c->hodges_lehmann);
-    put_f64(w, "bca_median_log_worse_lower", c->boot_median_lower);
-    put_f64(w, "bca_median_log_worse_upper", c->boot_median_upper);
-    put_f64(w, "bca_mean_log_worse_lower", c->boot_mean_lower);
-    put_f64(w, "bca_mean_log_worse_upper", c->boot_mean_upper);
-    put_f64(w, "p", c->p);
-    put_f64(w, "p_holm", c->p_holm);
-    put_f64(w, "log_e_worse", c->log_e_worse);
-    put_f64(w, "log_e_within", c->log_e_within);
-    put_f64(w, "mde", c->mde);
-    put_f64(w, "half_width", c->half_width);
-    put_f64(w, "lag1", c->lag1);
-    put_f64(w, "n_effective", c->n_effective);
-    put_f64(w, "order_effect", c->order_effect);
-    put_f64(w, "order_effect_lower_95", c->order_lower);
-    put_f64(w, "order_effect_upper_95", c->order_upper);
-    put_f64(w, "sd_within", c->sd_within);
-    put_f64(w, "sd_between", c->sd_between);
+    tp_json_w_put_finite(w, "tolerance", c->tolerance);
+    tp_json_w_put_finite(w, "alpha", c->alpha);
+    tp_json_w_put_finite(w, "ratio", c->ratio);
+    tp_json_w_put_finite(w, "ratio_lower", c->ratio_lower);
+    tp_json_w_put_finite(w, "ratio_upper", c->ratio_upper);
+    tp_json_w_put_finite(w, "log_worse", c->center);
+    tp_json_w_put_finite(w, "log_worse_lower", c->lower);
+    tp_json_w_put_finite(w, "log_worse_upper", c->upper);
+    tp_json_w_put_finite(w, "mean_log_worse", c->mean);
+    tp_json_w_put_finite(w, "mean_log_worse_lower", c->mean_lower);
+    tp_json_w_put_finite(w, "mean_log_worse_upper", c->mean_upper);
+    tp_json_w_put_finite(w, "hodges_lehmann_log_worse", c->hodges_lehmann);
+    tp_json_w_put_finite(w, "bca_median_log_worse_lower", c->boot_median_lower);
+    tp_json_w_put_finite(w, "bca_median_log_worse_upper", c->boot_median_upper);
+    tp_json_w_put_finite(w, "bca_mean_log_worse_lower", c->boot_mean_lower);
+    tp_json_w_put_finite(w, "bca_mean_log_worse_upper", c->boot_mean_upper);
+    tp_json_w_put_finite(w, "p", c->p);
+    tp_json_w_put_finite(w, "p_holm", c->p_holm);
+    tp_json_w_put_finite(w, "log_e_worse", c->log_e_worse);
+    tp_json_w_put_finite(w, "log_e_within", c->log_e_within);
+    tp_json_w_put_finite(w, "mde", c->mde);
+    tp_json_w_put_finite(w, "half_width", c->half_width);
+    tp_json_w_put_finite(w, "lag1", c->lag1);
+    tp_json_w_put_finite(w, "n_effective", c->n_effective);
+    tp_json_w_put_finite(w, "order_effect", c->order_effect);
+    tp_json_w_put_finite(w, "order_effect_lower_95", c->order_lower);
+    tp_json_w_put_finite(w, "order_effect_upper_95", c->order_upper);
+    tp_json_w_put_finite(w, "sd_within", c->sd_within);
+    tp_json_w_put_finite(w, "sd_between", c->sd_between);
     tp_json_w_put_bool(w, "sd_between_assumed", c->is_sd_assumed);
     tp_json_w_put_bool(w, "below_floor", c->is_below_floor);
     tp_json_w_put_str(w, "point_rule", tp_bench_verdict_name(c->point));
-    put_f64(w, "point_ratio", c->point_ratio);
+    tp_json_w_put_finite(w, "point_ratio", c->point_ratio);
     tp_json_w_end(w, '}');
 }
 
@@ -103,7 +94,7 @@ static void put_metric(tp_json_w *w, const tp_bench_metric *m)
     tp_json_w_put_str(w, "direction", tp_direction_name(m->metric.direction));
     tp_json_w_put_str(w, "class", m->metric.kind == TP_METRIC_EXACT ? "exact" : "noisy");
     tp_json_w_put_bool(w, "informative", m->metric.is_informative);
-    put_f64(w, "floor", m->metric.floor);
+    tp_json_w_put_finite(w, "floor", m->metric.floor);
     tp_json_w_put_str(w, "note", m->note);
     put_values(w, "samples", m->b, m->n_b);
     put_summary(w, "summary", &m->side_b);
@@ -123,12 +114,9 @@ static void put_attempts(tp_json_w *w, const tp_bench_result *result)
     for (size_t i = 0; i < result->n_attempts; i++) {
         const tp_round_conditions *c = &result->attempts[i];
         tp_json_w_begin(w, '{');
-        put_f64(w, "steal_share", c->steal_share);
-        put_f64(w, "switches_per_s", c->switches_per_s);
-        if (c->throttles == TP_READING_UNKNOWN)
-            tp_json_w_put_str(w, "throttles", NULL);
-        else
-            tp_json_w_put_i64(w, "throttles", c->throttles);
+        tp_json_w_put_finite(w, "steal_share", c->steal_share);
+        tp_json_w_put_finite(w, "switches_per_s", c->switches_per_s);
+        tp_json_w_put_i64_if(w, "throttles", c->throttles != TP_READING_UNKNOWN, c->throttles);
         tp_json_w_put_str(w, "disturbed", c->reason ? tp_disturbance_name(c->reason) : NULL);
         tp_json_w_put_bool(w, "rejected", c->is_rejected);
         tp_json_w_end(w, '}');
@@ -151,7 +139,7 @@ static void put_result(tp_json_w *w, const tp_bench_result *result)
     put_i64(w, "seed", result->seed);
     tp_json_w_put_str(w, "order", result->order);
     tp_json_w_put_bool(w, "sequential", result->is_sequential);
-    put_f64(w, "seconds", result->seconds);
+    tp_json_w_put_finite(w, "seconds", result->seconds);
     if (result->n_attempts)
         put_attempts(w, result);
     tp_json_w_put_begin(w, "metrics", '[');
@@ -190,9 +178,7 @@ static void put_totals(tp_json_w *w, const tp_bench_report *r)
 
 void tp_write_temper(const tp_bench_report *r, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 1);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 1, '{');
     tp_json_w_put_str(&w, "schema", TP_BENCH_SCHEMA);
     tp_json_w_put_str(&w, "tool", r->tool);
     tp_json_w_put_str(&w, "version", r->version);
@@ -204,26 +190,21 @@ void tp_write_temper(const tp_bench_report *r, tp_buf *out)
     else
         tp_json_w_null(&w);
     tp_json_w_put_begin(&w, "rule", '{');
-    put_f64(&w, "alpha", r->rule.alpha);
-    put_f64(&w, "tolerance", r->rule.tolerance);
-    put_f64(&w, "exact_tolerance", r->rule.exact_tolerance);
+    tp_json_w_put_finite(&w, "alpha", r->rule.alpha);
+    tp_json_w_put_finite(&w, "tolerance", r->rule.tolerance);
+    tp_json_w_put_finite(&w, "exact_tolerance", r->rule.exact_tolerance);
     put_i64(&w, "family", r->rule.family);
     put_i64(&w, "seed", r->seed);
     tp_json_w_end(&w, '}');
     tp_json_w_put_str(&w, "baseline", r->side_a);
     tp_json_w_put_str(&w, "measured", r->side_b);
     put_totals(&w, r);
-    tp_json_w_key(&w, "exit_status");
-    if (r->exit_status >= 0)
-        tp_json_w_i64(&w, r->exit_status);
-    else
-        tp_json_w_null(&w);
+    tp_json_w_put_i64_if(&w, "exit_status", r->exit_status >= 0, r->exit_status);
     tp_json_w_put_begin(&w, "benchmarks", '[');
     for (size_t i = 0; i < r->n_results; i++)
         put_result(&w, &r->results[i]);
     tp_json_w_end(&w, ']');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* ---- reading ---- */

@@ -15,9 +15,7 @@ static bool is_shown(const tp_bench_result *result, const tp_bench_metric *m)
 
 static void write_tracker(const tp_bench_report *r, tp_direction direction, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '[');
+    tp_json_w w = tp_json_w_open(out, 2, '[');
     for (size_t i = 0; i < r->n_results; i++) {
         const tp_bench_result *result = &r->results[i];
         for (size_t k = 0; k < result->n_metrics; k++) {
@@ -45,8 +43,7 @@ static void write_tracker(const tp_bench_report *r, tp_direction direction, tp_b
             tp_json_w_end(&w, '}');
         }
     }
-    tp_json_w_end(&w, ']');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, ']');
 }
 
 void tp_write_tracker_smaller(const tp_bench_report *r, tp_buf *out)
@@ -121,9 +118,7 @@ static void put(tp_json_w *w, const char *key, double v)
 
 void tp_write_bencher(const tp_bench_report *r, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     for (size_t i = 0; i < r->n_results; i++) {
         const tp_bench_result *result = &r->results[i];
         if (result->verdict == TP_BENCH_FAILED || result->n_metrics == 0)
@@ -144,8 +139,7 @@ void tp_write_bencher(const tp_bench_report *r, tp_buf *out)
         }
         tp_json_w_end(&w, '}');
     }
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 bool tp_is_bencher(const tp_json *root)

@@ -183,7 +183,6 @@ static bool is_asked_for(void *user, const char *name)
 
 static void list(const session *s, tp_buf *out)
 {
-    tp_json_w w;
     for (size_t i = 0; i < s->n_chosen && !s->f->o.json; i++) {
         const tp_bench_case *c = &s->chosen[i];
         bool is_built_in = strcmp(c->origin, "built in") == 0;
@@ -194,15 +193,13 @@ static void list(const session *s, tp_buf *out)
     }
     if (!s->f->o.json)
         return;
-    tp_json_w_init(&w, out, 1);
-    tp_json_w_begin(&w, '[');
+    tp_json_w w = tp_json_w_open(out, 1, '[');
     for (size_t i = 0; i < s->n_chosen; i++) {
         TP_OWN(tp_buf) request = {0};
         tp_bench_case_request(&s->chosen[i], &request);
         tp_json_w_raw(&w, tp_buf_str(&request));
     }
-    tp_json_w_end(&w, ']');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, ']');
 }
 
 tp_status tp_session_list(const tp_bench_setup *setup, tp_buf *out, tp_error *err)

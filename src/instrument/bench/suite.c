@@ -34,9 +34,7 @@ static void put_text(tp_json_w *w, const char *key, const char *v)
 
 void tp_bench_case_request(const tp_bench_case *c, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 0, '{');
     put_text(&w, "benchmark", c->name);
     tp_json_w_key(&w, "options");
     if (c->extra)

@@ -45,10 +45,10 @@ static series *series_of(collection *c, const tp_history_point *p)
         return last;
     series *s = TP_ARENA_PUSH(&c->arena, c->all, c->n, c->cap);
     *s = (series){.name = tp_arena_strdup(&c->arena, p->name),
-                            .metric = tp_arena_strdup(&c->arena, p->metric),
-                            .unit = tp_arena_strdup(&c->arena, p->unit),
-                            .direction = tp_arena_strdup(&c->arena, p->direction),
-                            .kind = tp_arena_strdup(&c->arena, p->kind)};
+                  .metric = tp_arena_strdup(&c->arena, p->metric),
+                  .unit = tp_arena_strdup(&c->arena, p->unit),
+                  .direction = tp_arena_strdup(&c->arena, p->direction),
+                  .kind = tp_arena_strdup(&c->arena, p->kind)};
     return s;
 }
 
@@ -63,13 +63,14 @@ static tp_status collect(void *user, const tp_history_point *p, tp_error *err)
     series *s = series_of(c, p);
     if (s->n == MAX_POINTS)
         return tp_fail(err, TP_ERR_CONFIG, "'%s' has more than %d points", s->name, MAX_POINTS);
-    *TP_ARENA_PUSH(&c->arena, s->points, s->n, s->cap) = (point){.value = p->median,
-                                .lower = p->lower,
-                                .upper = p->upper,
-                                .started = tp_arena_strdup(&c->arena, p->started),
-                                .commit = tp_arena_strdup(&c->arena, p->commit),
-                                .host = tp_arena_strdup(&c->arena, p->host),
-                                .is_dirty = p->is_dirty};
+    *TP_ARENA_PUSH(&c->arena, s->points, s->n, s->cap) =
+        (point){.value = p->median,
+                .lower = p->lower,
+                .upper = p->upper,
+                .started = tp_arena_strdup(&c->arena, p->started),
+                .commit = tp_arena_strdup(&c->arena, p->commit),
+                .host = tp_arena_strdup(&c->arena, p->host),
+                .is_dirty = p->is_dirty};
     return TP_OK;
 }
 
@@ -124,15 +125,6 @@ static void show(const series *s, tp_buf *out)
         tp_buf_addf(out, "    no change shown\n");
 }
 
-static void put_number(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    if (isfinite(v))
-        tp_json_w_f64(w, v);
-    else
-        tp_json_w_null(w);
-}
-
 static void put_series(tp_json_w *w, const series *s)
 {
     tp_json_w_begin(w, '{');
@@ -148,9 +140,9 @@ static void put_series(tp_json_w *w, const series *s)
         tp_json_w_put_str(w, "commit", *p->commit ? p->commit : NULL);
         tp_json_w_put_bool(w, "dirty", p->is_dirty);
         tp_json_w_put_str(w, "host", p->host);
-        put_number(w, "median", p->value);
-        put_number(w, "lower", p->lower);
-        put_number(w, "upper", p->upper);
+        tp_json_w_put_finite(w, "median", p->value);
+        tp_json_w_put_finite(w, "lower", p->lower);
+        tp_json_w_put_finite(w, "upper", p->upper);
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, ']');
@@ -164,11 +156,11 @@ static void put_series(tp_json_w *w, const series *s)
             tp_json_w_begin(w, '{');
             tp_json_w_put_i64(w, "index", (int64_t)change->index);
             tp_json_w_put_str(w, "commit", s->points[change->index].commit);
-            put_number(w, "before", change->median_before);
-            put_number(w, "after", change->median_after);
-            put_number(w, "percent", percent_of(change));
+            tp_json_w_put_finite(w, "before", change->median_before);
+            tp_json_w_put_finite(w, "after", change->median_after);
+            tp_json_w_put_finite(w, "percent", percent_of(change));
             tp_json_w_put_str(w, "word", word_of(s, change));
-            put_number(w, "p", change->p);
+            tp_json_w_put_finite(w, "p", change->p);
             tp_json_w_end(w, '}');
         }
         tp_json_w_end(w, ']');

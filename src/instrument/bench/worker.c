@@ -154,9 +154,7 @@ static void answer(FILE *out, tp_buf *text)
 static void answer_error(FILE *out, const tp_error *err)
 {
     TP_OWN(tp_buf) text = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &text, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&text, 0, '{');
     tp_json_w_put_str(&w, "error", err->message);
     tp_json_w_end(&w, '}');
     answer(out, &text);
@@ -165,9 +163,7 @@ static void answer_error(FILE *out, const tp_error *err)
 static void answer_ready(FILE *out, const tp_subject *s)
 {
     TP_OWN(tp_buf) text = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &text, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&text, 0, '{');
     tp_json_w_put_bool(&w, "ready", true);
     tp_json_w_put_str(&w, "work_unit", s->work_unit);
     tp_json_w_put_i64(&w, "work", (int64_t)s->work);
@@ -191,10 +187,8 @@ static void answer_ready(FILE *out, const tp_subject *s)
 static void answer_sample(FILE *out, const tp_subject *s, const tp_bench_sample *sample)
 {
     TP_OWN(tp_buf) text = {0};
-    tp_json_w w;
     char checksum[24];
-    tp_json_w_init(&w, &text, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&text, 0, '{');
     tp_json_w_put_i64(&w, "elapsed_ns", (int64_t)sample->elapsed_ns);
     if (sample->has_switches)
         tp_json_w_put_i64(&w, "involuntary_switches", sample->switches);

@@ -167,14 +167,11 @@ static tp_status write_report(const char *path, const tp_eval_file *files,
 {
     static const char *const names[2] = {"before", "after"};
     TP_OWN(tp_buf) out = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&out, 2, '{');
     tp_json_w_put_begin(&w, "eval", '{');
     write_both(&w, names, files, sums, r);
     tp_json_w_end(&w, '}');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(&out, '\n');
+    tp_json_w_close(&w, '}');
     return tp_output_put(path, out.data, out.len, err);
 }
 
@@ -183,15 +180,12 @@ static void add_json(const tp_eval_file *files, const tp_eval_summary *sums,
                      const tp_eval_paired *r, tp_buf *out)
 {
     static const char *const names[2] = {"a", "b"};
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     if (r)
         write_both(&w, names, files, sums, r);
     else
         write_file(&w, NULL, &files[0], &sums[0]);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* ---- all of it ---- */

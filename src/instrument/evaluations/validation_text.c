@@ -122,15 +122,12 @@ static void write_series(const tp_validation_series *s, tp_json_w *w)
 
 void tp_validations_json(const char *path, const tp_validations *v, double level, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_str(&w, "file", path);
     tp_json_w_put_f64(&w, "level", level);
     tp_json_w_put_begin(&w, "validations", '[');
     for (size_t i = 0; i < v->n; i++)
         write_series(&v->series[i], &w);
     tp_json_w_end(&w, ']');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }

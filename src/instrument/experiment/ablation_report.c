@@ -67,9 +67,7 @@ static void put_pairs(tp_json_w *w, const tp_ablation *a)
 
 void tp_ablation_json(const tp_ablation *a, const tp_study *s, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_begin(&w, "levers", '[');
     for (size_t i = 0; i < a->set->n; i++) {
         tp_json_w_begin(&w, '{');
@@ -87,8 +85,7 @@ void tp_ablation_json(const tp_ablation *a, const tp_study *s, tp_buf *out)
     put_pairs(&w, a);
     tp_json_w_put_f64(&w, "loss_rounding", a->plan.loss_tolerance);
     tp_study_write(s, &w);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* ---- tables ---- */

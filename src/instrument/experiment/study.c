@@ -109,10 +109,8 @@ static void put_series(tp_json_w *w, const char *key, const double *v, size_t n)
 
 static void write_sample(const tp_variant *v, const tp_trial_sample *s, tp_buf *out)
 {
-    tp_json_w w;
     const tp_trial *t = &s->trial;
-    tp_json_w_init(&w, out, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 0, '{');
     tp_json_w_put_i64(&w, "stage", s->stage);
     tp_json_w_put_i64(&w, "round", (int64_t)s->round + 1);
     tp_json_w_put_i64(&w, "turn", (int64_t)s->turn + 1);
@@ -131,8 +129,7 @@ static void write_sample(const tp_variant *v, const tp_trial_sample *s, tp_buf *
     put_series(&w, "step_s", t->step_s, t->n_steps);
     put_series(&w, "step_tokens_per_s", t->tokens_per_s, t->n_steps);
     put_series(&w, "losses", t->losses, t->n_steps);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 static tp_status keep(void *user, const tp_variant *v, const tp_trial_sample *sample, tp_error *err)

@@ -107,13 +107,11 @@ static void put_candidates(const tp_tuning *t, tp_json_w *w)
 
 void tp_tune_json(const tp_tuning *t, tp_buf *out)
 {
-    tp_json_w w;
     const tp_search *s = t->search;
     tp_factor tokens = gain_of(t, &s->tokens), memory = gain_of(t, &s->memory),
               cost = gain_of(t, &s->cost);
     const tp_variant *kept = &s->x->variants[s->candidates[t->kept].variant];
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_str(&w, "recipe", t->recipe);
     tp_json_w_put_i64(&w, "trials", (int64_t)s->x->n_runs);
     tp_json_w_put_begin(&w, "gain", '{');
@@ -137,8 +135,7 @@ void tp_tune_json(const tp_tuning *t, tp_buf *out)
     tp_json_w_put_i64(&w, "races", (int64_t)s->n_races);
     put_candidates(t, &w);
     tp_study_write(t->study, &w);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* ---- text ---- */

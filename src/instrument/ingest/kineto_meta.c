@@ -151,9 +151,7 @@ static const tp_json *parse_value(tp_arena *arena, const tp_buf *text)
 void tp_kineto_members_read(tp_kineto *k)
 {
     TP_OWN(tp_buf) all = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &all, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&all, 0, '{');
     for (size_t i = 0; i < k->n_members; i++) {
         const tp_kineto_member *member = &k->members[i];
         TP_OWN(tp_arena) arena = {0};
@@ -164,9 +162,9 @@ void tp_kineto_members_read(tp_kineto *k)
         const tp_json *value = parse_value(&arena, &member->value);
         if (value) {
             read_member(k, member->key.data, value);
-            tp_json_w_key(&w, tp_utf8_valid(member->key.data, member->key.len) ? member->key.data
-                                                                               : "?");
-            tp_json_w_value(&w, value);
+            tp_json_w_put_value(
+                &w, tp_utf8_valid(member->key.data, member->key.len) ? member->key.data : "?",
+                value);
         } else {
             k->n_lost_members++;
         }

@@ -495,8 +495,7 @@ void tp_profile_write(const tp_profile_report *r, tp_json_w *w)
     put_memory(d, w);
     put_bottlenecks(r->bottlenecks, w);
     if (r->recorded) {
-        tp_json_w_key(w, "recorded");
-        tp_json_w_raw(w, r->recorded);
+        tp_json_w_put_raw(w, "recorded", r->recorded);
     }
     if (r->comparison) {
         tp_json_w_key(w, "comparison");

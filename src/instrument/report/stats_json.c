@@ -133,18 +133,15 @@ tp_status tp_stats_json_shares(const tp_stats_style *style, const int64_t *x, co
 tp_status tp_stats_json_plan(const tp_stats_style *style, const tp_stats_plan *plan, tp_buf *out,
                              tp_error *err)
 {
-    tp_json_w w;
     tp_stats_plan p = *plan;
     TP_TRY(tp_stats_solve_plan(style, &p, err));
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_bool(&w, "paired", p.paired);
     tp_json_w_put_i64(&w, "sides", p.sides);
     tp_json_w_put_f64(&w, "alpha", round((1 - style->level) * 1e12) / 1e12);
     tp_json_w_put_f64(&w, "effect", p.effect);
     tp_json_w_put_f64(&w, "n", p.n);
     tp_json_w_put_f64(&w, "power", p.power);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
     return TP_OK;
 }

@@ -10,27 +10,10 @@ enum { TOP = 5, TOP_NAME_CHARACTERS = 160 };
 
 static void put_i64(tp_json_w *w, const char *key, int64_t v)
 {
-    tp_json_w_key(w, key);
-    if (v == TP_UNKNOWN)
-        tp_json_w_null(w);
-    else
-        tp_json_w_i64(w, v);
+    tp_json_w_put_i64_if(w, key, v != TP_UNKNOWN, v);
 }
 
-static void put_str(tp_json_w *w, const char *key, const char *s)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_str(w, s);
-}
-
-static void put_percent(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    if (isnan(v))
-        tp_json_w_null(w);
-    else
-        tp_json_w_f64(w, v);
-}
+static void put_str(tp_json_w *w, const char *key, const char *s) { tp_json_w_put_str(w, key, s); }
 
 static const char *file_name(const char *path)
 {
@@ -42,8 +25,7 @@ static const char *file_name(const char *path)
 
 static void put_phases(tp_json_w *w, const tp_event_counts *c)
 {
-    tp_json_w_key(w, "ph");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "ph", '{');
     for (int ph = 0; ph < 128; ph++) {
         char key[8] = "null";
         if (!c->ph[ph])
@@ -57,8 +39,7 @@ static void put_phases(tp_json_w *w, const tp_event_counts *c)
 
 static void put_categories(tp_json_w *w, const tp_events *e)
 {
-    tp_json_w_key(w, "cat_X");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "cat_X", '{');
     for (size_t i = 0; i < e->counts.n_categories; i++) {
         const tp_category_count *c = &e->counts.category[i];
         if (c->n)
@@ -69,8 +50,7 @@ static void put_categories(tp_json_w *w, const tp_events *e)
 
 static void put_tables(tp_json_w *w, const tp_events *e)
 {
-    tp_json_w_key(w, "rows");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "rows", '{');
     for (size_t i = 0; i < e->info.n_tables; i++) {
         const char *name = tp_events_str(e, e->info.tables[i].name);
         if (tp_str_starts(name, "CUPTI") || tp_str_starts(name, "NVTX_EV"))
@@ -93,8 +73,8 @@ static void put_breakdown(tp_json_w *w, const tp_breakdown *b)
     put_i64(w, "exposed_comm_ns", b->exposed_comm_ns);
     put_i64(w, "exposed_mem_ns", b->exposed_mem_ns);
     put_i64(w, "comm_compute_overlap_ns", b->overlap_ns);
-    put_percent(w, "comm_compute_overlap_pct", tp_percent(b->overlap_ns, b->comm_ns));
-    put_percent(w, "idle_pct", tp_percent(b->idle_ns, b->span_ns));
+    tp_json_w_put_known(w, "comm_compute_overlap_pct", tp_percent(b->overlap_ns, b->comm_ns));
+    tp_json_w_put_known(w, "idle_pct", tp_percent(b->idle_ns, b->span_ns));
     tp_json_w_end(w, '}');
 }
 
@@ -114,14 +94,13 @@ static void put_kernels(tp_json_w *w, const tp_trace_report *r)
     put_i64(w, "kernels", r->kernels.kernels);
     put_i64(w, "kernel_names", (int64_t)r->kernels.n);
     put_i64(w, "kernel_total_ns", r->kernels.total_ns);
-    tp_json_w_key(w, "top5");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, "top5", '[');
     for (size_t i = 0; i < r->kernels.n && i < TOP; i++) {
         const tp_kernel_row *row = &r->kernels.rows[i];
         tp_slice name = tp_events_name_text(e, row->name);
         tp_json_w_begin(w, '{');
-        tp_json_w_key(w, "name");
-        tp_json_w_strn(w, name.data, first_characters(name.data, name.len, TOP_NAME_CHARACTERS));
+        tp_json_w_put_strn(w, "name", name.data,
+                           first_characters(name.data, name.len, TOP_NAME_CHARACTERS));
         put_i64(w, "count", row->count);
         put_i64(w, "total_ns", row->total_ns);
         tp_json_w_end(w, '}');
@@ -161,8 +140,7 @@ static void put_collectives(tp_json_w *w, const tp_trace_report *r)
         const tp_event_collective *c = tp_events_collective(e, a->event);
         count[c ? c->name : 0]++;
     }
-    tp_json_w_key(w, "comm_kernels_by_collective");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "comm_kernels_by_collective", '{');
     for (uint32_t name = 0; name < e->strings.n; name++)
         if (count[name])
             put_i64(w, name ? tp_events_str(e, name) : "None", count[name]);
@@ -200,8 +178,7 @@ static void put_events(tp_json_w *w, tp_trace_report *r)
 static void put_counts(tp_json_w *w, const char *key, const tp_snapshot *s,
                        const tp_text_count *list, size_t n)
 {
-    tp_json_w_key(w, key);
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, key, '{');
     for (size_t i = 0; i < n; i++)
         put_i64(w, tp_snapshot_str(s, list[i].text), list[i].n);
     tp_json_w_end(w, '}');
@@ -211,8 +188,7 @@ static void put_snapshot_device(tp_json_w *w, const tp_snapshot *s, const tp_sna
 {
     char key[32];
     snprintf(key, sizeof key, "device_%u", d->device);
-    tp_json_w_key(w, key);
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, key, '{');
     put_i64(w, "entries", d->entries);
     put_counts(w, "actions", s, d->actions, d->n_actions);
     put_i64(w, "alloc_bytes", d->alloc_bytes);
@@ -273,16 +249,14 @@ static void put_timeline(tp_json_w *w, const tp_memory_timeline *t)
         }
         peak = sum > peak ? sum : peak;
     }
-    tp_json_w_key(w, "actions");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "actions", '{');
     for (int a = 1; a < 5; a++)
         if (actions[a])
             put_i64(w, tp_timeline_action_name(a), actions[a]);
     tp_json_w_end(w, '}');
     put_i64(w, "final_bytes", sum);
     put_i64(w, "peak_bytes", peak);
-    tp_json_w_key(w, "final_bytes_by_category");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "final_bytes_by_category", '{');
     for (int c = 0; c < TP_TIMELINE_CATEGORIES; c++)
         put_i64(w, tp_timeline_category_name(c), categories[c]);
     tp_json_w_end(w, '}');
@@ -292,8 +266,7 @@ static void put_timeline(tp_json_w *w, const tp_memory_timeline *t)
 
 static void put_notes(tp_json_w *w, const tp_notes *notes)
 {
-    tp_json_w_key(w, "notes");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, "notes", '[');
     for (size_t i = 0; i < notes->n; i++) {
         tp_json_w_begin(w, '{');
         put_str(w, "level", notes->list[i].level == TP_NOTE_WARNING ? "warning" : "info");

@@ -40,15 +40,6 @@ bool tp_run_entry_fits(const tp_run_entry *entry, const char *filter)
     return entry != NULL;
 }
 
-static void put_step(tp_json_w *w, const char *key, int64_t step)
-{
-    tp_json_w_key(w, key);
-    if (step < 0)
-        tp_json_w_null(w);
-    else
-        tp_json_w_i64(w, step);
-}
-
 void tp_run_entry_put(const tp_run_entry *e, tp_json_w *w)
 {
     tp_json_w_begin(w, '{');
@@ -59,8 +50,8 @@ void tp_run_entry_put(const tp_run_entry *e, tp_json_w *w)
     tp_json_w_put_str(w, "state", e->state);
     tp_json_w_put_str(w, "algorithm", e->algorithm);
     tp_json_w_put_str(w, "model", e->model);
-    put_step(w, "step", e->step);
-    put_step(w, "max_steps", e->max_steps);
+    tp_json_w_put_i64_if(w, "step", e->step >= 0, e->step);
+    tp_json_w_put_i64_if(w, "max_steps", e->max_steps >= 0, e->max_steps);
     tp_json_w_put_known(w, "started", e->started);
     tp_json_w_put_known(w, "updated", e->updated);
     tp_json_w_put_known(w, "loss", e->loss);

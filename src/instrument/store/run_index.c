@@ -599,11 +599,9 @@ char *tp_run_index_path(const tp_run_index *x, const tp_run_entry *entry)
 char *tp_run_index_json(const tp_run_index *x, const char *filter)
 {
     tp_buf out = {0};
-    tp_json_w w;
     if (!x)
         return NULL;
-    tp_json_w_init(&w, &out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&out, 2, '{');
     tp_json_w_put_str(&w, "folder", x->folder);
     tp_json_w_put_begin(&w, "runs", '[');
     for (size_t i = 0; i < x->n; i++)
@@ -611,7 +609,6 @@ char *tp_run_index_json(const tp_run_index *x, const char *filter)
             tp_run_entry_put(&x->rows[i].e, &w);
     tp_json_w_end(&w, ']');
     tp_json_w_put_str(&w, "note", tp_run_index_note(x));
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(&out, '\n');
+    tp_json_w_close(&w, '}');
     return out.data;
 }

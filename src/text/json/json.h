@@ -165,10 +165,21 @@ void tp_json_w_put_str(tp_json_w *w, const char *key, const char *s);
 void tp_json_w_put_i64(tp_json_w *w, const char *key, int64_t v);
 void tp_json_w_put_f64(tp_json_w *w, const char *key, double v);
 void tp_json_w_put_bool(tp_json_w *w, const char *key, bool v);
+void tp_json_w_put_strn(tp_json_w *w, const char *key, const char *s, size_t n);
+void tp_json_w_put_null(tp_json_w *w, const char *key);
+void tp_json_w_put_value(tp_json_w *w, const char *key, const tp_json *v); /* NULL: null */
+void tp_json_w_put_raw(tp_json_w *w, const char *key, const char *s);
 void tp_json_w_put_begin(tp_json_w *w, const char *key, char bracket);
 /* Where a NaN stands for a figure that nobody knows: it becomes null.  What came out as NaN is a
  * result, and put_f64() writes it as "NaN". */
 void tp_json_w_put_known(tp_json_w *w, const char *key, double v);
+void tp_json_w_put_i64_if(tp_json_w *w, const char *key, bool is_known, int64_t v);
+/* Infinities become null as well. */
+void tp_json_w_put_finite(tp_json_w *w, const char *key, double v);
+
+/* A text that is one object or one list: begun, and ended with the end of its line. */
+tp_json_w tp_json_w_open(tp_buf *out, int indent, char bracket);
+void tp_json_w_close(tp_json_w *w, char bracket);
 
 /* Append `s` as a JSON string literal (with quotes); invalid UTF-8 is replaced by U+FFFD. */
 void tp_json_quote(tp_buf *out, const char *s, size_t n);

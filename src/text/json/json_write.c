@@ -145,6 +145,56 @@ void tp_json_w_put_begin(tp_json_w *w, const char *key, char bracket)
     tp_json_w_begin(w, bracket);
 }
 
+void tp_json_w_put_strn(tp_json_w *w, const char *key, const char *s, size_t n)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_strn(w, s, n);
+}
+
+void tp_json_w_put_null(tp_json_w *w, const char *key) { tp_json_w_put_str(w, key, NULL); }
+
+void tp_json_w_put_value(tp_json_w *w, const char *key, const tp_json *v)
+{
+    tp_json_w_key(w, key);
+    if (v)
+        tp_json_w_value(w, v);
+    else
+        tp_json_w_null(w);
+}
+
+void tp_json_w_put_raw(tp_json_w *w, const char *key, const char *s)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_raw(w, s);
+}
+
+void tp_json_w_put_i64_if(tp_json_w *w, const char *key, bool is_known, int64_t v)
+{
+    if (is_known)
+        tp_json_w_put_i64(w, key, v);
+    else
+        tp_json_w_put_null(w, key);
+}
+
+void tp_json_w_put_finite(tp_json_w *w, const char *key, double v)
+{
+    tp_json_w_put_known(w, key, isfinite(v) ? v : NAN);
+}
+
+tp_json_w tp_json_w_open(tp_buf *out, int indent, char bracket)
+{
+    tp_json_w w;
+    tp_json_w_init(&w, out, indent);
+    tp_json_w_begin(&w, bracket);
+    return w;
+}
+
+void tp_json_w_close(tp_json_w *w, char bracket)
+{
+    tp_json_w_end(w, bracket);
+    tp_buf_addc(w->out, '\n');
+}
+
 void tp_json_w_put_known(tp_json_w *w, const char *key, double v)
 {
     if (isnan(v))

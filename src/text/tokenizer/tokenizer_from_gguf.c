@@ -184,8 +184,7 @@ static void write_added(const source *s, tp_json_w *w)
             continue;
         tp_json_w_begin(w, '{');
         tp_json_w_put_i64(w, "id", (int64_t)i);
-        tp_json_w_key(w, "content");
-        tp_json_w_strn(w, text.data, text.len);
+        tp_json_w_put_strn(w, "content", text.data, text.len);
         for (size_t f = 0; f < TP_COUNTOF(flags); f++)
             tp_json_w_put_bool(w, flags[f], false);
         tp_json_w_put_bool(w, "special", type_of(s, i) != TP_GGUF_TOKEN_USER_DEFINED);
@@ -200,10 +199,8 @@ static void write_model(const source *s, tp_json_w *w)
     TP_OWN(tp_buf) key = {0};
     tp_json_w_put_begin(w, "model", '{');
     tp_json_w_put_str(w, "type", "BPE");
-    tp_json_w_key(w, "dropout");
-    tp_json_w_null(w);
-    tp_json_w_key(w, "unk_token");
-    tp_json_w_null(w);
+    tp_json_w_put_null(w, "dropout");
+    tp_json_w_put_null(w, "unk_token");
     tp_json_w_put_bool(w, "fuse_unk", false);
     tp_json_w_put_bool(w, "byte_fallback", false);
     tp_json_w_put_bool(w, "ignore_merges", s->pre->ignore_merges);
@@ -240,8 +237,7 @@ static void write_piece(tp_json_w *w, const char *kind, tp_slice id)
 {
     tp_json_w_begin(w, '{');
     tp_json_w_put_begin(w, kind, '{');
-    tp_json_w_key(w, "id");
-    tp_json_w_strn(w, id.data, id.len);
+    tp_json_w_put_strn(w, "id", id.data, id.len);
     tp_json_w_put_i64(w, "type_id", 0);
     tp_json_w_end(w, '}');
     tp_json_w_end(w, '}');
@@ -293,26 +289,19 @@ static void write_processor(const source *s, tp_json_w *w)
 tp_status tp_tokenizer_json_of_gguf(const tp_gguf *g, tp_buf *out, tp_error *err)
 {
     source s;
-    tp_json_w w;
     TP_TRY(gather(g, &s, err));
-    tp_json_w_init(&w, out, 1);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 1, '{');
     tp_json_w_put_str(&w, "version", "1.0");
-    tp_json_w_key(&w, "truncation");
-    tp_json_w_null(&w);
-    tp_json_w_key(&w, "padding");
-    tp_json_w_null(&w);
+    tp_json_w_put_null(&w, "truncation");
+    tp_json_w_put_null(&w, "padding");
     write_added(&s, &w);
-    tp_json_w_key(&w, "normalizer");
-    tp_json_w_raw(&w, s.pre->nfc ? "{\"type\": \"NFC\"}" : "null");
+    tp_json_w_put_raw(&w, "normalizer", s.pre->nfc ? "{\"type\": \"NFC\"}" : "null");
     tp_json_w_key(&w, "pre_tokenizer");
     tp_pretokenizer_write(&w, s.pre->scan);
     write_processor(&s, &w);
-    tp_json_w_key(&w, "decoder");
-    tp_json_w_raw(&w, TP_BYTE_LEVEL("true", "true"));
+    tp_json_w_put_raw(&w, "decoder", TP_BYTE_LEVEL("true", "true"));
     write_model(&s, &w);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
     return TP_OK;
 }
 
@@ -320,25 +309,20 @@ tp_status tp_tokenizer_config_of_gguf(const tp_gguf *g, tp_buf *out, tp_error *e
 {
     static const char *const keys[] = {"bos_token", "eos_token", "pad_token"};
     source s;
-    tp_json_w w;
     TP_TRY(gather(g, &s, err));
     const int64_t ids[] = {s.bos, s.eos, s.pad};
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     for (size_t i = 0; i < TP_COUNTOF(keys); i++) {
         if (ids[i] < 0)
             continue;
         tp_slice text = token(&s, ids[i]);
-        tp_json_w_key(&w, keys[i]);
-        tp_json_w_strn(&w, text.data, text.len);
+        tp_json_w_put_strn(&w, keys[i], text.data, text.len);
     }
     if (s.chat_template.len) {
-        tp_json_w_key(&w, "chat_template");
-        tp_json_w_strn(&w, s.chat_template.data, s.chat_template.len);
+        tp_json_w_put_strn(&w, "chat_template", s.chat_template.data, s.chat_template.len);
     }
     tp_json_w_put_bool(&w, "clean_up_tokenization_spaces", false);
     tp_json_w_put_str(&w, "tokenizer_class", "PreTrainedTokenizerFast");
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
     return TP_OK;
 }

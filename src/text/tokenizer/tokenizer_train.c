@@ -138,8 +138,7 @@ static void write_model(tp_json_w *w, const tp_bpe_trainer *trainer)
     tp_json_w_put_begin(w, "model", '{');
     tp_json_w_put_str(w, "type", "BPE");
     for (size_t i = 0; i < TP_COUNTOF(unset); i++) {
-        tp_json_w_key(w, unset[i]);
-        tp_json_w_null(w);
+        tp_json_w_put_null(w, unset[i]);
     }
     for (size_t i = 0; i < TP_COUNTOF(no); i++)
         tp_json_w_put_bool(w, no[i], false);
@@ -165,31 +164,24 @@ static void write_model(tp_json_w *w, const tp_bpe_trainer *trainer)
 
 static void write_tokenizer(const training *t, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 1);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 1, '{');
     tp_json_w_put_str(&w, "version", "1.0");
-    tp_json_w_key(&w, "truncation");
-    tp_json_w_null(&w);
-    tp_json_w_key(&w, "padding");
-    tp_json_w_null(&w);
+    tp_json_w_put_null(&w, "truncation");
+    tp_json_w_put_null(&w, "padding");
     tp_json_w_put_begin(&w, "added_tokens", '[');
     for (size_t i = 0; i < t->options->n_special; i++)
         write_added_token(&w, (int64_t)(tp_bpe_trainer_n_tokens(t->trainer) + i),
                           t->options->special[i]);
     tp_json_w_end(&w, ']');
-    tp_json_w_key(&w, "normalizer");
-    tp_json_w_raw(&w, t->style->nfc ? "{\"type\": \"NFC\"}" : "null");
+    tp_json_w_put_raw(&w, "normalizer", t->style->nfc ? "{\"type\": \"NFC\"}" : "null");
     tp_json_w_key(&w, "pre_tokenizer");
     tp_pretokenizer_write(&w, t->style->scan);
-    tp_json_w_key(&w, "post_processor");
-    tp_json_w_raw(&w, "{\"type\": \"ByteLevel\", \"add_prefix_space\": true, "
+    tp_json_w_put_raw(&w, "post_processor",
+                      "{\"type\": \"ByteLevel\", \"add_prefix_space\": true, "
                       "\"trim_offsets\": false, \"use_regex\": true}");
-    tp_json_w_key(&w, "decoder");
-    tp_json_w_raw(&w, TP_BYTE_LEVEL("true", "true"));
+    tp_json_w_put_raw(&w, "decoder", TP_BYTE_LEVEL("true", "true"));
     write_model(&w, t->trainer);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 static void write_names(tp_json_w *w, const tp_bpe_train_options *o)
@@ -206,9 +198,7 @@ static void write_names(tp_json_w *w, const tp_bpe_train_options *o)
 static void write_config(const training *t, tp_buf *out)
 {
     const tp_bpe_train_options *o = t->options;
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     tp_json_w_put_begin(&w, "added_tokens_decoder", '{');
     for (size_t i = 0; i < o->n_special; i++) {
         char id[24];
@@ -224,16 +214,13 @@ static void write_config(const training *t, tp_buf *out)
     tp_json_w_key(&w, "model_max_length"); /* transformers' word for "no limit" */
     tp_json_w_raw(&w, "1000000000000000019884624838656");
     tp_json_w_put_str(&w, "tokenizer_class", "PreTrainedTokenizerFast");
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 static void write_special_map(const training *t, tp_buf *out)
 {
     const tp_bpe_train_options *o = t->options;
-    tp_json_w w;
-    tp_json_w_init(&w, out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(out, 2, '{');
     write_names(&w, o);
     tp_json_w_put_begin(&w, "additional_special_tokens", '[');
     for (size_t i = 0; i < o->n_special; i++) {
@@ -244,8 +231,7 @@ static void write_special_map(const training *t, tp_buf *out)
             tp_json_w_str(&w, s);
     }
     tp_json_w_end(&w, ']');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(out, '\n');
+    tp_json_w_close(&w, '}');
 }
 
 /* A special token that is spelled like a token of the model would be that token. */

@@ -221,10 +221,8 @@ static void put_dimension(tp_json_w *w, const tp_analysis_dimension *d,
 char *tp_analysis_json(const tp_analysis *a)
 {
     tp_buf out = {0};
-    tp_json_w w;
     tp_analysis_summary s = tp_analysis_summarize(a);
-    tp_json_w_init(&w, &out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&out, 2, '{');
     tp_json_w_put_begin(&w, "dimensions", '[');
     for (size_t i = 0; i < a->n; i++)
         put_dimension(&w, &a->results[i], &a->figures[i]);
@@ -236,8 +234,7 @@ char *tp_analysis_json(const tp_analysis *a)
     tp_json_w_put_i64(&w, "unknown", (int64_t)s.unknown);
     tp_json_w_put_i64(&w, "below_threshold", (int64_t)s.below_threshold);
     tp_json_w_end(&w, '}');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(&out, '\n');
+    tp_json_w_close(&w, '}');
     return out.data;
 }
 

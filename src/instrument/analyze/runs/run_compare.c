@@ -283,9 +283,7 @@ static void put_interval(tp_json_w *w, double lo, double hi)
 char *tp_run_comparison_json(const tp_run_comparison *c)
 {
     tp_buf out = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &out, 2);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&out, 2, '{');
     tp_json_w_put_begin(&w, "metrics", '[');
     for (size_t i = 0; i < c->n; i++) {
         const tp_compared_metric *x = &c->metrics[i];
@@ -317,7 +315,6 @@ char *tp_run_comparison_json(const tp_run_comparison *c)
         tp_json_w_end(&w, '}');
     }
     tp_json_w_end(&w, ']');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(&out, '\n');
+    tp_json_w_close(&w, '}');
     return out.data;
 }
