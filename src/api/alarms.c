@@ -1,7 +1,6 @@
 /* alarms.c - alarms over a recorded run, and what they said, for people and programs. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/strings.h"
 #include "base/vec.h"

@@ -3,7 +3,6 @@
 #include "api/doctor_checks.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/training.h"
 #include "base/files.h"

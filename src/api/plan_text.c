@@ -1,7 +1,6 @@
 /* plan_text.c - the plan of a run as text or JSON: does it fit, what does it take, how long is a
  * step. */
 #include <math.h>
-#include <string.h>
 
 #include "api/tables.h"
 #include "api/training.h"

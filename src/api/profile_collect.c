@@ -2,7 +2,6 @@
 #include "api/profile_collect.h"
 
 #include <math.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

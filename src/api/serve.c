@@ -5,7 +5,6 @@
  * it has the machine to itself. */
 #include "temper/serve.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

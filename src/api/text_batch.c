@@ -1,5 +1,4 @@
 /* text_batch.c - many prompts together, their answers in order as they grow. */
-#include <string.h>
 
 #include "api/text_generator.h"
 #include "base/clock.h"

@@ -2,7 +2,6 @@
  */
 #include "temper/trace_report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/trace_options.h"

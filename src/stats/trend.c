@@ -2,7 +2,6 @@
 #include "stats/trend.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "stats/descriptive.h"
 #include "stats/moments.h"

@@ -1,7 +1,6 @@
 /* conversions_model.c - what of another trainer takes more than one key: precision, optimizers,
  * adapters, rewards. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/platform.h"

@@ -2,7 +2,6 @@
 #include "engine/exec/machine.h"
 
 #include <math.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "base/arena.h"

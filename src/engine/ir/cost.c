@@ -1,5 +1,4 @@
 /* cost.c - what a node costs, from its shapes alone. */
-#include <math.h>
 
 #include "engine/ir/shapes.h"
 

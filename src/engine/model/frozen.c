@@ -2,7 +2,6 @@
 #include "engine/model/frozen.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/device/quantised.h"
 

@@ -1,6 +1,5 @@
 /* open.c - a model wherever it is: a folder, a GGUF file, a config.json, or an adapter that names
  * its base. */
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/files.h"

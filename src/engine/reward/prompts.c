@@ -1,8 +1,6 @@
 /* prompts.c - questions from a generator or from rows of a file, split and described. */
 #include "engine/reward/prompts.h"
 
-#include <string.h>
-
 #include "base/platform.h"
 #include "base/rng.h"
 #include "base/strings.h"

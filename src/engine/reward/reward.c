@@ -1,7 +1,6 @@
 /* reward.c - filling in and freeing verdicts. */
 #include <math.h>
 #include <stdarg.h>
-#include <string.h>
 
 #include "engine/reward/environment_kind.h"
 

@@ -1,7 +1,6 @@
 /* checkpoint_manifest.c - what lies in a checkpoint, with its hashes, which its ranks share. */
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 

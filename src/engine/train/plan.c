@@ -2,7 +2,6 @@
 #include "engine/train/plan.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/limits.h"
 #include "base/platform.h"

@@ -1,6 +1,5 @@
 /* record.c - what a run says about itself: events, metrics.jsonl, run.json. */
 #include <math.h>
-#include <string.h>
 #include <sys/utsname.h>
 
 #include "base/clock.h"

@@ -1,7 +1,6 @@
 /* stability.c - what stands between gradients and weights: the loss scale, numbers that are not
  * finite, spikes of the loss, clipping; and the clock of a step. */
 #include <math.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "base/platform.h"

@@ -2,7 +2,6 @@
 #include "instrument/analyze/nesting.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 
 #include "base/error.h"
 #include "base/vec.h"

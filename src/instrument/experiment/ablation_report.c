@@ -3,7 +3,6 @@
 #include "base/wrap.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/vec.h"
 #include "base/wrap.h"

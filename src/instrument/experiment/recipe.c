@@ -2,7 +2,6 @@
 #include "instrument/experiment/recipe.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"

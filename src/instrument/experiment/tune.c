@@ -2,7 +2,6 @@
 #include "instrument/experiment/tune.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/cpu.h"
 #include "base/files.h"

@@ -1,5 +1,4 @@
 /* Names, devices, versions; how many rows each table has. */
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

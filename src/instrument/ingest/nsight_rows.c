@@ -1,5 +1,4 @@
 /* Activities into events. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

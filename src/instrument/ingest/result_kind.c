@@ -1,8 +1,6 @@
 /* result_kind.c - what a path holds, by its name and its first bytes. */
 #include "instrument/ingest/result_kind.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 #include "instrument/monitor/sampler.h"
 
 #include <math.h>
-#include <string.h>
 
 const tp_sampler_group tp_sampler_groups[TP_SAMPLER_GROUPS] = {{"training", TP_READ_TRAINING, 10},
                                                                {"inference", TP_READ_INFERENCE, 5},

@@ -1,6 +1,4 @@
 /* picture_text.c - text in a picture: its width in DejaVu Sans, shortening, escaping, lines. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "instrument/report/picture_internal.h"

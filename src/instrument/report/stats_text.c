@@ -5,7 +5,6 @@
 #include "instrument/report/grid.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MOST_RESAMPLED = 200000 };
 

@@ -1,6 +1,4 @@
 /* The figures of a trace as JSON.  Times are whole nanoseconds, sizes whole bytes. */
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "instrument/analyze/collectives.h"

@@ -1,6 +1,5 @@
 /* Views of memory, from whatever the file has: instants, a snapshot, a timeline. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/strings.h"

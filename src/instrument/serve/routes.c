@@ -1,5 +1,4 @@
 /* routes.c - which page an address is. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/platform.h"

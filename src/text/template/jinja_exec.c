@@ -1,5 +1,4 @@
 /* jinja_exec.c - statements and scopes. */
-#include <string.h>
 
 #include "text/template/jinja_run.h"
 

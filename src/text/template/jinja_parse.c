@@ -1,6 +1,4 @@
 /* jinja_parse.c - statements. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/platform.h"
 #include "text/template/jinja.h"

@@ -1,7 +1,6 @@
 /* jinja_parse_base.c - tokens looked at and taken, nodes made: what the parsers share. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/platform.h"
 #include "text/template/jinja.h"

@@ -1,5 +1,4 @@
 /* tokenizer_load.c - tokenizer.json checked and taken in. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"

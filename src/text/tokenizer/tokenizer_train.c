@@ -1,5 +1,4 @@
 /* tokenizer_train.c - from texts to the files of a tokenizer folder. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"

@@ -4,8 +4,6 @@
  * plateau that was gone.  Its interval: residuals are drawn again in blocks, the curve is fitted
  * again, and the spread of ln k says how far k may be off. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"

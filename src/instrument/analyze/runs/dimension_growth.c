@@ -1,6 +1,5 @@
 /* dimension_growth.c - memory: does it grow over the run? */
 #include <math.h>
-#include <stdlib.h>
 
 #include "instrument/analyze/runs/dimension.h"
 #include "stats/descriptive.h"

@@ -2,7 +2,6 @@
 #include "instrument/ingest/runs/find.h"
 
 #include <dirent.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,7 +1,6 @@
 /* jsonl.c - metrics as JSON objects, one per line or in one list, whoever wrote them. */
 #include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "base/vec.h"

@@ -2,7 +2,6 @@
 #include "instrument/ingest/runs/recorded.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/vec.h"
 

@@ -1,5 +1,4 @@
 /* settings.c - what a run was started with, from the places where others write it down. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "instrument/ingest/runs/event_record.h"
