@@ -91,6 +91,17 @@ bool tp_str_starts(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+const char *tp_str_after(const char *s, char c)
+{
+    const char *last = strrchr(s, c);
+    return last ? last + 1 : s;
+}
+
+int tp_str_order(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 bool tp_str_ends(const char *s, const char *suffix)
 {
     size_t n = strlen(s), m = strlen(suffix);

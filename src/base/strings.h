@@ -46,6 +46,10 @@ static inline const char *tp_plural(uint64_t n) { return n == 1 ? "" : "s"; }
 
 bool tp_str_starts(const char *s, const char *prefix);
 bool tp_str_ends(const char *s, const char *suffix);
+/* What stands behind the last `c`, as the name in a path; all of it where there is none. */
+const char *tp_str_after(const char *s, char c);
+/* For qsort() of an array of texts. */
+int tp_str_order(const void *a, const void *b);
 
 /* UTF-8.  Decode one code point at s (n bytes left); returns its length, or 0
  * when the bytes are not valid UTF-8 (overlong, surrogate, > U+10FFFF). */

@@ -23,23 +23,17 @@ static bool is_section(const tp_binder *b, const char *path)
     return false;
 }
 
-static const char *last_part(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot ? dot + 1 : path;
-}
-
 /* The known key that the user most likely meant: a slip of the finger or two away, or the same
  * word in one other section.  Two that are equally near are both a guess: then none. */
 static const char *nearest(const tp_binder *b, const char *path)
 {
     const char *best = NULL;
     bool is_tie = false;
-    size_t best_distance = strlen(last_part(path)) < 6 ? 2 : 3; /* less than that */
+    size_t best_distance = strlen(tp_str_after(path, '.')) < 6 ? 2 : 3; /* less than that */
     for (size_t i = 0; i < b->n; i++) {
         const char *name = b->table[i].name;
         size_t distance = tp_str_distance(name, path);
-        if (distance > 1 && !strcmp(last_part(name), last_part(path)))
+        if (distance > 1 && !strcmp(tp_str_after(name, '.'), tp_str_after(path, '.')))
             distance = 1;
         /* Letters are rather swapped than lost. */
         bool same_length = strlen(name) == strlen(path);
@@ -138,7 +132,7 @@ static size_t check_keys(const tp_binder *b, const tp_config_node *node, tp_buf 
         } else if (!option && v->type != TP_JSON_OBJECT && !counts_only) {
             tp_error err = {0};
             (void)tp_node_fail(child, &err, "expected a section with keys below it, as in \"%s:\"",
-                               last_part(path->data));
+                               tp_str_after(path->data, '.'));
             tp_config_remark_add(b->config, &b->config->faults, err.message, NULL);
         } else if (!option) {
             n_unknown += check_keys(b, child, path, is_only, counts_only);

@@ -106,9 +106,8 @@ static void add_members(tp_chrome *c, const char *object, bool *any)
 /* The place in the code, without the folders of the machine that built it. */
 static void add_source(tp_chrome *c, const tp_trace_site *site, bool *any)
 {
-    const char *slash = strrchr(site->file, '/');
     add_text(c, *any ? ",\"source\":" : "\"source\":");
-    add_quoted(c, slash ? slash + 1 : site->file);
+    add_quoted(c, tp_str_after(site->file, '/'));
     c->out.len--; /* the closing quote */
     add_text(c, ":");
     add_unsigned(c, (uint64_t)site->line);

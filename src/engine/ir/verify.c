@@ -158,11 +158,6 @@ static tp_status check_graph_outputs(const checker *c, tp_error *err)
     return TP_OK;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static tp_status check_names(const tp_graph *g, tp_error *err)
 {
     const char **names = tp_new(g->n_nodes, sizeof *names);
@@ -170,7 +165,7 @@ static tp_status check_names(const tp_graph *g, tp_error *err)
     for (uint32_t i = 1; i < g->n_nodes; i++)
         if (tp_ops[g->nodes[i].op]->traits & TP_OP_SOURCE)
             names[n++] = g->values[g->nodes[i].out[0]].name;
-    qsort(names, n, sizeof *names, by_name);
+    qsort(names, n, sizeof *names, tp_str_order);
     tp_status status = TP_OK;
     for (size_t i = 1; i < n && status == TP_OK; i++)
         if (strcmp(names[i - 1], names[i]) == 0)

@@ -186,12 +186,6 @@ tp_status tp_adapter_config_read(const char *path, const char *text, size_t n, t
 
 /* ---- writing ---- */
 
-static const char *last_part(const char *module)
-{
-    const char *dot = strrchr(module, '.');
-    return dot ? dot + 1 : module;
-}
-
 /* Do the last parts of the names choose these modules and no other? */
 static bool last_parts_suffice(const tp_model *model)
 {
@@ -202,16 +196,11 @@ static bool last_parts_suffice(const tp_model *model)
         if (!tp_param_module(p, name) || l->of_param[i])
             continue;
         for (size_t k = 0; k < l->n_modules; k++) {
-            if (strcmp(last_part(name), last_part(l->modules[k].name)) == 0)
+            if (strcmp(tp_str_after(name, '.'), tp_str_after(l->modules[k].name, '.')) == 0)
                 return false;
         }
     }
     return true;
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 static void write_targets(const tp_model *model, tp_json_w *w)
@@ -220,8 +209,8 @@ static void write_targets(const tp_model *model, tp_json_w *w)
     bool is_short = last_parts_suffice(model);
     const char **names = tp_new(l->n_modules, sizeof *names);
     for (size_t i = 0; i < l->n_modules; i++)
-        names[i] = is_short ? last_part(l->modules[i].name) : l->modules[i].name;
-    qsort(names, l->n_modules, sizeof *names, by_text);
+        names[i] = is_short ? tp_str_after(l->modules[i].name, '.') : l->modules[i].name;
+    qsort(names, l->n_modules, sizeof *names, tp_str_order);
     tp_json_w_put_begin(w, "target_modules", '[');
     for (size_t i = 0; i < l->n_modules; i++)
         if (i == 0 || strcmp(names[i], names[i - 1]) != 0)

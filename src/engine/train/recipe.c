@@ -21,7 +21,7 @@ static tp_status name_after_file(tp_config *config, const char *path, tp_error *
     if (tp_config_find(config, "run.name") || !is_training(config))
         return TP_OK;
     TP_OWN(tp_buf) text = {0};
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    const char *file = tp_str_after(path, '/');
     const char *dot = strrchr(file, '.');
     if (strcmp(path, "-") == 0) /* of standard input */
         file = "stdin";

@@ -40,11 +40,7 @@ char *tp_run_path(const tp_run *run, const char *file, char *out)
 
 const char *tp_run_dir(const tp_run *run) { return run->dir; }
 
-const char *tp_run_name(const tp_run *run)
-{
-    const char *slash = strrchr(run->dir, '/');
-    return slash ? slash + 1 : run->dir;
-}
+const char *tp_run_name(const tp_run *run) { return tp_str_after(run->dir, '/'); }
 
 int tp_run_attempt(const tp_run *run) { return run->attempt; }
 

@@ -20,18 +20,12 @@ double tp_step_history_at(const tp_step_history *h, int64_t length, int64_t i)
     return h->v[(h->n - length + i) % TP_STEP_HISTORY];
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static int64_t sort(const tp_step_history *h, int64_t window, double out[TP_STEP_HISTORY])
 {
     int64_t n = tp_step_history_length(h, window);
     for (int64_t i = 0; i < n; i++)
         out[i] = tp_step_history_at(h, n, i);
-    qsort(out, (size_t)n, sizeof *out, compare);
+    tp_sort(out, (size_t)n);
     return n;
 }
 

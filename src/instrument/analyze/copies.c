@@ -6,6 +6,7 @@
 
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
+#include "stats/descriptive.h"
 
 static const char *const direction_names[TP_COPY_DIRECTIONS] = {"HtoD", "DtoH",  "DtoD", "PtoP",
                                                                 "HtoH", "other", "fill"};
@@ -62,12 +63,6 @@ typedef struct {
     tp_periods times;
 } pile;
 
-static int compare_f64(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void add_copy(const tp_selection *sel, const tp_activity *a, tp_copy_row *row, pile *p)
 {
     const tp_event_copy *copy = tp_events_copy(sel->events, a->event);
@@ -104,7 +99,7 @@ static void finish(tp_copy_row *row, pile *p)
     }
     if (p->n_rates == 0)
         return;
-    qsort(p->rates, p->n_rates, sizeof *p->rates, compare_f64);
+    tp_sort(p->rates, p->n_rates);
     row->mean_rate = (double)row->bytes / (double)row->sum_ns * 1e9;
     row->p50_rate = rank_of(p->rates, p->n_rates, 0.5);
     row->p90_rate = rank_of(p->rates, p->n_rates, 0.9);

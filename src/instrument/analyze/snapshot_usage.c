@@ -275,12 +275,6 @@ size_t tp_snapshot_at_peak(const tp_snapshot *s, const tp_snapshot_device *d, tp
 
 /* ---- stacks ---- */
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Frames of the recording itself and of the allocator say nothing about who asked. */
 static bool is_plumbing(const char *function)
 {
@@ -313,7 +307,7 @@ void tp_snapshot_stack_text(const tp_snapshot *s, uint32_t stack, size_t depth, 
         if (shown++)
             tp_buf_adds(ret, " < ");
         if (tp_str_ends(file, ".py"))
-            tp_buf_addf(ret, "%s:%lld ", file_name(file), (long long)f->line);
+            tp_buf_addf(ret, "%s:%lld ", tp_str_after(file, '/'), (long long)f->line);
         tp_buf_adds(ret, function);
     }
 }

@@ -192,8 +192,7 @@ bool tp_commit_detect(const char *folder, tp_commit *ret)
         copy(c.time, sizeof c.time, NULL);
     c.is_dirty = ask_git(folder, status, changed, sizeof changed) && changed[0];
     if (ask_git(folder, root, top, sizeof top))
-        snprintf(c.project, sizeof c.project, "%s",
-                 strrchr(top, '/') ? strrchr(top, '/') + 1 : top);
+        snprintf(c.project, sizeof c.project, "%s", tp_str_after(top, '/'));
     *ret = c;
     return true;
 }

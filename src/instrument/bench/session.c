@@ -113,12 +113,10 @@ static void choose_custom(session *s)
     override(f, c, &s->suite.arena);
     if (f->o.name)
         c->name = f->o.name;
-    else {
-        const char *slash = strrchr(c->model, '/');
+    else
         c->name =
-            tp_arena_printf(&s->suite.arena, "%s/%s/%s/%lld", c->kind, slash ? slash + 1 : c->model,
+            tp_arena_printf(&s->suite.arena, "%s/%s/%s/%lld", c->kind, tp_str_after(c->model, '/'),
                             c->precision, (long long)c->sequence_length);
-    }
 }
 
 /* A pattern without a benchmark is a slip of the keyboard, whatever the others match. */

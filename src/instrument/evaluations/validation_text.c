@@ -8,7 +8,7 @@
 
 bool tp_validations_are_in(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = tp_str_after(path, '/');
     return tp_dir_exists(path) || strcmp(name, "metrics.jsonl") == 0 ||
            strcmp(name, "metrics.json") == 0;
 }

@@ -25,7 +25,7 @@ static bool number_at(const char *p, int64_t *ret)
 
 int64_t tp_rank_from_name(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = tp_str_after(path, '/');
     int64_t v, found = TP_UNKNOWN;
     for (const char *p = name; *p; p++) {
         if (strncasecmp(p, "rank", 4) != 0 || (p > name && isalpha((unsigned char)p[-1])))

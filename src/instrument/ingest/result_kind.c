@@ -160,11 +160,10 @@ static bool has_profile(const char *folder)
 
 static bool read_beginning(const char *path, beginning *b)
 {
-    const char *slash = strrchr(path, '/');
     struct stat st;
     int fd = -1;
     int64_t size;
-    b->name = slash ? slash + 1 : path;
+    b->name = tp_str_after(path, '/');
     /* A pipe that is opened to look and closed again kills its writer. */
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
         tp_input_open(path, TP_INPUT_FILE, &fd, &size, NULL) != TP_OK)

@@ -27,11 +27,6 @@ static bool looks_like_a_trace(const char *name)
     return false;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* How many were there. */
 static tp_status add_folder(tp_trace_paths *p, const char *folder, size_t *ret_n, tp_error *err)
 {
@@ -51,7 +46,7 @@ static tp_status add_folder(tp_trace_paths *p, const char *folder, size_t *ret_n
     closedir(d);
     *ret_n = p->n - first;
     if (*ret_n)
-        qsort(p->v + first, *ret_n, sizeof *p->v, by_name);
+        qsort(p->v + first, *ret_n, sizeof *p->v, tp_str_order);
     return TP_OK;
 }
 

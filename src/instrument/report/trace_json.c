@@ -13,12 +13,6 @@ static void put_i64(tp_json_w *w, const char *key, int64_t v)
 
 static void put_str(tp_json_w *w, const char *key, const char *s) { tp_json_w_put_str(w, key, s); }
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* ---- events ---- */
 
 static void put_phases(tp_json_w *w, const tp_event_counts *c)
@@ -277,7 +271,7 @@ static void put_notes(tp_json_w *w, const tp_notes *notes)
 void tp_trace_report_json(tp_trace_report *r, tp_json_w *w)
 {
     const tp_trace_file *f = r->file;
-    put_str(w, "file", file_name(f->path));
+    put_str(w, "file", tp_str_after(f->path, '/'));
     put_i64(w, "bytes", (int64_t)f->bytes);
     if (f->json_bytes)
         put_i64(w, "json_bytes", (int64_t)f->json_bytes);

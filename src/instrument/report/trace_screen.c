@@ -8,12 +8,6 @@
 
 enum { FEW = 5 };
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static void put_grid(tp_trace_report *r, void (*fill)(tp_trace_report *, tp_grid *), size_t top,
                      int width, tp_buf *out)
 {
@@ -35,7 +29,7 @@ static void put_identity(const tp_trace_report *r, tp_buf *out)
 {
     const tp_trace_file *f = r->file;
     const tp_events *e = f->events;
-    put_name(out, file_name(f->path));
+    put_name(out, tp_str_after(f->path, '/'));
     tp_buf_addf(out, ": %s", tp_file_kind_about(f->kind));
     if (f->rank != TP_UNKNOWN)
         tp_buf_addf(out, ", rank %lld", (long long)f->rank);

@@ -32,18 +32,12 @@ static tp_trace_paths traces_of(tp_page *p, const tp_run_entry *e)
     return paths;
 }
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* The trace that is asked for by its name, else the last one. */
 static const char *choose(tp_page *p, const tp_trace_paths *paths)
 {
     const char *asked = tp_http_query(p->request, "trace");
     for (size_t i = 0; asked && i < paths->n; i++)
-        if (strcmp(base_of(paths->v[i]), asked) == 0)
+        if (strcmp(tp_str_after(paths->v[i], '/'), asked) == 0)
             return paths->v[i];
     return paths->n ? paths->v[paths->n - 1] : NULL;
 }
@@ -54,7 +48,7 @@ static void put_choice(tp_page *p, const tp_trace_paths *paths, const char *chos
     tp_buf_adds(out, "<form class=filter><label>Trace <select name=trace>");
     for (size_t i = 0; i < paths->n; i++) {
         tp_buf_addf(out, "<option%s>", paths->v[i] == chosen ? " selected" : "");
-        tp_page_text(out, base_of(paths->v[i]));
+        tp_page_text(out, tp_str_after(paths->v[i], '/'));
     }
     tp_buf_adds(out, "</select></label> <button>Show</button></form>\n");
 }
@@ -412,7 +406,7 @@ static void put_link(tp_page *p, const char *trace, int64_t from, int64_t to, co
 static void put_timeline(tp_page *p, const tp_trace_file *file)
 {
     timeline t = {.events = file->events};
-    const char *trace = base_of(file->path);
+    const char *trace = tp_str_after(file->path, '/');
     choose_tracks(&t);
     if (t.last <= t.first) {
         tp_buf_adds(&p->reply->body, "<p>the trace has no spans\n");

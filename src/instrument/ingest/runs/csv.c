@@ -273,11 +273,6 @@ static void take_unended(tp_metrics *m, state *s)
     }
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void take_names(state *s)
 {
     static const char mark[] = "\xef\xbb\xbf";
@@ -286,7 +281,7 @@ static void take_names(state *s)
     const char **sorted = tp_vec_new(s->names.n, sizeof *sorted);
     for (size_t i = 0; i < s->names.n; i++)
         sorted[i] = field_of(&s->names, i);
-    qsort(sorted, s->names.n, sizeof *sorted, by_text);
+    qsort(sorted, s->names.n, sizeof *sorted, tp_str_order);
     free(s->twice);
     s->twice = NULL;
     for (size_t i = 1; i < s->names.n && !s->twice; i++)
