@@ -138,25 +138,11 @@ static bool is_table(const tp_run_place *place)
 
 static char *file_of(const tp_run_place *place)
 {
-    const char *only = NULL;
     if (!place->is_dir)
         return is_table(place) ? tp_strdup(place->path) : NULL;
     if (tp_place_has_file(place, "metrics.csv"))
         return tp_place_join(place->path, "metrics.csv");
-    for (size_t i = 0; i < place->n_entries; i++) {
-        if (place->entries[i].is_dir || !tp_str_ends(place->entries[i].name, ".csv"))
-            continue;
-        if (only)
-            return NULL;
-        only = place->entries[i].name;
-    }
-    return only ? tp_place_join(place->path, only) : NULL;
-}
-
-static bool is_here(const tp_run_place *place)
-{
-    TP_FREED char *path = file_of(place);
-    return path != NULL;
+    return tp_place_only(place, ".csv");
 }
 
 static tp_status open_run(tp_metrics *m, const tp_run_place *place, tp_error *err)
@@ -313,10 +299,9 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
     state *s = m->state;
     bool has_grown = s->unended_size && tp_file_size(s->tail.path) != s->unended_size;
     if (has_grown || tp_tail_was_replaced(&s->tail)) {
-        char *path = tp_strdup(s->tail.path);
+        TP_FREED char *path = tp_strdup(s->tail.path);
         tp_tail_release(&s->tail);
         tp_tail_init(&s->tail, path);
-        free(path);
         s->has_names = false;
         s->separator = 0;
         s->n_rows = s->n_bad = 0;
@@ -360,7 +345,7 @@ static void say(tp_metrics *m)
 const tp_run_reader tp_run_reader_csv = {
     .name = "csv",
     .about = "tables (CSV) of metrics",
-    .is_here = is_here,
+    .file_of = file_of,
     .open = open_run,
     .read = read_run,
     .say = say,

@@ -26,25 +26,11 @@ static char first_mark(const tp_run_place *place)
 /* The file of a folder: metrics.jsonl, or the only one that ends in .jsonl. */
 static char *file_of(const tp_run_place *place)
 {
-    const char *only = NULL;
     if (!place->is_dir)
         return first_mark(place) == '{' || first_mark(place) == '[' ? tp_strdup(place->path) : NULL;
     if (tp_place_has_file(place, "metrics.jsonl"))
         return tp_place_join(place->path, "metrics.jsonl");
-    for (size_t i = 0; i < place->n_entries; i++) {
-        if (place->entries[i].is_dir || !tp_str_ends(place->entries[i].name, ".jsonl"))
-            continue;
-        if (only)
-            return NULL;
-        only = place->entries[i].name;
-    }
-    return only ? tp_place_join(place->path, only) : NULL;
-}
-
-static bool is_here(const tp_run_place *place)
-{
-    TP_FREED char *path = file_of(place);
-    return path != NULL;
+    return tp_place_only(place, ".jsonl");
 }
 
 static tp_status open_file(tp_metrics *m, const tp_run_place *place, tp_error *err)
@@ -102,11 +88,8 @@ static tp_status read_file(tp_metrics *m, bool *ret_again, tp_error *err)
     TP_OWN(tp_buf) text = {0};
     if (!s->is_list) {
         if (tp_tail_was_replaced(&s->lines.tail)) {
-            char *path = tp_strdup(s->lines.tail.path);
-            tp_flat_row_lines_release(&s->lines);
-            tp_flat_row_lines_init(&s->lines, path);
+            tp_flat_row_lines_restart(&s->lines);
             s->lines.row.is_anyones = true;
-            free(path);
             *ret_again = true;
             return TP_OK;
         }
@@ -132,7 +115,7 @@ static void say(tp_metrics *m)
 const tp_run_reader tp_run_reader_jsonl = {
     .name = "jsonl",
     .about = "JSON objects, one per line or in a list",
-    .is_here = is_here,
+    .file_of = file_of,
     .open = open_file,
     .read = read_file,
     .say = say,

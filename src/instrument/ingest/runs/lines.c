@@ -18,6 +18,13 @@ void tp_flat_row_lines_release(tp_flat_row_lines *l)
     tp_flat_row_release(&l->row);
 }
 
+void tp_flat_row_lines_restart(tp_flat_row_lines *l)
+{
+    TP_FREED char *path = tp_strdup(l->tail.path);
+    tp_flat_row_lines_release(l);
+    tp_flat_row_lines_init(l, path);
+}
+
 static bool is_blank(tp_slice s)
 {
     size_t i = 0;

@@ -16,6 +16,7 @@ typedef struct {
 
 void tp_flat_row_lines_init(tp_flat_row_lines *l, const char *path);
 void tp_flat_row_lines_release(tp_flat_row_lines *l);
+void tp_flat_row_lines_restart(tp_flat_row_lines *l); /* from the beginning of the file */
 
 /* Every new row, in order. */
 TP_CHECKED tp_status tp_flat_row_lines_read(tp_flat_row_lines *l,

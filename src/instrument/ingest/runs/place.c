@@ -125,3 +125,16 @@ bool tp_place_has_dir(const tp_run_place *p, const char *name)
     const tp_place_entry *e = find(p, name);
     return e && e->is_dir;
 }
+
+char *tp_place_only(const tp_run_place *p, const char *ending)
+{
+    const char *only = NULL;
+    for (size_t i = 0; i < p->n_entries; i++) {
+        if (p->entries[i].is_dir || !tp_str_ends(p->entries[i].name, ending))
+            continue;
+        if (only)
+            return NULL;
+        only = p->entries[i].name;
+    }
+    return only ? tp_place_join(p->path, only) : NULL;
+}

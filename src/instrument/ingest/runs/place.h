@@ -27,6 +27,8 @@ void tp_place_release(tp_run_place *p); /* zeroed is a no-op */
 
 bool tp_place_has_file(const tp_run_place *p, const char *name);
 bool tp_place_has_dir(const tp_run_place *p, const char *name);
+/* The one file of a folder whose name ends so; NULL: none, or several.  free() it. */
+char *tp_place_only(const tp_run_place *p, const char *ending);
 /* "path/name" of an entry, or the path itself for a file; free() it. */
 char *tp_place_join(const char *folder, const char *name);
 

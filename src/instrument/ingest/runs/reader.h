@@ -8,8 +8,10 @@
 struct tp_run_reader {
     const char *name;  /* "tensorboard" */
     const char *about; /* "TensorBoard event files" */
-    /* Is a run of this format right here?  Looks at names and first bytes only. */
+    /* Is a run of this format right here?  Looks at names and first bytes only.  One of the two:
+     * file_of() returns the file that is read, which is freed, or NULL. */
     bool (*is_here)(const tp_run_place *place);
+    char *(*file_of)(const tp_run_place *place);
     /* Begin: m->path, m->run and m->state; reads nothing yet. */
     tp_status (*open)(tp_metrics *m, const tp_run_place *place, tp_error *err);
     /* Append everything that is new since the last call.  A file that was replaced: *ret_again,

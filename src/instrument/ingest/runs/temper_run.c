@@ -159,10 +159,7 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
 {
     state *s = m->state;
     if (tp_tail_was_replaced(&s->lines.tail)) {
-        char *path = tp_strdup(s->lines.tail.path);
-        tp_flat_row_lines_release(&s->lines);
-        tp_flat_row_lines_init(&s->lines, path);
-        free(path);
+        tp_flat_row_lines_restart(&s->lines);
         s->has_settings = false;
         *ret_again = true;
         return TP_OK;

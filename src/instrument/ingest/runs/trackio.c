@@ -353,33 +353,14 @@ static bool is_database(const tp_run_place *place)
 /* The only data base of a folder. */
 static char *file_of(const tp_run_place *place)
 {
-    const char *only = NULL;
     if (!place->is_dir)
         return is_database(place) ? tp_strdup(place->path) : NULL;
-    for (size_t i = 0; i < place->n_entries; i++) {
-        if (place->entries[i].is_dir || !tp_str_ends(place->entries[i].name, ".db"))
-            continue;
-        if (only)
-            return NULL;
-        only = place->entries[i].name;
-    }
-    if (!only)
-        return NULL;
     TP_CLEANUP(tp_place_release) tp_run_place file = {0};
-    char *path = tp_place_join(place->path, only);
-    bool is_one = false;
-    if (tp_place_look(&file, path, NULL) == TP_OK)
-        is_one = is_database(&file);
-    if (is_one)
+    char *path = tp_place_only(place, ".db");
+    if (path && tp_place_look(&file, path, NULL) == TP_OK && is_database(&file))
         return path;
     free(path);
     return NULL;
-}
-
-static bool is_here(const tp_run_place *place)
-{
-    TP_FREED char *path = file_of(place);
-    return path != NULL;
 }
 
 static tp_status find_runs(state *s, sqlite3 *db, found_runs *ret, tp_error *err)
@@ -498,7 +479,7 @@ static void say(tp_metrics *m)
 const tp_run_reader tp_run_reader_trackio = {
     .name = "trackio",
     .about = "trackio's SQLite data bases",
-    .is_here = is_here,
+    .file_of = file_of,
     .open = open_run,
     .read = read_run,
     .say = say,

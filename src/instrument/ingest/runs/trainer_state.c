@@ -60,12 +60,6 @@ static char *file_of(const tp_run_place *place)
     return newest_checkpoint(place);
 }
 
-static bool is_here(const tp_run_place *place)
-{
-    TP_FREED char *path = file_of(place);
-    return path != NULL;
-}
-
 static tp_status open_run(tp_metrics *m, const tp_run_place *place, tp_error *err)
 {
     (void)err;
@@ -208,7 +202,7 @@ static void say(tp_metrics *m)
 const tp_run_reader tp_run_reader_trainer_state = {
     .name = "trainer_state",
     .about = "trainer_state.json of transformers and TRL",
-    .is_here = is_here,
+    .file_of = file_of,
     .open = open_run,
     .read = read_run,
     .say = say,
