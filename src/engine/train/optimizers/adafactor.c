@@ -2,8 +2,7 @@
  * transformers.Adafactor, which differ: see the op. */
 #include <math.h>
 
-#include "config/option_rows.h"
-#include "engine/train/optimizers/optimizer.h"
+#include "engine/train/optimizers/optimizer_rows.h"
 
 typedef struct {
     tp_f64_list eps; /* of squares, of the parameter's size */
@@ -11,34 +10,21 @@ typedef struct {
     double beta1; /* NaN: no first moment.  From here on of transformers alone. */
     bool scale_parameter, relative_step, warmup_init;
 } adafactor_settings;
-static_assert(sizeof(adafactor_settings) <= TP_OPTIMIZER_OWN_BYTES, "see tp_optimizer_settings");
+TP_OPTIMIZER_OWN(adafactor_settings)
 
 /* clang-format off */
-#define HOLDER tp_optimizer_settings
-#define HOLDER_AT 0
-static const tp_option torch_keys[] = {
-    REAL("policy.optimizer.kwargs.lr", lr, "1.0e-2", 0, 1000, "Adafactor: at most this, and 1/sqrt(step), times the size of the parameter.")
-    REAL("policy.optimizer.kwargs.weight_decay", weight_decay, "0", 0, 1000, "Adafactor: decoupled weight decay.")
-#undef HOLDER
-#undef HOLDER_AT
 #define HOLDER adafactor_settings
-#define HOLDER_AT offsetof(tp_optimizer_settings, own)
+static const tp_option torch_keys[] = {
+    OF_ALL("policy.optimizer.kwargs.lr", lr, "1.0e-2", "Adafactor: at most this, and 1/sqrt(step), times the size of the parameter.")
+    OF_ALL("policy.optimizer.kwargs.weight_decay", weight_decay, "0", "Adafactor: decoupled weight decay.")
     REALS("policy.optimizer.kwargs.eps", eps, "[1.1920928955078125e-07, 1.0e-3]", 0, 1, "Adafactor: least root of a second moment, least size of a parameter.")
     REAL("policy.optimizer.kwargs.d", d, "1", 1e-30, 1e30, "Adafactor: an update larger than this, by its root mean square, is made smaller.")
     REAL("policy.optimizer.kwargs.beta2_decay", beta2_decay, "-0.8", -1000, 0, "Adafactor: of new squares step^beta2_decay is taken.")
     {0}};
 
-#undef HOLDER
-#undef HOLDER_AT
-#define HOLDER tp_optimizer_settings
-#define HOLDER_AT 0
 static const tp_option transformers_keys[] = {
-    REAL_OR_NULL("policy.optimizer.kwargs.lr", lr, "null", 0, 1000, "transformers' Adafactor: learning rate, before the schedule, where relative_step is false.")
-    REAL("policy.optimizer.kwargs.weight_decay", weight_decay, "0", 0, 1000, "transformers' Adafactor: times the step's size.")
-#undef HOLDER
-#undef HOLDER_AT
-#define HOLDER adafactor_settings
-#define HOLDER_AT offsetof(tp_optimizer_settings, own)
+    OF_ALL_OR_NULL("policy.optimizer.kwargs.lr", lr, "null", "transformers' Adafactor: learning rate, before the schedule, where relative_step is false.")
+    OF_ALL("policy.optimizer.kwargs.weight_decay", weight_decay, "0", "transformers' Adafactor: times the step's size.")
     REALS("policy.optimizer.kwargs.eps", eps, "[1.0e-30, 1.0e-3]", 0, 1, "transformers' Adafactor: added to squares, least size of a parameter.")
     REAL("policy.optimizer.kwargs.clip_threshold", d, "1", 1e-30, 1e30, "transformers' Adafactor: an update larger than this, by its root mean square, is made smaller.")
     REAL("policy.optimizer.kwargs.decay_rate", beta2_decay, "-0.8", -1000, 0, "transformers' Adafactor: of new squares step^decay_rate is taken.")
@@ -48,11 +34,6 @@ static const tp_option transformers_keys[] = {
     FLAG("policy.optimizer.kwargs.warmup_init", warmup_init, "false", "transformers' Adafactor: the most that relative_step takes is 1e-6 * step.")
     {0}};
 /* clang-format on */
-
-static const adafactor_settings *own(const tp_optimizer_settings *s)
-{
-    return (const adafactor_settings *)(const void *)s->own.bytes;
-}
 
 static tp_status check_eps(const tp_config *config, const tp_optimizer_settings *s, tp_error *err)
 {

@@ -1,25 +1,19 @@
 /* adamw.c - AdamW, as torch.optim.AdamW: the decay does not pass through the moments. */
 #include <math.h>
 
-#include "config/option_rows.h"
-#include "engine/train/optimizers/optimizer.h"
+#include "engine/train/optimizers/optimizer_rows.h"
 
 typedef struct {
     double eps;
     tp_f64_list betas; /* two, below 1 */
 } adamw_settings;
-static_assert(sizeof(adamw_settings) <= TP_OPTIMIZER_OWN_BYTES, "see tp_optimizer_settings");
+TP_OPTIMIZER_OWN(adamw_settings)
 
 /* clang-format off */
-#define HOLDER tp_optimizer_settings
-#define HOLDER_AT 0
-static const tp_option keys[] = {
-    REAL("policy.optimizer.kwargs.lr", lr, "5.0e-6", 0, 1000, "Learning rate, before the schedule.")
-    REAL("policy.optimizer.kwargs.weight_decay", weight_decay, "0.1", 0, 1000, "Decoupled weight decay.")
-#undef HOLDER
-#undef HOLDER_AT
 #define HOLDER adamw_settings
-#define HOLDER_AT offsetof(tp_optimizer_settings, own)
+static const tp_option keys[] = {
+    OF_ALL("policy.optimizer.kwargs.lr", lr, "5.0e-6", "Learning rate, before the schedule.")
+    OF_ALL("policy.optimizer.kwargs.weight_decay", weight_decay, "0.1", "Decoupled weight decay.")
     REALS("policy.optimizer.kwargs.betas", betas, "[0.9, 0.98]", 0, 1, "Decay of the first and second moments.")
     REAL("policy.optimizer.kwargs.eps", eps, "1.0e-5", 0, 1, "Added to the root of the second moment.")
     REFUSED("policy.optimizer.kwargs.amsgrad", NULL, "false|null", "The largest second moments so far are not kept.")
@@ -29,11 +23,6 @@ static const tp_option keys[] = {
     MUTE("policy.optimizer.kwargs.store_param_remainders", "Master weights are always float32.")
     {0}};
 /* clang-format on */
-
-static const adamw_settings *own(const tp_optimizer_settings *s)
-{
-    return (const adamw_settings *)(const void *)s->own.bytes;
-}
 
 static tp_status check(const tp_config *config, const tp_optimizer_settings *s, tp_error *err)
 {

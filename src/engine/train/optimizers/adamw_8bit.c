@@ -1,26 +1,20 @@
 /* adamw_8bit.c - AdamW with moments in 8 bits, as bitsandbytes.optim.AdamW8bit.  As there, and with
  * transformers' Trainer, small tensors and embeddings keep moments in f32. */
-#include "config/option_rows.h"
 #include "engine/device/dynamic_map.h"
-#include "engine/train/optimizers/optimizer.h"
+#include "engine/train/optimizers/optimizer_rows.h"
 
 typedef struct {
     double eps;
     tp_f64_list betas; /* two, below 1 */
     int64_t least;     /* elements of a tensor whose moments have 8 bits */
 } adamw_8bit_settings;
-static_assert(sizeof(adamw_8bit_settings) <= TP_OPTIMIZER_OWN_BYTES, "see tp_optimizer_settings");
+TP_OPTIMIZER_OWN(adamw_8bit_settings)
 
 /* clang-format off */
-#define HOLDER tp_optimizer_settings
-#define HOLDER_AT 0
-static const tp_option keys[] = {
-    REAL("policy.optimizer.kwargs.lr", lr, "1.0e-3", 0, 1000, "AdamW8bit: learning rate, before the schedule.")
-    REAL("policy.optimizer.kwargs.weight_decay", weight_decay, "1.0e-2", 0, 1000, "AdamW8bit: decoupled weight decay.")
-#undef HOLDER
-#undef HOLDER_AT
 #define HOLDER adamw_8bit_settings
-#define HOLDER_AT offsetof(tp_optimizer_settings, own)
+static const tp_option keys[] = {
+    OF_ALL("policy.optimizer.kwargs.lr", lr, "1.0e-3", "AdamW8bit: learning rate, before the schedule.")
+    OF_ALL("policy.optimizer.kwargs.weight_decay", weight_decay, "1.0e-2", "AdamW8bit: decoupled weight decay.")
     REALS("policy.optimizer.kwargs.betas", betas, "[0.9, 0.999]", 0, 1, "AdamW8bit: decay of the first and second moments.")
     REAL("policy.optimizer.kwargs.eps", eps, "1.0e-8", 0, 1, "AdamW8bit: added to the root of the second moment.")
     COUNT("policy.optimizer.kwargs.min_8bit_size", least, "4096", 1, 1e15, "AdamW8bit: tensors of fewer elements keep moments in float32, as embeddings do.")
@@ -31,11 +25,6 @@ static const tp_option keys[] = {
     REFUSED("policy.optimizer.kwargs.is_paged", NULL, "false|null", "State stays in memory.")
     {0}};
 /* clang-format on */
-
-static const adamw_8bit_settings *own(const tp_optimizer_settings *s)
-{
-    return (const adamw_8bit_settings *)(const void *)s->own.bytes;
-}
 
 static tp_status check(const tp_config *config, const tp_optimizer_settings *s, tp_error *err)
 {

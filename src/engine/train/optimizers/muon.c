@@ -2,8 +2,7 @@
  * other parameters are AdamW's, as in the authors' MuonWithAuxAdam. */
 #include <math.h>
 
-#include "config/option_rows.h"
-#include "engine/train/optimizers/optimizer.h"
+#include "engine/train/optimizers/optimizer_rows.h"
 
 typedef struct {
     double momentum, eps;
@@ -14,19 +13,14 @@ typedef struct {
     tp_f64_list adamw_betas;
     double adamw_eps, adamw_weight_decay;
 } muon_settings;
-static_assert(sizeof(muon_settings) <= TP_OPTIMIZER_OWN_BYTES, "see tp_optimizer_settings");
+TP_OPTIMIZER_OWN(muon_settings)
 
 /* clang-format off */
-#define HOLDER tp_optimizer_settings
-#define HOLDER_AT 0
-static const tp_option keys[] = {
-    REAL("policy.optimizer.kwargs.lr", lr, "1.0e-3", 0, 1000, "Muon: learning rate of matrices, before the schedule.")
-    REAL("policy.optimizer.kwargs.weight_decay", weight_decay, "0.1", 0, 1000, "Muon: decoupled weight decay of matrices.")
-    REAL("policy.optimizer.kwargs.adamw_lr", rest_lr, "3.0e-4", 0, 1000, "Muon: learning rate of all but matrices of blocks, before the schedule.")
-#undef HOLDER
-#undef HOLDER_AT
 #define HOLDER muon_settings
-#define HOLDER_AT offsetof(tp_optimizer_settings, own)
+static const tp_option keys[] = {
+    OF_ALL("policy.optimizer.kwargs.lr", lr, "1.0e-3", "Muon: learning rate of matrices, before the schedule.")
+    OF_ALL("policy.optimizer.kwargs.weight_decay", weight_decay, "0.1", "Muon: decoupled weight decay of matrices.")
+    OF_ALL("policy.optimizer.kwargs.adamw_lr", rest_lr, "3.0e-4", "Muon: learning rate of all but matrices of blocks, before the schedule.")
     REAL("policy.optimizer.kwargs.momentum", momentum, "0.95", 0, 1, "Muon: what is kept of the gradients before.")
     FLAG("policy.optimizer.kwargs.nesterov", nesterov, "true", "Muon: Nesterov's momentum.")
     REALS("policy.optimizer.kwargs.ns_coefficients", coefficients, "[3.4445, -4.775, 2.0315]", -1000, 1000, "Muon: of the iteration of Newton and Schulz.")
@@ -38,11 +32,6 @@ static const tp_option keys[] = {
     REAL("policy.optimizer.kwargs.adamw_weight_decay", adamw_weight_decay, "0", 0, 1000, "Muon: decoupled weight decay of all but matrices of blocks.")
     {0}};
 /* clang-format on */
-
-static const muon_settings *own(const tp_optimizer_settings *s)
-{
-    return (const muon_settings *)(const void *)s->own.bytes;
-}
 
 static tp_status check(const tp_config *config, const tp_optimizer_settings *s, tp_error *err)
 {

@@ -1,34 +1,23 @@
 /* sgd.c - stochastic gradient descent, as torch.optim.SGD: the decay passes through the momentum,
  * and the first gradient is taken whole, whatever the dampening. */
-#include "config/option_rows.h"
-#include "engine/train/optimizers/optimizer.h"
+#include "engine/train/optimizers/optimizer_rows.h"
 
 typedef struct {
     double momentum, dampening;
     bool nesterov;
 } sgd_settings;
-static_assert(sizeof(sgd_settings) <= TP_OPTIMIZER_OWN_BYTES, "see tp_optimizer_settings");
+TP_OPTIMIZER_OWN(sgd_settings)
 
 /* clang-format off */
-#define HOLDER tp_optimizer_settings
-#define HOLDER_AT 0
-static const tp_option keys[] = {
-    REAL("policy.optimizer.kwargs.lr", lr, "1.0e-3", 0, 1000, "SGD: learning rate, before the schedule.")
-    REAL("policy.optimizer.kwargs.weight_decay", weight_decay, "0", 0, 1000, "SGD: times the weight, added to the gradient.")
-#undef HOLDER
-#undef HOLDER_AT
 #define HOLDER sgd_settings
-#define HOLDER_AT offsetof(tp_optimizer_settings, own)
+static const tp_option keys[] = {
+    OF_ALL("policy.optimizer.kwargs.lr", lr, "1.0e-3", "SGD: learning rate, before the schedule.")
+    OF_ALL("policy.optimizer.kwargs.weight_decay", weight_decay, "0", "SGD: times the weight, added to the gradient.")
     REAL("policy.optimizer.kwargs.momentum", momentum, "0", 0, 1, "SGD: what is kept of the gradients before.")
     REAL("policy.optimizer.kwargs.dampening", dampening, "0", 0, 1, "SGD: share of the gradient that does not enter the momentum.")
     FLAG("policy.optimizer.kwargs.nesterov", nesterov, "false", "SGD: Nesterov's momentum.")
     {0}};
 /* clang-format on */
-
-static const sgd_settings *own(const tp_optimizer_settings *s)
-{
-    return (const sgd_settings *)(const void *)s->own.bytes;
-}
 
 static tp_status check(const tp_config *config, const tp_optimizer_settings *s, tp_error *err)
 {
