@@ -10,12 +10,12 @@
 #ifndef TP_ENGINE_EXEC_EXEC_BUILD_H
 #define TP_ENGINE_EXEC_EXEC_BUILD_H
 
-#include "engine/exec/tune.h"
 #include "engine/exec/exec.h"
+#include "engine/exec/tune.h"
 
 typedef struct {
     tp_device *device;
-    bool share_memory;  /* in-place results and views */
+    bool share_memory; /* in-place results and views */
     tp_kernel_tuning tuning;
     double avg_context; /* for costs: mean keys per query in attention; 0 = unknown */
     tp_ranks ranks;

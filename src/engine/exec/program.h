@@ -23,8 +23,8 @@
 typedef struct {
     tp_device *device; /* outlives the program */
     tp_pass_options passes;
-    bool share_memory; /* in-place results and views */
-    tp_kernel_tuning tuning;  /* of kernels */
+    bool share_memory;       /* in-place results and views */
+    tp_kernel_tuning tuning; /* of kernels */
     tp_ranks ranks;
     /* (optional) text of the stages asked for: "graph", a pass or family of them, "plan" */
     const char *const *dump_stages;

@@ -18,8 +18,8 @@ typedef enum {
 } tp_kernel_tuning;
 
 /* The kernel for the launch instead of `usual`, which is the first that accepts it. */
-const tp_kernel *tp_tuned_kernel(tp_device *device, const tp_launch *launch, tp_kernel_tuning tuning,
-                                 const tp_kernel *usual);
+const tp_kernel *tp_tuned_kernel(tp_device *device, const tp_launch *launch,
+                                 tp_kernel_tuning tuning, const tp_kernel *usual);
 
 typedef struct {
     int shapes, measured; /* looked at with several kernels; of them measured by this process */
