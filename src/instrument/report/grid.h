@@ -77,7 +77,7 @@ void tp_grid_note(tp_grid *grid, const char *fmt, ...) TP_PRINTF(2, 3);
 void tp_grid_print(const tp_grid *grid, size_t limit, int width, tp_buf *out);
 void tp_grid_markdown(const tp_grid *grid, size_t limit, tp_buf *out);
 void tp_grid_html(const tp_grid *grid, size_t limit, tp_buf *out); /* <table>, with <h3> above */
-void tp_grid_json(const tp_grid *grid, tp_json_w *w); /* an array of objects */
+void tp_grid_json(const tp_grid *grid, tp_json_w *w);              /* an array of objects */
 
 /* A page of grids in one form: text, or members of one JSON object.  `is_apart`: an empty line in
  * front, unless it is JSON. */
@@ -92,6 +92,9 @@ void tp_grid_page_begin(tp_grid_page *page, tp_form form, size_t top, int width)
 void tp_grid_page_put(tp_grid_page *page, const tp_grid *grid, size_t limit, bool is_apart);
 /* The text, which the caller frees; of JSON the end of the line is added. */
 char *tp_grid_page_end(tp_grid_page *page);
+
+/* A cell as people read it: *n bytes, in the grid or in `number`, which has room for 48. */
+const char *tp_grid_shown(const tp_grid *grid, size_t row, size_t column, char *number, size_t *n);
 
 /* "1.234 ms", for people; `out` holds 32 bytes and is returned. */
 char *tp_human_ns(int64_t ns, char *out);
