@@ -299,10 +299,7 @@ static batch_inputs find_inputs(const tp_exec *e)
 
 tp_status tp_session_alloc(tp_session *s, tp_error *err)
 {
-    s->logp = calloc((size_t)s->options.tokens, sizeof *s->logp);
-    if (!s->logp)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot keep the log-probabilities of %lld tokens",
-                       (long long)s->options.tokens);
+    s->logp = tp_new((size_t)s->options.tokens, sizeof *s->logp);
     TP_TRY(tp_program_alloc(s->program, s->states, err));
     for (int i = TRAIN; i <= EVAL; i++)
         if (exec_of(s, i))
@@ -532,15 +529,10 @@ tp_status tp_session_gradient_error(tp_session *s, const tp_batch_view *batch, d
     *ret = NAN;
     if (!exec_of(s, EXACT))
         return TP_OK;
-    TP_FREED float *weights = calloc((size_t)tokens, sizeof *weights);
-    TP_FREED int32_t *cu = calloc((size_t)tokens + 1, sizeof *cu);
-    tp_status status = TP_OK;
-    if (weights && cu) {
-        tp_batch_view first = cut(batch, tokens_of(s, EXACT), tokens, weights, cu);
-        status = subtract(s, &first, ret, err);
-    } else
-        status = tp_fail(err, TP_ERR_NOMEM, "cannot measure the error of gradients: out of memory");
-    return status;
+    TP_FREED float *weights = tp_new((size_t)tokens, sizeof *weights);
+    TP_FREED int32_t *cu = tp_new((size_t)tokens + 1, sizeof *cu);
+    tp_batch_view first = cut(batch, tokens_of(s, EXACT), tokens, weights, cu);
+    return subtract(s, &first, ret, err);
 }
 
 /* ---- the plan ---- */

@@ -49,15 +49,30 @@ struct tp_run_index {
 
 /* ---- rows ---- */
 
+enum { STORED_TEXTS = 7, TEXTS, NUMBERS = 5 };
+
+/* Those that the data base has come first, in its order. */
+static char **text_of(row *r, int i)
+{
+    char **texts[TEXTS] = {&r->path,      &r->extent, &r->format,  &r->state,
+                           &r->algorithm, &r->model,  &r->problem, &r->tags};
+    return texts[i];
+}
+
+static double *number_of(row *r, int i)
+{
+    double *numbers[NUMBERS] = {&r->e.started, &r->e.updated, &r->e.loss, &r->e.reward,
+                                &r->e.tokens_per_s};
+    return numbers[i];
+}
+
 static void clear_row(row *r)
 {
     tp_metrics_close(r->m);
     r->m = NULL;
-    char **texts[] = {&r->path,      &r->extent, &r->format, &r->state,
-                      &r->algorithm, &r->model,  &r->tags,   &r->problem};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        free(*texts[i]);
-        *texts[i] = NULL;
+    for (int i = 0; i < TEXTS; i++) {
+        free(*text_of(r, i));
+        *text_of(r, i) = NULL;
     }
 }
 
@@ -129,17 +144,13 @@ static void load(tp_run_index *x)
         return;
     while (sqlite3_step(q) == SQLITE_ROW) {
         row *r = TP_VEC_PUSH(x->rows, x->n, x->cap);
-        char **texts[] = {&r->path,      &r->extent, &r->format, &r->state,
-                          &r->algorithm, &r->model,  &r->problem};
         int at = 0;
-        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-            *texts[i] = text_at(q, at++);
+        for (int i = 0; i < STORED_TEXTS; i++)
+            *text_of(r, i) = text_at(q, at++);
         r->e.step = sqlite3_column_int64(q, at++);
         r->e.max_steps = sqlite3_column_int64(q, at++);
-        double *numbers[] = {&r->e.started, &r->e.updated, &r->e.loss, &r->e.reward,
-                             &r->e.tokens_per_s};
-        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-            *numbers[i] = number_at(q, at++);
+        for (int i = 0; i < NUMBERS; i++)
+            *number_of(r, i) = number_at(q, at++);
         r->e.n_metrics = sqlite3_column_int64(q, at++);
         r->e.n_points = sqlite3_column_int64(q, at++);
         r->e.kind = kind_at(q, at++);
@@ -154,19 +165,15 @@ static void load(tp_run_index *x)
     sqlite3_finalize(q);
 }
 
-static void bind(sqlite3_stmt *q, const row *r)
+static void bind(sqlite3_stmt *q, row *r)
 {
-    const char *const texts[] = {r->path,      r->extent, r->format, r->state,
-                                 r->algorithm, r->model,  r->problem};
-    const double numbers[] = {r->e.started, r->e.updated, r->e.loss, r->e.reward,
-                              r->e.tokens_per_s};
     int at = 1;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        sqlite3_bind_text(q, at++, texts[i], -1, SQLITE_STATIC); /* NULL binds null */
+    for (int i = 0; i < STORED_TEXTS; i++) /* NULL binds null */
+        sqlite3_bind_text(q, at++, *text_of(r, i), -1, SQLITE_STATIC);
     sqlite3_bind_int64(q, at++, r->e.step);
     sqlite3_bind_int64(q, at++, r->e.max_steps);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        sqlite3_bind_double(q, at++, numbers[i]); /* NaN binds null */
+    for (int i = 0; i < NUMBERS; i++)
+        sqlite3_bind_double(q, at++, *number_of(r, i)); /* NaN binds null */
     sqlite3_bind_int64(q, at++, r->e.n_metrics);
     sqlite3_bind_int64(q, at++, r->e.n_points);
     sqlite3_bind_text(q, at++, r->e.kind, -1, SQLITE_STATIC);
@@ -547,18 +554,11 @@ tp_run_index *tp_run_index_copy(const tp_run_index *x)
     copy->rows = x->n ? tp_vec_new(x->n, sizeof *copy->rows) : NULL;
     copy->n = copy->cap = x->n;
     for (size_t i = 0; i < x->n; i++) {
-        const row *from = &x->rows[i];
         row *to = &copy->rows[i];
-        *to = *from;
+        *to = x->rows[i];
         to->m = NULL;
-        to->path = tp_strdup(from->path);
-        to->extent = tp_strdup(from->extent);
-        to->format = tp_strdup(from->format);
-        to->state = tp_strdup(from->state);
-        to->algorithm = tp_strdup(from->algorithm);
-        to->model = tp_strdup(from->model);
-        to->tags = tp_strdup(from->tags);
-        to->problem = tp_strdup(from->problem);
+        for (int k = 0; k < TEXTS; k++)
+            *text_of(to, k) = tp_strdup(*text_of(to, k));
         show(to);
     }
     return copy;
