@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <ifaddrs.h>
 #include <limits.h>
+#include <microhttpd.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,20 +19,6 @@
 #include "base/library.h"
 #include "base/platform.h"
 #include "base/vec.h"
-
-bool tp_http_is_loopback(const char *address)
-{
-    struct in_addr v4;
-    struct in6_addr v6;
-    if (strcmp(address, "localhost") == 0)
-        return true;
-    if (inet_pton(AF_INET, address, &v4) == 1)
-        return (ntohl(v4.s_addr) >> 24) == 127;
-    return inet_pton(AF_INET6, address, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
-
-#ifdef TEMPER_HAVE_MICROHTTPD
-#include <microhttpd.h>
 
 enum {
     MOST_CONNECTIONS = 600,
@@ -155,6 +142,17 @@ void tp_http_query_each(const tp_http_request *r, const char *name,
 }
 
 /* ---- who may ask ---- */
+
+bool tp_http_is_loopback(const char *address)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (strcmp(address, "localhost") == 0)
+        return true;
+    if (inet_pton(AF_INET, address, &v4) == 1)
+        return (ntohl(v4.s_addr) >> 24) == 127;
+    return inet_pton(AF_INET6, address, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
 
 static void add_name(tp_http *h, const char *name)
 {
@@ -587,59 +585,3 @@ size_t tp_http_listeners(const tp_http *h)
 {
     return __atomic_load_n(&h->n_streams, __ATOMIC_RELAXED);
 }
-
-#else
-
-tp_status tp_http_open(const tp_http_options *o, tp_http **ret, tp_error *err)
-{
-    (void)o;
-    (void)ret;
-    return tp_fail(err, TP_ERR_UNSUPPORTED,
-                   "nothing can be served: this program was built without libmicrohttpd (Debian: "
-                   "libmicrohttpd-dev)");
-}
-
-/* Nobody has a server to call these with. */
-void tp_http_close(tp_http *h) { TP_ASSERT(!h); }
-
-const char *tp_http_path(const tp_http_request *r)
-{
-    (void)r;
-    return "";
-}
-
-const char *tp_http_query(const tp_http_request *r, const char *name)
-{
-    (void)r;
-    (void)name;
-    return NULL;
-}
-
-void tp_http_query_each(const tp_http_request *r, const char *name,
-                        bool (*see)(void *user, const char *value), void *user)
-{
-    (void)r;
-    (void)name;
-    (void)see;
-    (void)user;
-}
-
-int tp_http_port(const tp_http *h)
-{
-    (void)h;
-    return 0;
-}
-
-void tp_http_publish(tp_http *h, const char *data)
-{
-    (void)h;
-    (void)data;
-}
-
-size_t tp_http_listeners(const tp_http *h)
-{
-    (void)h;
-    return 0;
-}
-
-#endif

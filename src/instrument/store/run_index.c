@@ -6,12 +6,9 @@
 #include "instrument/store/run_index.h"
 
 #include <math.h>
-#include <sqlite3.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
-#include <xxhash.h>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -20,238 +17,38 @@
 #include "instrument/analyze/runs/curve.h"
 #include "instrument/ingest/result_kind.h"
 #include "instrument/ingest/runs/find.h"
+#include "instrument/store/run_cache.h"
 #include "text/json/json.h"
-
-enum { SCHEMA_VERSION = 3, BUSY_MS = 2000, ID_BYTES = 13 };
-
-/* Columns of the table, in this order: what SELECT gives and INSERT takes. */
-#define COLUMNS                                                                                  \
-    "path, extent, format, state, algorithm, model, problem, step, max_steps, started, updated," \
-    " loss, reward, tokens_per_s, n_metrics, n_points, kind, bytes"
-
-typedef struct {
-    tp_run_entry e; /* its kind is a constant */
-    char id[ID_BYTES];
-    char *path, *extent, *format, *state, *algorithm, *model, *tags, *problem;
-    tp_metrics *m; /* of a run that grows: it is read on, not again */
-    bool is_seen;
-    bool is_dead; /* says "running" and nobody holds it: not kept, for it changes without a byte */
-} row;
 
 struct tp_run_index {
     char *folder;
     sqlite3 *db;
-    row *rows;
-    size_t n, cap, n_known;
+    tp_run_rows rows;
+    size_t n_known;
     tp_buf note;
     bool has_changed, has_all_kinds;
 };
 
 /* ---- rows ---- */
 
-enum { STORED_TEXTS = 7, TEXTS, NUMBERS = 5 };
-
-/* Those that the data base has come first, in its order. */
-static char **text_of(row *r, int i)
-{
-    char **texts[TEXTS] = {&r->path,      &r->extent, &r->format,  &r->state,
-                           &r->algorithm, &r->model,  &r->problem, &r->tags};
-    return texts[i];
-}
-
-static double *number_of(row *r, int i)
-{
-    double *numbers[NUMBERS] = {&r->e.started, &r->e.updated, &r->e.loss, &r->e.reward,
-                                &r->e.tokens_per_s};
-    return numbers[i];
-}
-
-static void clear_row(row *r)
-{
-    tp_metrics_close(r->m);
-    r->m = NULL;
-    for (int i = 0; i < TEXTS; i++) {
-        free(*text_of(r, i));
-        *text_of(r, i) = NULL;
-    }
-}
-
-static void make_id(row *r)
-{
-    snprintf(r->id, sizeof r->id, "%012llx",
-             (unsigned long long)XXH3_64bits(r->path, strlen(r->path)) & 0xffffffffffff);
-}
-
-/* The view of a row that users see. */
-static void show(row *r)
-{
-    r->e.id = r->id;
-    r->e.path = r->path;
-    r->e.format = r->format;
-    r->e.state = r->is_dead ? "killed" : r->state;
-    r->e.algorithm = r->algorithm;
-    r->e.model = r->model;
-    r->e.tags = r->tags;
-    r->e.problem = r->problem;
-}
-
 static int by_path(const void *a, const void *b)
 {
-    return strcmp(((const row *)a)->path, ((const row *)b)->path);
+    return strcmp(((const tp_run_row *)a)->path, ((const tp_run_row *)b)->path);
 }
 
 /* Of those that were known before this scan, which are sorted by path. */
-static row *find_row(const tp_run_index *x, char *path)
+static tp_run_row *find_row(const tp_run_index *x, char *path)
 {
-    const row key = {.path = path};
-    return x->n_known ? bsearch(&key, x->rows, x->n_known, sizeof key, by_path) : NULL;
+    const tp_run_row key = {.path = path};
+    return x->n_known ? bsearch(&key, x->rows.v, x->n_known, sizeof key, by_path) : NULL;
 }
 
 static int newest_first(const void *a, const void *b)
 {
-    const row *x = a, *y = b;
+    const tp_run_row *x = a, *y = b;
     if (x->e.updated != y->e.updated)
         return x->e.updated > y->e.updated ? -1 : 1;
     return strcmp(x->path, y->path);
-}
-
-/* ---- the data base ---- */
-
-/* NULL: there is no such kind. */
-static const char *kind_at(sqlite3_stmt *q, int i)
-{
-    const char *text = (const char *)sqlite3_column_text(q, i);
-    for (int k = TP_RESULT_RUN; text && k <= TP_RESULT_PROFILE; k++)
-        if (strcmp(tp_result_kind_name((tp_result_kind)k), text) == 0)
-            return tp_result_kind_name((tp_result_kind)k);
-    return NULL;
-}
-
-static char *text_at(sqlite3_stmt *q, int i)
-{
-    return tp_strdup((const char *)sqlite3_column_text(q, i));
-}
-
-static double number_at(sqlite3_stmt *q, int i)
-{
-    return sqlite3_column_type(q, i) == SQLITE_NULL ? NAN : sqlite3_column_double(q, i);
-}
-
-static void load(tp_run_index *x)
-{
-    sqlite3_stmt *q;
-    if (sqlite3_prepare_v2(x->db, "SELECT " COLUMNS " FROM run", -1, &q, NULL) != SQLITE_OK)
-        return;
-    while (sqlite3_step(q) == SQLITE_ROW) {
-        row *r = TP_VEC_PUSH(x->rows, x->n, x->cap);
-        int at = 0;
-        for (int i = 0; i < STORED_TEXTS; i++)
-            *text_of(r, i) = text_at(q, at++);
-        r->e.step = sqlite3_column_int64(q, at++);
-        r->e.max_steps = sqlite3_column_int64(q, at++);
-        for (int i = 0; i < NUMBERS; i++)
-            *number_of(r, i) = number_at(q, at++);
-        r->e.n_metrics = sqlite3_column_int64(q, at++);
-        r->e.n_points = sqlite3_column_int64(q, at++);
-        r->e.kind = kind_at(q, at++);
-        r->e.bytes = sqlite3_column_int64(q, at);
-        if (!r->path || !r->extent || !r->e.kind) { /* no row of ours */
-            clear_row(r);
-            x->n--;
-            continue;
-        }
-        make_id(r);
-    }
-    sqlite3_finalize(q);
-}
-
-static void bind(sqlite3_stmt *q, row *r)
-{
-    int at = 1;
-    for (int i = 0; i < STORED_TEXTS; i++) /* NULL binds null */
-        sqlite3_bind_text(q, at++, *text_of(r, i), -1, SQLITE_STATIC);
-    sqlite3_bind_int64(q, at++, r->e.step);
-    sqlite3_bind_int64(q, at++, r->e.max_steps);
-    for (int i = 0; i < NUMBERS; i++)
-        sqlite3_bind_double(q, at++, *number_of(r, i)); /* NaN binds null */
-    sqlite3_bind_int64(q, at++, r->e.n_metrics);
-    sqlite3_bind_int64(q, at++, r->e.n_points);
-    sqlite3_bind_text(q, at++, r->e.kind, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(q, at, r->e.bytes);
-}
-
-/* Write every row anew: a scan of thousands of runs is one short transaction. */
-static bool save(tp_run_index *x)
-{
-    sqlite3_stmt *q = NULL;
-    bool ok =
-        sqlite3_exec(x->db, "BEGIN IMMEDIATE; DELETE FROM run", NULL, NULL, NULL) == SQLITE_OK;
-    ok = ok && sqlite3_prepare_v2(x->db,
-                                  "INSERT INTO run(" COLUMNS ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
-                                  "?,?,?,?)",
-                                  -1, &q, NULL) == SQLITE_OK;
-    for (size_t i = 0; i < x->n && ok; i++) {
-        bind(q, &x->rows[i]);
-        ok = sqlite3_step(q) == SQLITE_DONE;
-        sqlite3_reset(q);
-    }
-    sqlite3_finalize(q);
-    return sqlite3_exec(x->db, ok ? "COMMIT" : "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK && ok;
-}
-
-/* True where the file is, or becomes, an index of this version. */
-static bool open_cache(tp_run_index *x, const char *path)
-{
-    static const char make[] =
-        "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; CREATE TABLE IF NOT EXISTS run(path "
-        "TEXT "
-        "PRIMARY KEY, extent TEXT, format TEXT, state TEXT, algorithm TEXT, model TEXT, problem "
-        "TEXT, step INTEGER, max_steps INTEGER, started REAL, updated REAL, loss REAL, reward "
-        "REAL, "
-        "tokens_per_s REAL, n_metrics INTEGER, n_points INTEGER, kind TEXT, bytes INTEGER)";
-    sqlite3_stmt *q = NULL;
-    char number[48];
-    int version = -1;
-    snprintf(number, sizeof number, "PRAGMA user_version=%d", SCHEMA_VERSION);
-    if (sqlite3_open(path, &x->db) == SQLITE_OK &&
-        sqlite3_prepare_v2(x->db, "PRAGMA user_version", -1, &q, NULL) == SQLITE_OK &&
-        sqlite3_step(q) == SQLITE_ROW)
-        version = sqlite3_column_int(q, 0);
-    sqlite3_finalize(q);
-    sqlite3_busy_timeout(x->db, BUSY_MS);
-    if ((version == 0 || version == SCHEMA_VERSION) &&
-        sqlite3_exec(x->db, make, NULL, NULL, NULL) == SQLITE_OK &&
-        sqlite3_exec(x->db, number, NULL, NULL, NULL) == SQLITE_OK)
-        return true;
-    sqlite3_close(x->db);
-    x->db = NULL;
-    return false;
-}
-
-static void open_database(tp_run_index *x, const tp_run_index_options *options)
-{
-    char path[1024], name[64], real[4096];
-    tp_error why = {0};
-    bool has_path = !options->without_cache;
-    if (options->cache) {
-        snprintf(path, sizeof path, "%s", options->cache);
-    } else if (has_path) {
-        const char *folder = realpath(x->folder, real) ? real : x->folder;
-        snprintf(name, sizeof name, "%s-%016llx.sqlite", x->has_all_kinds ? "all" : "runs",
-                 (unsigned long long)XXH3_64bits(folder, strlen(folder)));
-        has_path = tp_cache_path(name, true, path, sizeof path, &why) == TP_OK;
-    }
-    if (has_path && !open_cache(x, path)) {
-        (void)unlink(path); /* damaged, or of another version: it is a cache */
-        if (!open_cache(x, path)) {
-            tp_buf_addf(&x->note, "the index '%s' cannot be used: every run is read anew", path);
-            has_path = false;
-        }
-    } else if (why.message[0]) {
-        tp_buf_addf(&x->note, "no index is kept: %s", why.message);
-    }
-    if (!has_path && !open_cache(x, ":memory:"))
-        TP_ASSERT(!"SQLite has no memory");
 }
 
 tp_status tp_run_index_open(const char *folder, const tp_run_index_options *options,
@@ -267,10 +64,10 @@ tp_status tp_run_index_open(const char *folder, const tp_run_index_options *opti
     tp_run_index *x = tp_vec_new(1, sizeof *x);
     x->folder = tp_strdup(folder);
     x->has_all_kinds = o.all_kinds;
-    open_database(x, &o);
-    load(x);
-    for (size_t i = 0; i < x->n; i++)
-        show(&x->rows[i]);
+    x->db = tp_run_cache_open(folder, &o, &x->note);
+    tp_run_cache_load(x->db, &x->rows);
+    for (size_t i = 0; i < x->rows.n; i++)
+        tp_run_row_show(&x->rows.v[i]);
     *ret = x;
     return TP_OK;
 }
@@ -279,9 +76,9 @@ void tp_run_index_close(tp_run_index *x)
 {
     if (!x)
         return;
-    for (size_t i = 0; i < x->n; i++)
-        clear_row(&x->rows[i]);
-    free(x->rows);
+    for (size_t i = 0; i < x->rows.n; i++)
+        tp_run_row_clear(&x->rows.v[i]);
+    free(x->rows.v);
     sqlite3_close(x->db);
     tp_buf_release(&x->note);
     free(x->folder);
@@ -314,7 +111,7 @@ static bool is_locked(const char *folder)
     return is_held;
 }
 
-static bool is_dead(const row *r, const char *folder)
+static bool is_dead(const tp_run_row *r, const char *folder)
 {
     enum { FRESH_S = 60 };
     return r->state && strcmp(r->state, "running") == 0 && tp_wall_s() - r->e.updated > FRESH_S &&
@@ -322,7 +119,7 @@ static bool is_dead(const row *r, const char *folder)
 }
 
 /* Of a run of Temper: run.json. */
-static void read_record(row *r, const char *folder)
+static void read_record(tp_run_row *r, const char *folder)
 {
     enum { MOST = 16 << 20 };
     TP_OWN(tp_arena) arena = {0};
@@ -345,7 +142,7 @@ static double last_of(tp_metrics *m, tp_run_role role, double *step)
     return v;
 }
 
-static void read_figures(row *r, tp_metrics *m)
+static void read_figures(tp_run_row *r, tp_metrics *m)
 {
     double step = -1, last = NAN;
     r->e.n_metrics = (int64_t)tp_metrics_count(m);
@@ -368,7 +165,8 @@ static void read_figures(row *r, tp_metrics *m)
 }
 
 /* A run that changed before grows: it stays open. */
-static void read_run(row *r, const char *path, const char *format, tp_metrics *open, bool keep)
+static void read_run(tp_run_row *r, const char *path, const char *format, tp_metrics *open,
+                     bool keep)
 {
     tp_metrics *m = open;
     tp_error why = {0};
@@ -392,7 +190,7 @@ static void read_run(row *r, const char *path, const char *format, tp_metrics *o
 /* ---- scanning ---- */
 
 /* A run is killed, and goes on, without a byte written. */
-static void check_state(tp_run_index *x, row *r, const char *folder)
+static void check_state(tp_run_index *x, tp_run_row *r, const char *folder)
 {
     bool was_dead = r->is_dead;
     r->is_dead = is_dead(r, folder);
@@ -409,13 +207,13 @@ static const char *below(const tp_run_index *x, const char *path)
 
 /* The row of the path (taken), as it was; a new one where there is none or its files have changed:
  * *ret_open is then what was open of it. */
-static row *row_of(tp_run_index *x, char *path, const tp_run_extent *e, bool *ret_is_known,
-                   bool *ret_is_fresh, tp_metrics **ret_open)
+static tp_run_row *row_of(tp_run_index *x, char *path, const tp_run_extent *e, bool *ret_is_known,
+                          bool *ret_is_fresh, tp_metrics **ret_open)
 {
     char extent[96];
     snprintf(extent, sizeof extent, "%llu/%llu/%lld", (unsigned long long)e->bytes,
              (unsigned long long)e->files, (long long)e->newest_ns);
-    row *r = find_row(x, path);
+    tp_run_row *r = find_row(x, path);
     *ret_is_known = r != NULL;
     *ret_is_fresh = !r || strcmp(r->extent, extent) != 0;
     *ret_open = NULL;
@@ -424,22 +222,20 @@ static row *row_of(tp_run_index *x, char *path, const tp_run_extent *e, bool *re
         return r;
     }
     if (!r)
-        r = TP_VEC_PUSH(x->rows, x->n, x->cap);
+        r = TP_VEC_PUSH(x->rows.v, x->rows.n, x->rows.cap);
     *ret_open = r->m;
     r->m = NULL;
-    clear_row(r);
-    *r = (row){.path = path, .extent = tp_strdup(extent)};
-    make_id(r);
+    tp_run_row_clear(r);
+    *r = tp_run_row_of(path);
+    r->extent = tp_strdup(extent);
     r->e.kind = tp_result_kind_name(TP_RESULT_RUN);
     r->e.bytes = (int64_t)e->bytes;
     r->e.updated = (double)e->newest_ns * 1e-9;
-    r->e.step = r->e.max_steps = -1;
-    r->e.started = r->e.loss = r->e.reward = r->e.tokens_per_s = NAN;
     x->has_changed = true;
     return r;
 }
 
-static void end_row(row *r, const char *full)
+static void end_row(tp_run_row *r, const char *full)
 {
     free(r->tags);
     r->tags = tp_run_tags(full);
@@ -456,7 +252,7 @@ static bool see(void *user, const tp_run_place *place, const tp_run_reader *read
     tp_buf_addf(&path, "%s%s%s", below(x, place->path), run ? "#" : "", run ? run : "");
     tp_buf_addf(&full, "%s%s%s", place->path, run ? "#" : "", run ? run : "");
     tp_run_extent e = tp_run_extent_of(place->path);
-    row *r = row_of(x, path.data, &e, &is_known, &is_fresh, &open);
+    tp_run_row *r = row_of(x, path.data, &e, &is_known, &is_fresh, &open);
     if (is_fresh) {
         read_run(r, full.data, reader->name, open, is_known);
     } else {
@@ -477,7 +273,7 @@ static bool see_file(void *user, const char *full)
     bool is_known, is_fresh;
     tp_metrics *open;
     tp_run_extent e = tp_run_extent_of(full);
-    row *r = find_row(x, path);
+    tp_run_row *r = find_row(x, path);
     if (r && r->is_seen) { /* a run */
         free(path);
         return true;
@@ -502,15 +298,15 @@ static bool see_file(void *user, const char *full)
 static void forget_unseen(tp_run_index *x)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < x->n; i++) {
-        if (x->rows[i].is_seen) {
-            x->rows[kept++] = x->rows[i];
+    for (size_t i = 0; i < x->rows.n; i++) {
+        if (x->rows.v[i].is_seen) {
+            x->rows.v[kept++] = x->rows.v[i];
         } else {
-            clear_row(&x->rows[i]);
+            tp_run_row_clear(&x->rows.v[i]);
             x->has_changed = true;
         }
     }
-    x->n = kept;
+    x->rows.n = kept;
 }
 
 tp_status tp_run_index_scan(tp_run_index *x, bool *ret_changed, tp_error *err)
@@ -519,11 +315,11 @@ tp_status tp_run_index_scan(tp_run_index *x, bool *ret_changed, tp_error *err)
     tp_runs_found found = {0};
     TP_NEED(x, err);
     x->has_changed = false;
-    for (size_t i = 0; i < x->n; i++)
-        x->rows[i].is_seen = false;
-    if (x->n)
-        qsort(x->rows, x->n, sizeof *x->rows, by_path);
-    x->n_known = x->n;
+    for (size_t i = 0; i < x->rows.n; i++)
+        x->rows.v[i].is_seen = false;
+    if (x->rows.n)
+        qsort(x->rows.v, x->rows.n, sizeof *x->rows.v, by_path);
+    x->n_known = x->rows.n;
     TP_TRY(tp_runs_find(x->folder, see, x, &found, err));
     if (x->has_all_kinds) {
         tp_runs_found files = {0};
@@ -531,12 +327,12 @@ tp_status tp_run_index_scan(tp_run_index *x, bool *ret_changed, tp_error *err)
         found.is_cut |= files.is_cut;
     }
     forget_unseen(x);
-    if (x->n)
-        qsort(x->rows, x->n, sizeof *x->rows, newest_first);
-    for (size_t i = 0; i < x->n; i++)
-        show(&x->rows[i]);
+    if (x->rows.n)
+        qsort(x->rows.v, x->rows.n, sizeof *x->rows.v, newest_first);
+    for (size_t i = 0; i < x->rows.n; i++)
+        tp_run_row_show(&x->rows.v[i]);
     tp_buf_clear(&x->note);
-    if (x->has_changed && !save(x))
+    if (x->has_changed && !tp_run_cache_save(x->db, &x->rows))
         tp_buf_addf(&x->note, "the index could not be written: %s", sqlite3_errmsg(x->db));
     else if (found.is_cut)
         tp_buf_addf(&x->note, "'%s' holds more than is looked at: %d runs, %d places, %d levels",
@@ -551,15 +347,10 @@ tp_run_index *tp_run_index_copy(const tp_run_index *x)
     tp_run_index *copy = tp_vec_new(1, sizeof *copy);
     copy->folder = tp_strdup(x->folder);
     tp_buf_adds(&copy->note, tp_buf_str(&x->note));
-    copy->rows = x->n ? tp_vec_new(x->n, sizeof *copy->rows) : NULL;
-    copy->n = copy->cap = x->n;
-    for (size_t i = 0; i < x->n; i++) {
-        row *to = &copy->rows[i];
-        *to = x->rows[i];
-        to->m = NULL;
-        for (int k = 0; k < TEXTS; k++)
-            *text_of(to, k) = tp_strdup(*text_of(to, k));
-        show(to);
+    for (size_t i = 0; i < x->rows.n; i++) {
+        tp_run_row *to = TP_VEC_PUSH(copy->rows.v, copy->rows.n, copy->rows.cap);
+        *to = tp_run_row_copy(&x->rows.v[i]);
+        tp_run_row_show(to);
     }
     return copy;
 }
@@ -571,18 +362,18 @@ const char *tp_run_index_note(const tp_run_index *x)
     return x && x->note.len ? x->note.data : NULL;
 }
 
-size_t tp_run_index_count(const tp_run_index *x) { return x ? x->n : 0; }
+size_t tp_run_index_count(const tp_run_index *x) { return x ? x->rows.n : 0; }
 
 const tp_run_entry *tp_run_index_entry(const tp_run_index *x, size_t i)
 {
-    return x && i < x->n ? &x->rows[i].e : NULL;
+    return x && i < x->rows.n ? &x->rows.v[i].e : NULL;
 }
 
 const tp_run_entry *tp_run_index_find(const tp_run_index *x, const char *id)
 {
-    for (size_t i = 0; x && id && i < x->n; i++)
-        if (strcmp(x->rows[i].id, id) == 0)
-            return &x->rows[i].e;
+    for (size_t i = 0; x && id && i < x->rows.n; i++)
+        if (strcmp(x->rows.v[i].id, id) == 0)
+            return &x->rows.v[i].e;
     return NULL;
 }
 
@@ -604,9 +395,9 @@ char *tp_run_index_json(const tp_run_index *x, const char *filter)
     tp_json_w w = tp_json_w_open(&out, 2, '{');
     tp_json_w_put_str(&w, "folder", x->folder);
     tp_json_w_put_begin(&w, "runs", '[');
-    for (size_t i = 0; i < x->n; i++)
-        if (tp_run_entry_fits(&x->rows[i].e, filter))
-            tp_run_entry_put(&x->rows[i].e, &w);
+    for (size_t i = 0; i < x->rows.n; i++)
+        if (tp_run_entry_fits(&x->rows.v[i].e, filter))
+            tp_run_entry_put(&x->rows.v[i].e, &w);
     tp_json_w_end(&w, ']');
     tp_json_w_put_str(&w, "note", tp_run_index_note(x));
     tp_json_w_close(&w, '}');
