@@ -44,10 +44,8 @@ static tp_status make_piece(void *context, size_t index, int worker, tp_error *e
 {
     (void)worker, (void)err;
     piecework *p = context;
-    tp_json_w w;
     tp_buf_clear(&p->text[index]);
-    tp_json_w_init(&w, &p->text[index], 0);
-    tp_json_w_begin(&w, '[');
+    tp_json_w w = tp_json_w_open(&p->text[index], 0, '[');
     size_t end = TP_MIN((index + 1) * PIECE_POINTS, p->n);
     for (size_t i = index * PIECE_POINTS; i < end; i++)
         put_point(&w, &p->points[i]);
@@ -81,9 +79,7 @@ static tp_status write_points(json_out *o, const tp_metric_point *points, size_t
 static tp_status write_tags(tp_metrics *m, tp_points_view view, const char *const *tags,
                             size_t n_tags, json_out *o, tp_error *err)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, &o->text, 0);
-    tp_json_w_begin(&w, '{');
+    tp_json_w w = tp_json_w_open(&o->text, 0, '{');
     for (size_t i = 0; i < m->n_shown; i++) {
         size_t eligible, n;
         const char *tag = tp_string_get(&m->tags, m->shown[i]);
@@ -92,8 +88,7 @@ static tp_status write_tags(tp_metrics *m, tp_points_view view, const char *cons
         n = tp_view_select(m, i, view, &eligible);
         if (!eligible)
             continue;
-        tp_json_w_key(&w, tag);
-        tp_json_w_begin(&w, '[');
+        tp_json_w_put_begin(&w, tag, '[');
         if (n) { /* the bracket comes with them */
             o->text.len--;
             TP_TRY(hand_over(&o->text, o->write, o->user, err));
@@ -101,8 +96,7 @@ static tp_status write_tags(tp_metrics *m, tp_points_view view, const char *cons
         }
         tp_json_w_end(&w, ']');
     }
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(&o->text, '\n');
+    tp_json_w_close(&w, '}');
     return hand_over(&o->text, o->write, o->user, err);
 }
 
