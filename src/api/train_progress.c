@@ -157,6 +157,17 @@ static void erase(tp_progress *p, tp_buf *out)
     if (p->lines_drawn)
         tp_buf_addf(out, "%s%s", tp_style(TP_LINE_BEGIN), tp_style(TP_BELOW_ERASE));
     p->lines_drawn = 0;
+    p->has_work_line = false;
+}
+
+static void erase_work(tp_progress *p, tp_buf *out)
+{
+    if (p->has_work_line) {
+        tp_buf_addf(out, "%s%s%s", tp_style(TP_LINE_UP), tp_style(TP_LINE_BEGIN),
+                    tp_style(TP_BELOW_ERASE));
+        p->lines_drawn--;
+    }
+    p->has_work_line = false;
 }
 
 static void add_percent(tp_buf *out, const char *name, double v)
@@ -262,6 +273,43 @@ static void draw_block(tp_progress *p, const tp_train_event *e, tp_buf *out)
     end_line(p, out, &line);
 }
 
+/* "tokenising rows.jsonl  34%  12.0 s, about 23.3 s to go" */
+static void add_work(const tp_train_event *e, tp_buf *out)
+{
+    char so_far[32], left[32];
+    double share = e->work_share;
+    tp_buf_adds(out, e->text);
+    if (!isnan(share))
+        tp_buf_addf(out, "  %.0f%%", 100 * share);
+    tp_buf_addf(out, "  %s", tp_human_seconds(e->work_s, so_far));
+    if (share > 0)
+        tp_buf_addf(out, ", about %s to go",
+                    tp_human_seconds(e->work_s * (1 - share) / share, left));
+}
+
+static void draw_work(tp_progress *p, const tp_train_event *e, tp_buf *out)
+{
+    TP_OWN(tp_buf) line = {0};
+    erase_work(p, out);
+    add_work(e, &line);
+    end_line(p, out, &line);
+    p->has_work_line = true;
+}
+
+/* Where lines stay, fewer and fewer. */
+static bool work_is_due(tp_progress *p, const tp_train_event *e)
+{
+    if (p->mode == TP_PROGRESS_BLOCK)
+        return true;
+    if (e->work_s < p->last_work_s) /* another one */
+        p->next_work_s = 0;
+    p->last_work_s = e->work_s;
+    if (e->work_s < p->next_work_s)
+        return false;
+    p->next_work_s = e->work_s + fmin(e->work_s, 60);
+    return true;
+}
+
 /* ---- lines and JSON ---- */
 
 static void print_rollout(const tp_train_event *e, tp_buf *out)
@@ -320,6 +368,10 @@ static void print_plain(const tp_train_event *e, tp_buf *out)
         print_validation(e, out);
     else if (e->kind == TP_EVENT_CHECKPOINT)
         tp_buf_addf(out, "step %lld  checkpoint saved\n", (long long)e->step);
+    else if (e->kind == TP_EVENT_WORKING) {
+        add_work(e, out);
+        tp_buf_addc(out, '\n');
+    }
 }
 
 /* A member of an event: a metric, written by every step (null where it is unknown), or where
@@ -374,8 +426,8 @@ static void put_metrics(const tp_train_event *e, tp_json_w *w)
 
 static void print_json(const tp_train_event *e, tp_buf *out)
 {
-    static const char *const kinds[] = {"example",    "plan",       "start",  "step",
-                                        "validation", "checkpoint", "notice", "finished"};
+    static const char *const kinds[] = {"example",    "plan",   "start",    "step",   "validation",
+                                        "checkpoint", "notice", "finished", "working"};
     tp_json_w w;
     tp_json_w_init(&w, out, 0);
     tp_json_w_begin(&w, '{');
@@ -385,6 +437,10 @@ static void print_json(const tp_train_event *e, tp_buf *out)
         tp_json_w_put_str(&w, "text", e->text);
     if (e->kind == TP_EVENT_STEP || e->kind == TP_EVENT_VALIDATION)
         put_metrics(e, &w);
+    if (e->kind == TP_EVENT_WORKING) {
+        tp_json_w_put_f64(&w, "work_s", e->work_s);
+        tp_json_w_put_known(&w, "work_share", e->work_share);
+    }
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');
 }
@@ -418,12 +474,19 @@ static void add_text(const tp_progress *p, const char *text, tp_buf *out)
 
 static void add_event(tp_progress *p, const tp_train_event *e, tp_buf *out)
 {
+    if (e->kind == TP_EVENT_WORKING && !work_is_due(p, e))
+        return;
     if (p->mode == TP_PROGRESS_JSON) {
         print_json(e, out);
         return;
     }
     if (p->mode == TP_PROGRESS_QUIET)
         return;
+    if (e->kind == TP_EVENT_WORKING && p->mode == TP_PROGRESS_BLOCK) {
+        draw_work(p, e, out);
+        return;
+    }
+    erase_work(p, out);
     if (e->kind == TP_EVENT_NOTICE) {
         if (p->mode == TP_PROGRESS_BLOCK)
             erase(p, out);

@@ -388,13 +388,15 @@ static tp_status read_file(const tp_preference_options *o, tp_preferences *p, tp
 {
     tp_lines lines;
     uint64_t cap = 0;
+    char what[256];
+    snprintf(what, sizeof what, "tokenising %s", o->path);
     TP_TRY(tp_lines_open(&lines, o->path, err));
     tp_status status = TP_OK;
     do {
         status = tp_lines_next(&lines, err);
         if (status == TP_OK)
             status = read_wave(o, &lines, p, &cap, err);
-        if (status == TP_OK && o->progress && !o->progress(o->user, lines.done, lines.size))
+        if (status == TP_OK && o->progress && !o->progress(o->user, what, lines.done, lines.size))
             status = tp_fail(err, TP_ERR_INTERRUPTED, "stopped while reading '%s'", o->path);
     } while (status == TP_OK && !lines.at_end);
     if (status == TP_OK)
