@@ -25,7 +25,7 @@ expect 2 "did you mean 'generate'"
 
 # What somebody types who knows other programs.
 mkdir folder
-echo '{"model_type": "llama"}' >folder/config.json
+echo '{"architectures": ["LlamaForCausalLM"], "model_type": "llama"}' >folder/config.json
 echo '{"text": "a"}' >rows.jsonl
 run train folder rows.jsonl
 expect 2 "'folder' is a model, not a recipe; name the recipe before it, as in: sft policy.model_name=folder"
@@ -41,6 +41,13 @@ run plan "$SOURCE/recipes/sft.yaml" policy.model_name=rows.jsonl
 expect 2 "rows.jsonl is no model: that is the folder with config.json"
 run train --learning_rate 1e-4
 expect 2 "there is no option '--learning_rate'; settings are written KEY=VALUE"
+run plan tiny.yaml learning_rate=1e-4 num_train_epochs=2 per_device_train_batch_size=4 gradient_accumulation_stepz=1
+expect 2 "unknown key learning_rate; did you mean policy.optimizer.kwargs.lr?" \
+    "unknown key num_train_epochs; did you mean sft.max_num_epochs?" \
+    "unknown key per_device_train_batch_size; did you mean policy.train_global_batch_size?" \
+    "unknown key gradient_accumulation_stepz"
+run config import folder/config.json
+expect 2 "describes a model; policy.model_name is its folder"
 run generate folder --max_tokens 3
 expect 2 "there is no option '--max_tokens'; did you mean '--max-new-tokens'"
 run sft
