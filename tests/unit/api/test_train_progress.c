@@ -90,6 +90,53 @@ static void quiet_is_quiet(void **state)
     expect_screen(TP_PROGRESS_QUIET, seconds, 2, NULL, "");
 }
 
+/* ---- the block, by its width ---- */
+
+static int columns;
+static int get_columns(void *user) { return columns; }
+
+/* The first line after step 61 of 400. */
+static void expect_head(int width, const char *wanted)
+{
+    TP_OWN(tp_buf) shown = {0}, line = {0};
+    const tp_training_screen screen = {
+        .size = sizeof screen, .print = keep, .user = &shown, .columns = get_columns};
+    const tp_run_plan plan = {0};
+    const tp_metric_bus bus = {0};
+    const tp_train_event e = {.kind = TP_EVENT_STEP,
+                              .algorithm = tp_algorithms[0],
+                              .metrics = &bus,
+                              .plan = &plan,
+                              .model_name = "models/SmolLM2-135M-Instruct",
+                              .run_name = "sft",
+                              .step = 61,
+                              .max_steps = 400,
+                              .elapsed_s = 4.5,
+                              .eta_s = 25,
+                              .eta_low_s = 24,
+                              .eta_high_s = 26,
+                              .last_checkpoint_step = -1};
+    tp_progress p;
+    columns = width;
+    tp_progress_init(&p, TP_PROGRESS_BLOCK, &screen);
+    tp_progress_event(&p, &e);
+    tp_buf_addf(&line, "%s%s\n", wanted, tp_style(TP_LINE_ERASE));
+    assert_true(shown.len > line.len);
+    shown.data[line.len] = 0;
+    assert_string_equal(shown.data, line.data);
+}
+
+static void a_narrow_screen_keeps_the_time_to_go(void **state)
+{
+    expect_head(120, "SFT SmolLM2-135M-Instruct  run sft  step 61/400 ▕██▍             ▏ 15%  "
+                     "elapsed 4.5 s  ETA 25.0 s (24.0 s-26.0 s)");
+    expect_head(100, "SFT SmolLM2-135M-Instruct  run sft  step 61/400 ▕██▍             ▏ 15%  "
+                     "elapsed 4.5 s  ETA 25.0 s");
+    expect_head(80, "SFT SmolLM2-135M-Instruct  run sft  step 61/400  15%  ETA 25.0 s");
+    expect_head(40, "run sft  step 61/400  15%  ETA 25.0 s");
+    expect_head(24, "step 61/400 ETA 25.0 s");
+}
+
 /* ---- when it is told ---- */
 
 typedef struct {
@@ -160,6 +207,7 @@ int main(void)
         cmocka_unit_test(json_has_an_event),
         cmocka_unit_test(a_block_has_one_line_that_goes_before_what_follows),
         cmocka_unit_test(quiet_is_quiet),
+        cmocka_unit_test(a_narrow_screen_keeps_the_time_to_go),
         cmocka_unit_test(what_has_gone_on_for_ten_seconds_is_told),
         cmocka_unit_test(another_work_begins_anew),
         cmocka_unit_test(a_share_that_nobody_knows_is_none),
