@@ -14,7 +14,7 @@ on_terminal "'$TEMPER' train tiny.yaml run.name=block"
 grep -q "step 6/6" typescript || fail "the block does not reach the last step"
 grep -q "$escape\[A" typescript || fail "the block is not redrawn in place"
 grep -q "$escape\[1m" typescript || fail "no emphasis on a terminal with colour"
-grep -q "step 5/6.* ETA [0-9]" typescript || fail "the time to go has no room in 60 columns"
+grep -q "step 6/6.* ETA [0-9]" typescript || fail "the time to go has no room in 60 columns"
 # Lines of the block end with "erase to the end of the line"; columns, not bytes.
 grep "$escape\[K" typescript | sed "s/$escape\[[0-9]*[A-Za-z]//g; s/\r//g" |
     LC_ALL=C.UTF-8 grep -E '.{61}' && fail "a line of the block is wider than the terminal"
