@@ -140,6 +140,7 @@ static int print_recipes(void)
 {
     char *text = NULL;
     tp_error err;
+    tp_cli_wrap();
     tp_status status = tp_recipe_list(&text, &err);
     if (status == TP_OK)
         printf("Recipes, by name wherever CONFIG stands; copy one to change it.\n\n");
