@@ -83,8 +83,8 @@ static void list_keys(const tp_binder *b, const char *section, size_t n_section,
     tp_slice previous = {0};
     for (size_t i = 0; i < b->n && out->len < ENOUGH; i++) {
         const char *name = b->table[i].name;
-        if (n_section && (b->table[i].ignored || strncmp(name, section, n_section) != 0 ||
-                          name[n_section] != '.'))
+        if (b->table[i].ignored ||
+            (n_section && (strncmp(name, section, n_section) != 0 || name[n_section] != '.')))
             continue;
         name += n_section ? n_section + 1 : 0;
         tp_slice key = {name, strcspn(name, ".")};
