@@ -65,8 +65,8 @@ static void print_text(void)
         printf("  temper %s %-*s  %s\n", tp_commands[i].name, 29 - n, tp_commands[i].arguments,
                tp_commands[i].summary);
     }
-    printf("\n'temper help COMMAND' lists a command's options, 'temper help recipes' the recipes\n"
-           "that came along.\n\nExit status of every command:\n");
+    printf("\n'temper help COMMAND' lists a command's options, 'temper help recipes' what can\n"
+           "be trained by name.\n\nExit status of every command:\n");
 #define EXIT(name, number, meaning) printf("  %-9d%s\n", number, meaning);
 #include "temper/exit_status.def"
 #undef EXIT

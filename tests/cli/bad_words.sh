@@ -8,7 +8,7 @@ expect 2 "there is no command 'trian'; did you mean 'train'"
 run xyzzy
 expect 2 "there is no command 'xyzzy'; see"
 run eval --nope
-expect 2 "there is no option '--nope'; see"
+expect 2 "there is no option '--nope'; settings are written KEY=VALUE"
 run generate "$SOURCE/recipes/sft.yaml" text
 expect 2 "sft.yaml' is a file, and no GGUF file"
 : >empty.txt
@@ -58,7 +58,7 @@ run recipes
 expect 2 "there is no command 'recipes'; see 'temper help recipes'"
 run help recipes
 expect 0
-expect_out "  sft          Supervised fine-tuning of a Hugging Face folder on a JSONL file" "/recipes"
+expect_out "  sft         Supervised fine-tuning of a Hugging Face folder on a JSONL file" "/recipes"
 run -V
 expect 0
 run train --rseume tiny.yaml
