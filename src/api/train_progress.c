@@ -189,10 +189,16 @@ static void add_policy(const tp_train_event *e, const char *cut, const char *fla
     add_unrewarded(e, out);
 }
 
+static void add_learning_rate(const tp_train_event *e, tp_buf *out)
+{
+    double rate = metric(e, "train/lr");
+    tp_buf_addf(out, isnan(rate) ? "lr unknown  " : "lr %.3g  ", rate);
+}
+
 static void policy_line(const tp_train_event *e, tp_cells *out)
 {
     add_policy(e, "cut off", "groups of zero spread", out);
-    tp_buf_addf(tp_cell(out, 5), "lr %.3g  ", metric(e, "train/lr"));
+    add_learning_rate(e, tp_cell(out, 5));
 }
 
 static void add_course(const tp_progress *p, tp_buf *out)
@@ -236,7 +242,7 @@ static void goal_line(const tp_progress *p, const tp_train_event *e, tp_cells *o
         add_number(tp_cell(out, 2), "val", 3, metric(e, a->val_accuracy));
         add_number(tp_cell(out, 2), "margin", 3, metric(e, "dpo/margin_times_beta"));
     }
-    tp_buf_addf(tp_cell(out, 5), "lr %.3g  ", metric(e, "train/lr"));
+    add_learning_rate(e, tp_cell(out, 5));
     add_number(tp_cell(out, 4), "grad norm", 3, metric(e, "train/grad_norm"));
     add_number(tp_cell(out, 6), "epoch", 2, metric(e, "train/epoch"));
 }
