@@ -24,6 +24,8 @@ TP_API TP_CHECKED tp_status tp_recipe_find(const char *word, char **ret_path, tp
 /* Names of the recipes that came with the program or library, one a line.  *ret_names: tp_free().
  */
 TP_API TP_CHECKED tp_status tp_recipe_names(char **ret_names, tp_error *err);
+/* The same for people: with what each is for, and the folder they are in.  *ret_text: tp_free(). */
+TP_API TP_CHECKED tp_status tp_recipe_list(char **ret_text, tp_error *err);
 
 typedef struct tp_configuration tp_configuration;
 

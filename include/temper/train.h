@@ -23,7 +23,8 @@ typedef enum {
     TP_TRAINING_VALIDATION, /* the metrics of validation are new */
     TP_TRAINING_CHECKPOINT, /* one was saved */
     TP_TRAINING_NOTICE,     /* text: something the user should know */
-    TP_TRAINING_FINISHED    /* the run is over; not sent when setting up failed */
+    TP_TRAINING_FINISHED,   /* the run is over; not sent when setting up failed */
+    TP_TRAINING_WORKING     /* text: what has gone on for ten seconds, once a second from then on */
 } tp_training_event;
 
 /* One number of a run, as metrics.jsonl has it; docs/guide/metrics.md has the names. */
@@ -47,6 +48,7 @@ typedef struct {
     uint64_t memory_bytes, memory_peak_bytes, memory_planned_bytes;
     int64_t last_checkpoint_step; /* -1: none */
     int64_t skipped_steps;        /* not finite, passed over as configured */
+    double work_s, work_share; /* of TP_TRAINING_WORKING: so far, and what is done; NaN: unknown */
 } tp_training_progress;
 
 /* The value of a metric by its name; NaN where there is none. */
@@ -55,7 +57,8 @@ TP_API double tp_training_value(const tp_training_progress *progress, const char
 typedef struct {
     size_t size; /* sizeof(tp_training_options) */
     bool resume; /* go on from the run's newest checkpoint, bit for bit */
-    /* Called in the thread that called tp_training_run(), between steps; may be NULL. */
+    /* Called in the thread that called tp_training_run(), between steps, and within what takes
+     * long; may be NULL. */
     void (*observe)(void *user, const tp_training_progress *progress);
     /* Asked between micro-batches; true saves the last whole step and ends the run with
      * TP_ERR_INTERRUPTED.  May be NULL. */

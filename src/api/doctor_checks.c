@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "api/find_recipe.h"
 #include "api/training.h"
 #include "base/files.h"
 #include "base/strings.h"
@@ -144,6 +145,8 @@ static tp_status look_at_folder(const char *dir, tp_doctor_checks *ret, tp_error
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/run.json", dir);
+    if (!tp_file_exists(path))
+        TP_TRY(tp_recipe_refuse_model(dir, err));
     if (!tp_file_exists(path))
         return tp_fail(err, TP_ERR_CONFIG,
                        "'%s' is a folder without run.json; name a configuration or the folder of a "

@@ -8,10 +8,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/files.h"
 #include "base/platform.h"
 #include "temper/config.h"
 
-enum { PATH_CAP = 4096 };
+enum { PATH_CAP = 4096, MAX_RECIPE = 1 << 20 };
 
 /* ---- the recipes that came with the program ---- */
 
@@ -72,6 +73,55 @@ static bool find_in(const char *folder, const char *name, tp_buf *path)
     return false;
 }
 
+/* ---- what is given in a recipe's place ---- */
+
+static bool ends_in_one_of(const char *word, const char *const *endings)
+{
+    for (; *endings; endings++)
+        if (tp_str_ends(word, *endings))
+            return true;
+    return false;
+}
+
+static bool holds_model(const char *folder)
+{
+    static const char *const names[] = {"config.json", "adapter_config.json"};
+    for (size_t i = 0; i < TP_COUNTOF(names); i++) {
+        TP_OWN(tp_buf) path = {0};
+        struct stat st;
+        tp_buf_addf(&path, "%s/%s", folder, names[i]);
+        if (stat(path.data, &st) == 0)
+            return true;
+    }
+    return false;
+}
+
+tp_status tp_recipe_refuse_model(const char *word, tp_error *err)
+{
+    static const char *const endings[] = {".safetensors", ".gguf", NULL};
+    if (!ends_in_one_of(word, endings) && !holds_model(word))
+        return TP_OK;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "'%.300s' is a model, not a recipe; name the recipe before it, as in: sft "
+                   "policy.model_name=%.300s data.train.data_path=FILE (evaluations: "
+                   "generation.model_name)",
+                   word, word);
+}
+
+static tp_status refuse_rows(const char *word, tp_error *err)
+{
+    static const char *const endings[] = {".jsonl", ".csv", ".parquet", NULL};
+    if (!ends_in_one_of(word, endings))
+        return TP_OK;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "'%.300s' holds rows, it is no recipe; name the recipe before it, as in: sft "
+                   "policy.model_name=DIR data.train.data_path=%.300s (evaluations: "
+                   "data.data_path)",
+                   word, word);
+}
+
+/* ---- the recipe that is named ---- */
+
 /* The file that `word` means. */
 static tp_status find_recipe(const char *word, tp_buf *path, tp_error *err)
 {
@@ -85,11 +135,14 @@ static tp_status find_recipe(const char *word, tp_buf *path, tp_error *err)
         tp_buf_adds(path, "/config.yaml");
         if (stat(path->data, &st) == 0)
             return TP_OK;
+        TP_TRY(tp_recipe_refuse_model(word, err));
         return tp_fail(err, TP_ERR_IO,
                        "'%.300s' is a folder without a config.yaml, which that of a run has; name "
                        "the recipe",
                        word);
     }
+    TP_TRY(tp_recipe_refuse_model(word, err));
+    TP_TRY(refuse_rows(word, err));
     if (stat(word, &st) == 0 || !*name || strchr(name, '/') || !tp_recipes_folder(&folder)) {
         return TP_OK; /* opening it says what is wrong, if something is */
     }
@@ -130,5 +183,45 @@ tp_status tp_recipe_names(char **ret_names, tp_error *err)
     tp_buf_adds(&names, names.len ? "\n" : "");
     tp_buf_release(&folder);
     *ret_names = names.data;
+    return TP_OK;
+}
+
+/* What a recipe is for: its first comment, to the end of the clause. */
+static void add_title(const char *folder, tp_slice name, tp_buf *out)
+{
+    TP_OWN(tp_buf) path = {0}, text = {0};
+    tp_buf_addf(&path, "%s/%.*s.yaml", folder, (int)name.len, name.data);
+    if (tp_file_read(path.data, MAX_RECIPE, &text, NULL) != TP_OK ||
+        !tp_str_starts(tp_buf_str(&text), "# "))
+        return;
+    const char *title = text.data + 2;
+    size_t n = strcspn(title, ":;\n");
+    tp_buf_add(out, title, n);
+}
+
+tp_status tp_recipe_list(char **ret_text, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    TP_OWN(tp_buf) folder = {0}, names = {0};
+    tp_buf text = {0};
+    size_t widest = 0;
+    if (!ret_text)
+        return tp_fail(err, TP_ERR_ARG, "tp_recipe_list: ret_text is NULL");
+    if (!tp_recipes_folder(&folder))
+        return tp_fail(err, TP_ERR_IO, "no recipes came with this program or library");
+    list_recipes(folder.data, "\n", &names);
+    for (int pass = 0; pass < 2; pass++)
+        for (const char *p = tp_buf_str(&names); *p; p += *p == '\n') {
+            tp_slice name = {p, strcspn(p, "\n")};
+            p += name.len;
+            widest = TP_MAX(widest, name.len);
+            if (!pass)
+                continue;
+            tp_buf_addf(&text, "  %-*.*s  ", (int)widest, (int)name.len, name.data);
+            add_title(folder.data, name, &text);
+            tp_buf_addc(&text, '\n');
+        }
+    tp_buf_addf(&text, "in %s\n", folder.data);
+    *ret_text = text.data;
     return TP_OK;
 }

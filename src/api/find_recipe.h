@@ -10,4 +10,7 @@
  * that was moved.  False when there is none. */
 bool tp_recipes_folder(tp_buf *folder);
 
+/* TP_ERR_CONFIG, with what is meant instead, for a model where a recipe is expected. */
+TP_CHECKED tp_status tp_recipe_refuse_model(const char *word, tp_error *err);
+
 #endif

@@ -214,6 +214,7 @@ static tp_status clear_place(const tp_profile_options *o, const char *dir, tp_er
 static tp_status run_recipe(session *s, tp_recipe *recipe, tp_error *err)
 {
     tp_machine machine;
+    TP_TRY(tp_train_options_check_files(recipe->config, &recipe->options, err));
     TP_TRY(clear_place(s->o, s->dir, err));
     if (tp_ceilings_find(&recipe->options, s->o->note, s->o->user, &machine))
         s->machine = &machine;

@@ -14,7 +14,8 @@ static const tp_training_event events[] = {
     [TP_EVENT_EXAMPLE] = TP_TRAINING_EXAMPLE,       [TP_EVENT_PLAN] = TP_TRAINING_PLAN,
     [TP_EVENT_START] = TP_TRAINING_START,           [TP_EVENT_STEP] = TP_TRAINING_STEP,
     [TP_EVENT_VALIDATION] = TP_TRAINING_VALIDATION, [TP_EVENT_CHECKPOINT] = TP_TRAINING_CHECKPOINT,
-    [TP_EVENT_NOTICE] = TP_TRAINING_NOTICE,         [TP_EVENT_FINISHED] = TP_TRAINING_FINISHED};
+    [TP_EVENT_NOTICE] = TP_TRAINING_NOTICE,         [TP_EVENT_FINISHED] = TP_TRAINING_FINISHED,
+    [TP_EVENT_WORKING] = TP_TRAINING_WORKING};
 
 double tp_training_value(const tp_training_progress *progress, const char *name)
 {
@@ -46,7 +47,13 @@ static void observe(void *user, const tp_train_event *e)
                                      .best_metric = NAN,
                                      .elapsed_s = NAN,
                                      .eta_s = NAN,
-                                     .last_checkpoint_step = -1};
+                                     .last_checkpoint_step = -1,
+                                     .work_s = NAN,
+                                     .work_share = NAN};
+    if (e->kind == TP_EVENT_WORKING) {
+        progress.work_s = e->work_s;
+        progress.work_share = e->work_share;
+    }
     if (e->metrics) { /* else it is a text alone */
         progress.run_dir = e->run_dir && *e->run_dir ? e->run_dir : NULL;
         progress.max_steps = e->max_steps;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/cells.h"
 #include "api/tables.h"
 #include "base/clock.h"
 #include "base/platform.h"
@@ -34,19 +35,6 @@ static double metric(const tp_train_event *e, const char *name)
 }
 
 /* ---- the block ---- */
-
-/* Columns, not bytes: continuation bytes take no room. */
-static void add_line(tp_buf *out, const char *text, int width)
-{
-    int columns = 0;
-    for (const char *s = text; *s; s++) {
-        bool starts = ((unsigned char)*s & 0xc0) != 0x80;
-        if (starts && columns++ >= width - 1)
-            break;
-        tp_buf_addc(out, *s);
-    }
-    tp_buf_addf(out, "%s\n", tp_style(TP_LINE_ERASE));
-}
 
 static void add_bar(tp_buf *out, double share, int cells)
 {
@@ -86,24 +74,26 @@ static void add_rate(tp_buf *out, const char *name, double v)
     tp_buf_addf(out, "%s %s tok/s  ", name, isnan(v) ? "unknown" : tp_human_count(v, text));
 }
 
-static void head_line(const tp_train_event *e, tp_buf *out)
+static void head_line(const tp_train_event *e, tp_cells *out)
 {
     char a[32], b[32], c[32], d[32];
     const char *slash = e->model_name ? strrchr(e->model_name, '/') : NULL;
     double share = e->max_steps > 0 ? (double)e->step / (double)e->max_steps : 0;
-    tp_buf_addf(out, "%s %s  run %s  step %lld/%lld ", e->algorithm->title,
-                slash && slash[1] ? slash + 1
-                : e->model_name   ? e->model_name
-                                  : "",
-                e->run_name, (long long)e->step, (long long)e->max_steps);
-    add_bar(out, share, 16);
-    tp_buf_addf(out, " %.0f%%  elapsed %s", 100 * share, tp_human_seconds(e->elapsed_s, a));
-    if (!isnan(e->eta_s))
-        tp_buf_addf(out, "  ETA %s (%s-%s)", tp_human_seconds(e->eta_s, b),
-                    tp_human_seconds(e->eta_low_s, c), tp_human_seconds(e->eta_high_s, d));
+    const char *model = slash && slash[1] ? slash + 1 : e->model_name ? e->model_name : "";
+    tp_buf_addf(tp_cell(out, 4), "%s %s  ", e->algorithm->title, model);
+    tp_buf_addf(tp_cell(out, 3), "run %s  ", e->run_name);
+    tp_buf_addf(tp_cell(out, 0), "step %lld/%lld ", (long long)e->step, (long long)e->max_steps);
+    add_bar(tp_cell(out, 5), share, 16);
+    tp_buf_addf(tp_cell(out, 1), " %.0f%%  ", 100 * share);
+    tp_buf_addf(tp_cell(out, 6), "elapsed %s  ", tp_human_seconds(e->elapsed_s, a));
+    if (isnan(e->eta_s))
+        return;
+    tp_buf_addf(tp_cell(out, 0), "ETA %s ", tp_human_seconds(e->eta_s, b));
+    tp_buf_addf(tp_cell(out, 7), "(%s-%s)", tp_human_seconds(e->eta_low_s, c),
+                tp_human_seconds(e->eta_high_s, d));
 }
 
-static void phase_line(const tp_train_event *e, tp_buf *out)
+static void phase_line(const tp_train_event *e, tp_cells *out)
 {
     static const tp_time_phase shown[] = {TP_TIME_GENERATION, TP_TIME_REWARD,  TP_TIME_LOGPROBS,
                                           TP_TIME_REFERENCE,  TP_TIME_FORWARD, TP_TIME_BACKWARD,
@@ -117,36 +107,39 @@ static void phase_line(const tp_train_event *e, tp_buf *out)
         double s = e->phase_s[shown[i]];
         rest -= s;
         if (s / total >= 0.005)
-            tp_buf_addf(out, "%s %.0f%%  ", tp_time_name(shown[i]), 100 * s / total);
+            tp_buf_addf(tp_cell(out, s / total < 0.1 ? 6 : 5), "%s %.0f%%  ",
+                        tp_time_name(shown[i]), 100 * s / total);
     }
     if (total > 0)
-        tp_buf_addf(out, "other %.0f%%   ", 100 * rest / total);
+        tp_buf_addf(tp_cell(out, 7), "other %.0f%%   ", 100 * rest / total);
 }
 
-static void rate_line(const tp_train_event *e, tp_buf *out)
+static void rate_line(const tp_train_event *e, tp_cells *out)
 {
     double step_s = metric(e, "timing/train/total_step_time");
     double mfu = metric(e, "train/train_fp_utilization");
     if (e->algorithm->generates)
-        add_rate(out, "generated", metric(e, "performance/generation_tokens_per_sec"));
-    add_rate(out, "trained", metric(e, "performance/trained_tokens_per_sec"));
+        add_rate(tp_cell(out, 0), "generated", metric(e, "performance/generation_tokens_per_sec"));
+    add_rate(tp_cell(out, 1), "trained", metric(e, "performance/trained_tokens_per_sec"));
     char step[32];
-    tp_buf_addf(out, "step %s  ", isnan(step_s) ? "unknown" : tp_human_seconds(step_s, step));
+    tp_buf_addf(tp_cell(out, 0), "step %s  ",
+                isnan(step_s) ? "unknown" : tp_human_seconds(step_s, step));
     if (!isnan(mfu))
-        tp_buf_addf(out, "MFU %.1f%%", 100 * mfu);
+        tp_buf_addf(tp_cell(out, 2), "MFU %.1f%%", 100 * mfu);
 }
 
-static void memory_line(const tp_train_event *e, tp_buf *out)
+static void memory_line(const tp_train_event *e, tp_cells *out)
 {
     char a[32], b[32], c[32];
-    tp_buf_addf(out, "mem %s / peak %s / planned %s",
+    tp_buf_addf(tp_cell(out, 0), "mem %s / peak %s / planned %s   ",
                 tp_human_bytes((double)e->memory.total_current, a),
                 tp_human_bytes((double)e->memory.total_peak, b),
                 tp_human_bytes((double)e->plan->peak_bytes, c));
     if (e->last_checkpoint_step >= 0)
-        tp_buf_addf(out, "   last checkpoint step %lld", (long long)e->last_checkpoint_step);
+        tp_buf_addf(tp_cell(out, 2), "last checkpoint step %lld   ",
+                    (long long)e->last_checkpoint_step);
     if (e->skipped)
-        tp_buf_addf(out, "   %lld step%s skipped", (long long)e->skipped,
+        tp_buf_addf(tp_cell(out, 1), "%lld step%s skipped", (long long)e->skipped,
                     tp_plural((uint64_t)e->skipped));
 }
 
@@ -157,6 +150,17 @@ static void erase(tp_progress *p, tp_buf *out)
     if (p->lines_drawn)
         tp_buf_addf(out, "%s%s", tp_style(TP_LINE_BEGIN), tp_style(TP_BELOW_ERASE));
     p->lines_drawn = 0;
+    p->has_work_line = false;
+}
+
+static void erase_work(tp_progress *p, tp_buf *out)
+{
+    if (p->has_work_line) {
+        tp_buf_addf(out, "%s%s%s", tp_style(TP_LINE_UP), tp_style(TP_LINE_BEGIN),
+                    tp_style(TP_BELOW_ERASE));
+        p->lines_drawn--;
+    }
+    p->has_work_line = false;
 }
 
 static void add_percent(tp_buf *out, const char *name, double v)
@@ -164,83 +168,96 @@ static void add_percent(tp_buf *out, const char *name, double v)
     tp_buf_addf(out, isnan(v) ? "%s unknown  " : "%s %.1f%%  ", name, 100 * v);
 }
 
-static void add_unrewarded(const tp_train_event *e, tp_buf *out)
+static void add_unrewarded(const tp_train_event *e, tp_cells *out)
 {
     double n = metric(e, "rollout/unrewarded");
     if (n > 0)
-        tp_buf_addf(out, "no reward %.0f/%.0f  ", n, metric(e, "rollout/samples"));
+        tp_buf_addf(tp_cell(out, 0), "no reward %.0f/%.0f  ", n, metric(e, "rollout/samples"));
 }
 
 /* How far the policy moved, and what its answers are like. */
-static void add_policy(const tp_train_event *e, const char *cut, const char *flat, tp_buf *out)
+static void add_policy(const tp_train_event *e, const char *cut, const char *flat, tp_cells *out)
 {
     double kl = metric(e, "train/kl_penalty");
     if (!isnan(kl))
-        add_number(out, "KL", 4, kl);
-    add_number(out, "entropy", 3, metric(e, "train/approx_entropy"));
-    add_percent(out, "clip", metric(e, "policy/clip_fraction"));
-    add_number(out, "length", 1, metric(e, "train/mean_gen_tokens_per_sample"));
-    add_percent(out, cut, metric(e, "train/truncation_rate"));
-    add_percent(out, flat, metric(e, "rollout/zero_spread_groups"));
+        add_number(tp_cell(out, 1), "KL", 4, kl);
+    add_number(tp_cell(out, 2), "entropy", 3, metric(e, "train/approx_entropy"));
+    add_percent(tp_cell(out, 3), "clip", metric(e, "policy/clip_fraction"));
+    add_number(tp_cell(out, 2), "length", 1, metric(e, "train/mean_gen_tokens_per_sample"));
+    add_percent(tp_cell(out, 3), cut, metric(e, "train/truncation_rate"));
+    add_percent(tp_cell(out, 4), flat, metric(e, "rollout/zero_spread_groups"));
     add_unrewarded(e, out);
 }
 
-static void policy_line(const tp_train_event *e, tp_buf *out)
+static void add_learning_rate(const tp_train_event *e, tp_buf *out)
+{
+    double rate = metric(e, "train/lr");
+    tp_buf_addf(out, isnan(rate) ? "lr unknown  " : "lr %.3g  ", rate);
+}
+
+static void policy_line(const tp_train_event *e, tp_cells *out)
 {
     add_policy(e, "cut off", "groups of zero spread", out);
-    tp_buf_addf(out, "lr %.3g  ", metric(e, "train/lr"));
+    add_learning_rate(e, tp_cell(out, 5));
+}
+
+static void add_course(const tp_progress *p, tp_buf *out)
+{
+    tp_buf_add_sparkline(out, p->losses, (size_t)p->n_losses);
+    tp_buf_adds(out, "  ");
+}
+
+static void reward_line(const tp_progress *p, const tp_train_event *e, tp_cells *out)
+{
+    double mean = metric(e, "train/reward"), se = metric(e, "rollout/reward_standard_error");
+    double val = metric(e, e->algorithm->val_accuracy), best = metric(e, "rollout/best_reward");
+    char reward[32], error[32];
+    if (isnan(se))
+        add_number(tp_cell(out, 0), "reward", 3, mean);
+    else
+        tp_buf_addf(tp_cell(out, 0), "reward %s ±%s  ", tp_human_value(mean, 3, reward),
+                    tp_human_value(1.96 * se, 3, error));
+    add_course(p, tp_cell(out, 5));
+    if (!isnan(val))
+        add_number(tp_cell(out, 1), "validation", 3, val);
+    if (!isnan(best))
+        add_number(tp_cell(out, 4), "best", 3, best);
+    add_number(tp_cell(out, 2), "loss", 4, metric(e, "train/loss"));
+    add_number(tp_cell(out, 3), "grad norm", 3, metric(e, "train/grad_norm"));
 }
 
 /* What the algorithm is after, with its recent course. */
-static void goal_line(const tp_progress *p, const tp_train_event *e, tp_buf *out)
+static void goal_line(const tp_progress *p, const tp_train_event *e, tp_cells *out)
 {
     const tp_algorithm *a = e->algorithm;
-    double loss = metric(e, "train/loss"), grad_norm = metric(e, "train/grad_norm");
-    char reward[32], error[32];
     if (a->generates) {
-        double mean = metric(e, "train/reward"), se = metric(e, "rollout/reward_standard_error");
-        double val = metric(e, a->val_accuracy), best = metric(e, "rollout/best_reward");
-        if (isnan(se))
-            add_number(out, "reward", 3, mean);
-        else
-            tp_buf_addf(out, "reward %s ±%s  ", tp_human_value(mean, 3, reward),
-                        tp_human_value(1.96 * se, 3, error));
-        tp_buf_add_sparkline(out, p->losses, (size_t)p->n_losses);
-        tp_buf_adds(out, "  ");
-        if (!isnan(val))
-            add_number(out, "validation", 3, val);
-        if (!isnan(best))
-            add_number(out, "best", 3, best);
-        add_number(out, "loss", 4, loss);
-        add_number(out, "grad norm", 3, grad_norm);
+        reward_line(p, e, out);
         return;
     }
-    add_number(out, "loss", 4, loss);
-    tp_buf_add_sparkline(out, p->losses, (size_t)p->n_losses);
-    tp_buf_adds(out, "  ");
-    add_number(out, "val", 4, metric(e, a->val_loss));
+    add_number(tp_cell(out, 0), "loss", 4, metric(e, "train/loss"));
+    add_course(p, tp_cell(out, 3));
+    add_number(tp_cell(out, 1), "val", 4, metric(e, a->val_loss));
     if (a->is_preference) {
-        add_number(out, "accuracy", 3, metric(e, "train/accuracy"));
-        add_number(out, "val", 3, metric(e, a->val_accuracy));
-        add_number(out, "margin", 3, metric(e, "dpo/margin_times_beta"));
+        add_number(tp_cell(out, 1), "accuracy", 3, metric(e, "train/accuracy"));
+        add_number(tp_cell(out, 2), "val", 3, metric(e, a->val_accuracy));
+        add_number(tp_cell(out, 2), "margin", 3, metric(e, "dpo/margin_times_beta"));
     }
-    tp_buf_addf(out, "lr %.3g  ", metric(e, "train/lr"));
-    add_number(out, "grad norm", 3, grad_norm);
-    add_number(out, "epoch", 2, metric(e, "train/epoch"));
+    add_learning_rate(e, tp_cell(out, 5));
+    add_number(tp_cell(out, 4), "grad norm", 3, metric(e, "train/grad_norm"));
+    add_number(tp_cell(out, 6), "epoch", 2, metric(e, "train/epoch"));
 }
 
-static void end_line(tp_progress *p, tp_buf *out, tp_buf *line)
+static void end_line(tp_progress *p, tp_buf *out, tp_cells *line)
 {
     const tp_training_screen *screen = p->screen;
-    int columns = screen->columns ? screen->columns(screen->user) : 100;
-    add_line(out, tp_buf_str(line), columns);
-    tp_buf_clear(line);
+    tp_cells_add_line(line, screen->columns ? screen->columns(screen->user) : 100, out);
+    tp_cells_clear(line);
     p->lines_drawn++;
 }
 
 static void draw_block(tp_progress *p, const tp_train_event *e, tp_buf *out)
 {
-    TP_OWN(tp_buf) line = {0};
+    TP_OWN(tp_cells) line = {0};
     bool rolls_out = e->algorithm->generates;
     erase(p, out);
     head_line(e, &line);
@@ -262,19 +279,57 @@ static void draw_block(tp_progress *p, const tp_train_event *e, tp_buf *out)
     end_line(p, out, &line);
 }
 
+/* "tokenising rows.jsonl  34%  12.0 s, about 23.3 s to go" */
+static void add_work(const tp_train_event *e, tp_buf *out)
+{
+    char so_far[32], left[32];
+    double share = e->work_share;
+    tp_buf_adds(out, e->text);
+    if (!isnan(share))
+        tp_buf_addf(out, "  %.0f%%", 100 * share);
+    tp_buf_addf(out, "  %s", tp_human_seconds(e->work_s, so_far));
+    if (share > 0)
+        tp_buf_addf(out, ", about %s to go",
+                    tp_human_seconds(e->work_s * (1 - share) / share, left));
+}
+
+static void draw_work(tp_progress *p, const tp_train_event *e, tp_buf *out)
+{
+    TP_OWN(tp_cells) line = {0};
+    erase_work(p, out);
+    add_work(e, tp_cell(&line, 0));
+    end_line(p, out, &line);
+    p->has_work_line = true;
+}
+
+/* Where lines stay, fewer and fewer. */
+static bool work_is_due(tp_progress *p, const tp_train_event *e)
+{
+    if (p->mode == TP_PROGRESS_BLOCK)
+        return true;
+    if (e->work_s < p->last_work_s) /* another one */
+        p->next_work_s = 0;
+    p->last_work_s = e->work_s;
+    if (e->work_s < p->next_work_s)
+        return false;
+    p->next_work_s = e->work_s + fmin(e->work_s, 60);
+    return true;
+}
+
 /* ---- lines and JSON ---- */
 
 static void print_rollout(const tp_train_event *e, tp_buf *out)
 {
     char rate[32];
     double generated = metric(e, "performance/generation_tokens_per_sec");
-    TP_OWN(tp_buf) line = {0};
-    tp_buf_addf(&line, "step %lld/%lld  ", (long long)e->step, (long long)e->max_steps);
-    add_number(&line, "reward", 3, metric(e, "train/reward"));
+    TP_OWN(tp_cells) line = {0};
+    tp_buf_addf(out, "step %lld/%lld  ", (long long)e->step, (long long)e->max_steps);
+    add_number(out, "reward", 3, metric(e, "train/reward"));
     add_policy(e, "cut", "zero spread", &line);
-    add_result(&line, "loss", 4, metric(e, "train/loss"));
-    add_result(&line, "grad norm", 3, metric(e, "train/grad_norm"));
-    tp_buf_addf(out, "%sgenerated %s tok/s  %.3f s\n", tp_buf_str(&line),
+    tp_buf_adds(out, tp_buf_str(&line.text));
+    add_result(out, "loss", 4, metric(e, "train/loss"));
+    add_result(out, "grad norm", 3, metric(e, "train/grad_norm"));
+    tp_buf_addf(out, "generated %s tok/s  %.3f s\n",
                 isnan(generated) ? "unknown" : tp_human_count(generated, rate),
                 metric(e, "timing/train/total_step_time"));
 }
@@ -320,6 +375,10 @@ static void print_plain(const tp_train_event *e, tp_buf *out)
         print_validation(e, out);
     else if (e->kind == TP_EVENT_CHECKPOINT)
         tp_buf_addf(out, "step %lld  checkpoint saved\n", (long long)e->step);
+    else if (e->kind == TP_EVENT_WORKING) {
+        add_work(e, out);
+        tp_buf_addc(out, '\n');
+    }
 }
 
 /* A member of an event: a metric, written by every step (null where it is unknown), or where
@@ -374,8 +433,8 @@ static void put_metrics(const tp_train_event *e, tp_json_w *w)
 
 static void print_json(const tp_train_event *e, tp_buf *out)
 {
-    static const char *const kinds[] = {"example",    "plan",       "start",  "step",
-                                        "validation", "checkpoint", "notice", "finished"};
+    static const char *const kinds[] = {"example",    "plan",   "start",    "step",   "validation",
+                                        "checkpoint", "notice", "finished", "working"};
     tp_json_w w = tp_json_w_open(out, 0, '{');
     tp_json_w_put_str(&w, "event", kinds[e->kind]);
     tp_json_w_put_i64(&w, "step", e->step);
@@ -383,6 +442,10 @@ static void print_json(const tp_train_event *e, tp_buf *out)
         tp_json_w_put_str(&w, "text", e->text);
     if (e->kind == TP_EVENT_STEP || e->kind == TP_EVENT_VALIDATION)
         put_metrics(e, &w);
+    if (e->kind == TP_EVENT_WORKING) {
+        tp_json_w_put_f64(&w, "work_s", e->work_s);
+        tp_json_w_put_known(&w, "work_share", e->work_share);
+    }
     tp_json_w_close(&w, '}');
 }
 
@@ -415,12 +478,19 @@ static void add_text(const tp_progress *p, const char *text, tp_buf *out)
 
 static void add_event(tp_progress *p, const tp_train_event *e, tp_buf *out)
 {
+    if (e->kind == TP_EVENT_WORKING && !work_is_due(p, e))
+        return;
     if (p->mode == TP_PROGRESS_JSON) {
         print_json(e, out);
         return;
     }
     if (p->mode == TP_PROGRESS_QUIET)
         return;
+    if (e->kind == TP_EVENT_WORKING && p->mode == TP_PROGRESS_BLOCK) {
+        draw_work(p, e, out);
+        return;
+    }
+    erase_work(p, out);
     if (e->kind == TP_EVENT_NOTICE) {
         if (p->mode == TP_PROGRESS_BLOCK)
             erase(p, out);

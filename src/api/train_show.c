@@ -11,6 +11,7 @@
 #include "base/platform.h"
 #include "base/sized.h"
 #include "base/wrap.h"
+#include "engine/comm/comm.h"
 #include "engine/train/recipe.h"
 #include "temper/train.h"
 
@@ -151,6 +152,16 @@ static tp_status find_mode(const tp_training_screen *screen, int configured, int
                    screen->mode);
 }
 
+/* A slip in a path is told before anything is measured; of several processes all go on to tell
+ * each other. */
+static tp_status check_files(const tp_recipe *recipe, tp_error *err)
+{
+    char what[128];
+    return tp_comm_is_launched(what, sizeof what)
+               ? TP_OK
+               : tp_train_options_check_files(recipe->config, &recipe->options, err);
+}
+
 static tp_status run(const tp_recipe *recipe, const tp_training_screen *screen,
                      tp_training_result *ret, tp_error *err)
 {
@@ -162,6 +173,7 @@ static tp_status run(const tp_recipe *recipe, const tp_training_screen *screen,
     TP_TRY(find_mode(screen, recipe->options.progress, &mode, err));
     snprintf(dump_dir, sizeof dump_dir, "%s/dump", recipe->options.run_dir);
     tp_progress_init(&w.progress, mode, screen);
+    TP_TRY(check_files(recipe, err));
     bool quiet = mode == TP_PROGRESS_QUIET || mode == TP_PROGRESS_JSON;
     if (tp_ceilings_find(&recipe->options, quiet ? NULL : screen->note, screen->user, &machine))
         w.machine = &machine;

@@ -92,8 +92,18 @@ void tp_writer_abandon(tp_writer *w); /* close without promise; NULL is a no-op 
 
 TP_CHECKED tp_status tp_rename_synced(const char *from, const char *to, tp_error *err);
 
+/* What helps where a model is not there. */
+#define TP_MODEL_REMEDY \
+    "models are not downloaded: 'hf download NAME --local-dir FOLDER' fetches one"
+
 /* XXH3-128 of a file's contents, as 32 hex digits. */
 TP_CHECKED tp_status tp_file_hash(const char *path, char ret_hash[33], tp_error *err);
+/* The same of a file that may take long: `progress` hears of the bytes so far, and false ends it
+ * with TP_ERR_INTERRUPTED. */
+TP_CHECKED tp_status tp_file_hash_slowly(const char *path,
+                                         bool (*progress)(void *user, uint64_t done,
+                                                          uint64_t total),
+                                         void *user, char ret_hash[33], tp_error *err);
 
 /* The same of a large file in pieces, by several at once: each piece has its own, and the file's is
  * that over the digits of all. */

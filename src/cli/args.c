@@ -141,6 +141,38 @@ static error_t on_key(int key, char *text, struct argp_state *state)
 /* Options that do not exist, before getopt sees them: it cannot say what was meant, points at
  * options that are not there, and takes abbreviations, on which no script should rest. */
 
+/* "max_tokens" is in "max-new-tokens": its words, in their order. */
+static bool has_words(const char *option, const char *name)
+{
+    while (*name) {
+        size_t n = strcspn(name, "-_");
+        while (*option && (strcspn(option, "-") != n || strncmp(option, name, n) != 0)) {
+            option += strcspn(option, "-");
+            option += *option == '-';
+        }
+        if (!*option)
+            return false;
+        option += n;
+        option += *option == '-';
+        name += n;
+        name += *name != 0;
+    }
+    return true;
+}
+
+/* The only option with all words of the name; NULL: none, or several. */
+static const char *same_words(const tp_usage *usage, const char *name)
+{
+    const char *found = NULL;
+    int n = 0;
+    for (const tp_flag *f = usage->flags; f->name && *name; f++)
+        if (has_words(f->name, name)) {
+            found = f->name;
+            n++;
+        }
+    return n == 1 ? found : NULL;
+}
+
 static bool fail_name(const tp_usage *usage, const char *name)
 {
     const char *longer = NULL;
@@ -157,10 +189,13 @@ static bool fail_name(const tp_usage *usage, const char *name)
     }
     if (*name && strncmp("help", name, strlen(name)) == 0 && n_longer++ == 0)
         longer = "help";
-    const char *meant = n_longer == 1 ? longer : near.best;
-    fprintf(stderr, "temper %s: there is no option '--%s'%s%s%s; see 'temper help %s'\n",
+    const char *meant = n_longer == 1 ? longer : near.best ? near.best : same_words(usage, name);
+    const char *setting = !meant && strstr(usage->arguments, "KEY=VALUE")
+                              ? "; settings are written KEY=VALUE, as policy.model_name=DIR"
+                              : "";
+    fprintf(stderr, "temper %s: there is no option '--%s'%s%s%s%s; see 'temper help %s'\n",
             usage->command, name, meant ? "; did you mean '--" : "", meant ? meant : "",
-            meant ? "'" : "", usage->command);
+            meant ? "'" : "", setting, usage->command);
     return false;
 }
 

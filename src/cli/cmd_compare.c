@@ -156,6 +156,7 @@ static int compare_others(const flags *f, tp_result_kind kind, char **words)
     tp_error err = {0};
     if (kind == TP_RESULT_BENCHMARK)
         return compare_benchmarks(f, words);
+    tp_waiting_begin("temper compare: reading and judging");
     tp_status status = kind == TP_RESULT_TRACE ? compare_traces(f, words, &worse, &text, &err)
                        : kind == TP_RESULT_PROFILE
                            ? compare_profiles(f, words, &worse, &text, &err)
@@ -255,8 +256,11 @@ int tp_cmd_compare(int argc, char **argv)
         return tp_cli_refuse("compare", "give two runs, or --a and --b; see 'temper help compare'");
     if (align_of(f.align) < 0)
         return tp_cli_refuse("compare", "--align is steps, tokens or time, not '%.40s'", f.align);
+    tp_waiting_begin("temper compare: looking what they are");
     tp_result_kind kind = n ? tp_result_kind_of(words[0]) : TP_RESULT_RUN;
-    if (n && kind != tp_result_kind_of(words[1]))
+    bool is_mixed = n && kind != tp_result_kind_of(words[1]);
+    tp_waiting_end();
+    if (is_mixed)
         return refuse_kinds(words);
     if (kind != TP_RESULT_RUN && (f.picture || f.align || f.margin > 0))
         return tp_cli_refuse("compare", "--%s is for runs alone, and '%.200s' is none",

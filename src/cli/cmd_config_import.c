@@ -1,6 +1,7 @@
 /* cmd_config_import.c - `temper config import`: another trainer's configuration as a recipe. */
 #include "cli/cli.h"
 #include "cli/config_commands.h"
+#include "cli/waiting.h"
 #include "temper/import.h"
 
 typedef struct {
@@ -53,7 +54,10 @@ static int run(const flags *f, char **words, int n)
                                        .processes = f->processes};
     tp_imported *imported = NULL;
     tp_error err, fault;
-    if (tp_imported_open(words[0], &options, &imported, &err) != TP_OK)
+    tp_waiting_begin("temper config import: reading"); /* rows may have to be counted */
+    tp_status opened = tp_imported_open(words[0], &options, &imported, &err);
+    tp_waiting_end();
+    if (opened != TP_OK)
         return tp_cli_fail(&err);
     tp_status status = report(imported, f, n > 1, &err);
     bool is_sound = status == TP_OK && tp_imported_check(imported, &fault) == TP_OK;

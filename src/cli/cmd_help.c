@@ -27,13 +27,33 @@ const tp_command *tp_command_find(const char *name)
     return NULL;
 }
 
+static bool is_recipe(const char *name)
+{
+    char *names = NULL;
+    tp_error err;
+    bool is_one = false;
+    if (tp_recipe_names(&names, &err) != TP_OK)
+        return false;
+    for (char *rest = names, *word; (word = strsep(&rest, "\n"));)
+        is_one |= *word && strcmp(word, name) == 0;
+    tp_free(names);
+    return is_one;
+}
+
 int tp_command_unknown(const char *name)
 {
     tp_nearest near = {.word = name};
     for (size_t i = 0; i < tp_n_commands; i++)
         tp_nearest_offer(&near, tp_commands[i].name);
-    fprintf(stderr, "temper: there is no command '%s'%s%s%s; see 'temper help'\n", name,
-            near.best ? "; did you mean '" : "", near.best ? near.best : "", near.best ? "'" : "");
+    if (near.best)
+        fprintf(stderr, "temper: there is no command '%s'; did you mean '%s'; see 'temper help'\n",
+                name, near.best);
+    else if (is_recipe(name))
+        fprintf(stderr, "temper: '%s' is a recipe, not a command: 'temper %s %s ...'\n", name,
+                strstr(name, "eval") ? "eval" : "train", name);
+    else
+        fprintf(stderr, "temper: there is no command '%s'; see 'temper help%s'\n", name,
+                strcmp(name, "recipes") == 0 ? " recipes" : "");
     return 2;
 }
 
@@ -45,7 +65,8 @@ static void print_text(void)
         printf("  temper %s %-*s  %s\n", tp_commands[i].name, 29 - n, tp_commands[i].arguments,
                tp_commands[i].summary);
     }
-    printf("\n'temper help COMMAND' lists a command's options.\n\nExit status of every command:\n");
+    printf("\n'temper help COMMAND' lists a command's options, 'temper help recipes' what can\n"
+           "be trained by name.\n\nExit status of every command:\n");
 #define EXIT(name, number, meaning) printf("  %-9d%s\n", number, meaning);
 #include "temper/exit_status.def"
 #undef EXIT
@@ -115,14 +136,25 @@ static int list(const char *what)
     return 0;
 }
 
+static int print_recipes(void)
+{
+    char *text = NULL;
+    tp_error err;
+    tp_cli_wrap();
+    tp_status status = tp_recipe_list(&text, &err);
+    if (status == TP_OK)
+        printf("Recipes, by name wherever CONFIG stands; copy one to change it.\n\n");
+    return tp_cli_print(status, text, &err);
+}
+
 int tp_cmd_help(int argc, char **argv)
 {
     flags f = {0};
     char *words[argc + 1];
     const tp_usage usage = {
         .command = "help",
-        .arguments = "[COMMAND [PART]]",
-        .summary = "The list of commands, or the options of one.",
+        .arguments = "[COMMAND [PART]]\nrecipes",
+        .summary = "The list of commands, the options of one, or the recipes.",
         .flags = flag_table,
         .details = "In bash: source <(temper help --completion bash).  An installed temper has "
                    "its manual pages and completions where man and the shells look.",
@@ -138,6 +170,8 @@ int tp_cmd_help(int argc, char **argv)
                              f.completion);
     if (f.completion)
         return 0;
+    if (n == 1 && strcmp(words[0], "recipes") == 0)
+        return print_recipes();
     if (n > 0 && (f.man || n > 1 || strcmp(words[0], "help") != 0))
         return help_of(words, n, f.man);
     if (f.man)

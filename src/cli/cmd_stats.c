@@ -43,11 +43,10 @@ static void show_computing(void *user, const char *what)
 {
     static char text[80];
     (void)user;
+    tp_waiting_end();
     snprintf(text, sizeof text, "temper stats: %s", what ? what : "");
     if (what)
         tp_waiting_begin(text);
-    else
-        tp_waiting_end();
 }
 
 static tp_stats_options options_of(const flags *f)
@@ -141,6 +140,7 @@ int tp_cmd_stats(int argc, char **argv)
         status = tp_stats_plan_samples(given(f.effect), given(f.n), given(f.power),
                                        f.sides ? (int)f.sides : 2, &o, &text, &err);
     } else {
+        tp_waiting_begin("temper stats: reading");
         status = tp_stats_columns(words[0], (const char *const *)words + 1, (size_t)n - 1, &o,
                                   &text, &err);
     }

@@ -97,7 +97,9 @@ int tp_cmd_train(int argc, char **argv)
         .arguments = "CONFIG [KEY=VALUE...]",
         .summary = "Train a model as the configuration says; writes a run folder.",
         .flags = flag_table,
-        .details = "Ctrl-C, SIGTERM or a reader of the output that leaves, as head does, saves a "
+        .details = "CONFIG is a file of YAML, or a recipe by its name ('temper help recipes'):\n\n"
+                   "  temper train sft policy.model_name=DIR data.train.data_path=FILE\n\n"
+                   "Ctrl-C, SIGTERM or a reader of the output that leaves, as head does, saves a "
                    "checkpoint after the current step and stops; a second signal stops at once.  "
                    "--resume continues bit for bit.",
         .min_words = 1,

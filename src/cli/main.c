@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     const char *word = argv[1];
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         word = "help";
-    if (strcmp(word, "--version") == 0)
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
         word = "version";
     const tp_command *command = tp_command_find(word);
     return command ? close_output(command->run(argc - 1, argv + 1)) : tp_command_unknown(word);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/waiting.h"
 
 void tp_runs_say_notes(const tp_metrics *m)
 {
@@ -21,7 +22,9 @@ tp_status tp_runs_open(tp_metrics **runs, size_t *n, size_t most, const char *pa
 {
     if (*n == most)
         exit(tp_cli_refuse("", "more than %zu runs", most));
+    tp_waiting_begin("temper: reading the runs");
     tp_status status = tp_metrics_open(path, NULL, &runs[*n], err);
+    tp_waiting_end();
     if (status == TP_OK)
         tp_runs_say_notes(runs[(*n)++]);
     return status;

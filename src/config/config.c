@@ -169,6 +169,7 @@ tp_status tp_config_copy(const tp_config *config, tp_config **ret, tp_error *err
     tp_config *copy = NULL;
     TP_TRY(tp_config_load(&copy, NULL, err));
     copy->file = config->file ? tp_arena_strdup(&copy->arena, config->file) : NULL;
+    copy->translate = config->translate;
     tp_status status = tp_node_import(copy, &config->root->value, NULL, NULL, 0, &copy->root, err);
     if (status == TP_OK)
         status = own_texts(copy, copy->root, err);

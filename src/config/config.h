@@ -86,6 +86,11 @@ void tp_config_release(tp_config *config); /* NULL is a no-op */
  * plain YAML scalar, or a YAML value when it begins with one of [ { " '. */
 TP_CHECKED tp_status tp_config_override(tp_config *config, const char *text, tp_error *err);
 
+/* (optional) What a key that nobody knows is called here, for whoever comes from another program:
+ * its name, "@" for the section of the algorithm; empty: nobody has heard of it. */
+typedef tp_slice (*tp_config_translate)(const char *key);
+void tp_config_set_translator(tp_config *config, tp_config_translate translate);
+
 /* Set a key as if `origin` had said so, in the syntax of an override; before binding. */
 TP_CHECKED tp_status tp_config_set(tp_config *config, const char *text, const char *origin,
                                    tp_error *err);

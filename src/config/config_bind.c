@@ -440,6 +440,20 @@ static bool is_switched_off(const tp_json *v)
            (tp_json_bool(tp_json_get(v, "enabled"), &enabled) && !enabled);
 }
 
+/* The default; where that is "${a.b}", what a.b says here (NULL: nothing). */
+static tp_status usual_value(const tp_binder *b, const tp_option *option, const tp_json **ret,
+                             tp_error *err)
+{
+    const char *text = option->default_value;
+    size_t n = strlen(text);
+    if (tp_str_starts(text, "${") && strcspn(text, "}") == n - 1) {
+        const tp_config_node *node = tp_path_find(b->root, (tp_slice){text + 2, n - 3});
+        *ret = node ? &node->value : NULL;
+        return TP_OK;
+    }
+    return tp_yaml_parse(&b->config->arena, option->name, text, n, ret, err);
+}
+
 /* Saying what is the case anyway needs no announcement. */
 static tp_status announce(const tp_binder *b, const tp_option *option, tp_error *err)
 {
@@ -450,9 +464,8 @@ static tp_status announce(const tp_binder *b, const tp_option *option, tp_error 
         !applies(b, option) || !strcmp(node->origin, "default") || is_switched_off(&node->value))
         return TP_OK;
     if (option->default_value) {
-        TP_TRY(tp_yaml_parse(&config->arena, option->name, option->default_value,
-                             strlen(option->default_value), &usual, err));
-        if (same_tree(&node->value, usual))
+        TP_TRY(usual_value(b, option, &usual, err));
+        if (usual && same_tree(&node->value, usual))
             return TP_OK;
     }
     const char *name = tp_arena_printf(&config->arena, "%s%s", b->prefix, option->name);

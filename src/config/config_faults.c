@@ -112,6 +112,11 @@ void tp_config_note(tp_config *config, const char *key, const char *reason)
     tp_config_remark_add(config, &config->idle, key, reason);
 }
 
+void tp_config_set_translator(tp_config *config, tp_config_translate translate)
+{
+    config->translate = translate;
+}
+
 const char *tp_config_notice(const tp_config *config) { return config->notice; }
 
 /* ---- paths ---- */

@@ -48,6 +48,7 @@ struct tp_config {
     size_t n_nodes, n_files;
     tp_config_remarks faults, missing, idle; /* see config_faults.c */
     const char *file, *notice, *missing_text;
+    tp_config_translate translate;
     bool is_bound;
     const char *files[16]; /* real paths of the files being read, outermost first */
     int n_open_files;

@@ -50,6 +50,26 @@ static const char *nearest(const tp_binder *b, const char *path)
     return is_tie ? NULL : best;
 }
 
+/* The key that another program's name means. */
+static const char *translated(const tp_binder *b, const char *path)
+{
+    tp_slice meant = b->config->translate ? b->config->translate(path) : (tp_slice){0};
+    for (size_t i = 0; i < b->n && meant.len; i++) {
+        const char *name = b->table[i].name, *end = name + strcspn(name, ".");
+        char section[64];
+        if (meant.data[0] != '@') {
+            if (tp_slice_is(meant, name))
+                return name;
+            continue;
+        }
+        snprintf(section, sizeof section, "%.*s", (int)(end - name), name);
+        if (tp_slice_is((tp_slice){meant.data + 1, meant.len - 1}, end) &&
+            tp_config_find(b->config, section))
+            return name;
+    }
+    return NULL;
+}
+
 /* "a, b, c" of the keys directly below a section. */
 static void list_keys(const tp_binder *b, const char *section, size_t n_section, tp_buf *out)
 {
@@ -57,8 +77,8 @@ static void list_keys(const tp_binder *b, const char *section, size_t n_section,
     tp_slice previous = {0};
     for (size_t i = 0; i < b->n && out->len < ENOUGH; i++) {
         const char *name = b->table[i].name;
-        if (n_section && (b->table[i].ignored || strncmp(name, section, n_section) != 0 ||
-                          name[n_section] != '.'))
+        if (b->table[i].ignored ||
+            (n_section && (strncmp(name, section, n_section) != 0 || name[n_section] != '.')))
             continue;
         name += n_section ? n_section + 1 : 0;
         tp_slice key = {name, strcspn(name, ".")};
@@ -87,7 +107,7 @@ static void note_unknown(const tp_binder *b, const tp_config_node *node, const c
 {
     TP_OWN(tp_buf) text = {0}, keys = {0};
     char section[256];
-    const char *known = nearest(b, path);
+    const char *meant = translated(b, path), *known = meant ? meant : nearest(b, path);
     tp_buf_addf(&text, "%s: unknown key %s%.200s", node->origin, b->prefix, path);
     if (known) {
         tp_buf_addf(&text, "; did you mean %s%s?", b->prefix, known);

@@ -57,7 +57,7 @@ fresh
 run generate model hello
 expect 2 tokenizer.json
 run generate nosuch hello
-expect 2 "'nosuch' is neither a model folder"
+expect 2 "there is no model 'nosuch'; models are not downloaded"
 fresh
 cp "$SOURCE/tests/data/tokenizers/gpt2.json" model/tokenizer.json
 run generate model hello

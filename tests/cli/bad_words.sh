@@ -8,7 +8,7 @@ expect 2 "there is no command 'trian'; did you mean 'train'"
 run xyzzy
 expect 2 "there is no command 'xyzzy'; see"
 run eval --nope
-expect 2 "there is no option '--nope'; see"
+expect 2 "there is no option '--nope'; settings are written KEY=VALUE"
 run generate "$SOURCE/recipes/sft.yaml" text
 expect 2 "sft.yaml' is a file, and no GGUF file"
 : >empty.txt
@@ -22,6 +22,45 @@ run trace "$SOURCE/tests/data/trace_reports/kineto-rank-0.json" operatrs
 expect 2 "there is no view 'operatrs'; did you mean 'operators'"
 run help genrate
 expect 2 "did you mean 'generate'"
+
+# What somebody types who knows other programs.
+mkdir folder
+echo '{"architectures": ["LlamaForCausalLM"], "model_type": "llama"}' >folder/config.json
+echo '{"text": "a"}' >rows.jsonl
+run train folder rows.jsonl
+expect 2 "'folder' is a model, not a recipe; name the recipe before it, as in: sft policy.model_name=folder"
+run doctor folder
+expect 2 "'folder' is a model, not a recipe"
+run plan folder/model.safetensors
+expect 2 "'folder/model.safetensors' is a model, not a recipe"
+run train rows.jsonl
+expect 2 "'rows.jsonl' holds rows, it is no recipe" "data.train.data_path=rows.jsonl"
+run train folder/config.json
+expect 2 "it describes a model, whose folder is policy.model_name"
+run plan "$SOURCE/recipes/sft.yaml" policy.model_name=rows.jsonl
+expect 2 "rows.jsonl is no model: that is the folder with config.json"
+run train --learning_rate 1e-4
+expect 2 "there is no option '--learning_rate'; settings are written KEY=VALUE"
+run plan tiny.yaml learning_rate=1e-4 num_train_epochs=2 per_device_train_batch_size=4 gradient_accumulation_stepz=1
+expect 2 "unknown key learning_rate; did you mean policy.optimizer.kwargs.lr?" \
+    "unknown key num_train_epochs; did you mean sft.max_num_epochs?" \
+    "unknown key per_device_train_batch_size; did you mean policy.train_global_batch_size?" \
+    "unknown key gradient_accumulation_stepz"
+run config import folder/config.json
+expect 2 "describes a model; policy.model_name is its folder"
+run generate folder --max_tokens 3
+expect 2 "there is no option '--max_tokens'; did you mean '--max-new-tokens'"
+run sft
+expect 2 "'sft' is a recipe, not a command: 'temper train sft ...'"
+run eval-gsm8k
+expect 2 "'temper eval eval-gsm8k ...'"
+run recipes
+expect 2 "there is no command 'recipes'; see 'temper help recipes'"
+run help recipes
+expect 0
+expect_out "  sft         Supervised fine-tuning of a Hugging Face folder on a JSONL file" "/recipes"
+run -V
+expect 0
 run train --rseume tiny.yaml
 expect 2 "there is no option '--rseume'; did you mean '--resume'"
 run train

@@ -178,7 +178,7 @@ run doctor --cached torn
 expect 2
 expect_out "run.json         FAILED: torn/run.json:1"
 run doctor --cached model
-expect 2 "'model' is a folder without run.json"
+expect 2 "'model' is a model, not a recipe"
 
 # An evaluation: the same.
 eval="$SOURCE/recipes/eval.yaml generation.model_name=model tokenizer.chat_template=null data.data_path=rows.jsonl

@@ -215,7 +215,7 @@ expect 2 "there are no questions"
 run eval eval.yaml data.data_path=missing.jsonl
 expect 2 "missing.jsonl"
 run eval eval.yaml generation.model_name=nowhere
-expect 2 "'nowhere' is neither a model folder"
+expect 2 "there is no model 'nowhere'; models are not downloaded"
 printf '{"question": "a", "answer": "1"}\n{"question": 7}\n' >bad.jsonl
 run eval eval.yaml data.data_path=bad.jsonl
 expect 2 "bad.jsonl:2:" "\"question\", the question, is a number"

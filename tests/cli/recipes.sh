@@ -102,10 +102,21 @@ run train apart/tiny.yaml run.name=gone data.train.dataset_name=null data.train.
     data.default.prompt_file=none.txt policy.tokenizer.name=. policy.tokenizer.train_vocab_size=null
 expect 2 "data.train.data_path: there is no 'none.jsonl'" "data.default.prompt_file: there is no 'none.txt'"
 
+# Before anything is measured.
+XDG_CACHE_HOME=$work/nothing-measured "$TEMPER" train tiny.yaml run.name=gone policy.tokenizer.name=nowhere \
+    policy.tokenizer.train_vocab_size=null >out 2>err
+status=$? last="train without a tokenizer"
+expect 2 "there is no 'nowhere'; models are not downloaded: 'hf download NAME --local-dir FOLDER' fetches one"
+! grep -q measur err || fail "the machine is measured before a path is looked at"
+
 # ---- stages ----
 
 run train --quiet tiny.yaml run.name=dumped sft.max_num_steps=1 engine.dump=[plan]
 expect 0
+# Of a run's own recipe, which has all keys, those that say what is the case anyway are no news.
+run plan runs/dumped
+expect 0
+! grep -q 'without effect' out err || fail "defaults are told as keys without effect"
 is "files of engine.dump=[plan]" "$(ls runs/dumped/dump | sed 's/^[a-z]*\.//' | sort -u)" plan.txt
 run train --quiet tiny.yaml run.name=nonsense engine.dump=[plan,nonsense]
 expect 2 "engine.dump: there is no stage 'nonsense'; known: graph, plan, fuse, cse, dce"

@@ -14,6 +14,7 @@ on_terminal "'$TEMPER' train tiny.yaml run.name=block"
 grep -q "step 6/6" typescript || fail "the block does not reach the last step"
 grep -q "$escape\[A" typescript || fail "the block is not redrawn in place"
 grep -q "$escape\[1m" typescript || fail "no emphasis on a terminal with colour"
+grep -q "step 6/6.* ETA [0-9]" typescript || fail "the time to go has no room in 60 columns"
 # Lines of the block end with "erase to the end of the line"; columns, not bytes.
 grep "$escape\[K" typescript | sed "s/$escape\[[0-9]*[A-Za-z]//g; s/\r//g" |
     LC_ALL=C.UTF-8 grep -E '.{61}' && fail "a line of the block is wider than the terminal"
@@ -27,23 +28,37 @@ grep -q "$escape" typescript && fail "escape sequences on a dumb terminal"
 grep -q "^step 6/6" typescript || fail "no plain lines on a dumb terminal"
 
 # What takes long says so: the writer of the pipe waits for it.
-mkfifo slow slow-run
+mkfifo slow slow-run slow-judged slow-numbers
 : >typescript
 : >typescript-run
+: >typescript-judged
+: >typescript-numbers
 (script -fqec "stty cols 60 rows 20; '$TEMPER' trace slow kernels" typescript >/dev/null 2>&1 </dev/null) &
 pid=$!
 (script -fqec "stty cols 60 rows 20; '$TEMPER' metrics slow-run" typescript-run >/dev/null 2>&1 </dev/null) &
 other=$!
-exec 4>slow 5>slow-run
+(script -fqec "stty cols 60 rows 20; '$TEMPER' analyze slow-judged" typescript-judged >/dev/null 2>&1 </dev/null) &
+judged=$!
+(script -fqec "stty cols 60 rows 20; '$TEMPER' stats slow-numbers" typescript-numbers >/dev/null 2>&1 </dev/null) &
+numbers=$!
+exec 4>slow 5>slow-run 6>slow-judged 7>slow-numbers
 wait_until "grep -q 'temper trace: reading and adding up, [0-9]* s' typescript"
 wait_until "grep -q 'temper metrics: reading, [0-9]* s' typescript-run"
+wait_until "grep -q 'temper: reading the runs, [0-9]* s' typescript-judged"
+wait_until "grep -q 'temper stats: reading, [0-9]* s' typescript-numbers"
 echo '{"traceEvents":[{"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"a","cat":"kernel"}]}' >&4
 echo '{"step": 1, "loss": 3}' >&5
-exec 4>&- 5>&-
+echo '{"step": 1, "loss": 3}' >&6
+printf '1\n2\n3\n' >&7
+exec 4>&- 5>&- 6>&- 7>&-
 wait $pid
 wait $other
+wait $judged
+wait $numbers
 grep -q "compute *a" typescript || fail "no kernels behind the line that waits"
 grep -q "^loss  *1 " typescript-run || fail "no metrics behind the line that waits"
+grep -q "8 dimensions" typescript-judged || fail "no judgement behind the line that waits"
+grep -q "mean 2," typescript-numbers || fail "no statistics behind the line that waits"
 
 run train tiny.yaml run.name=file
 grep -q "$escape" out && fail "escape sequences in a file"

@@ -70,6 +70,10 @@ TP_CHECKED tp_status tp_import_open(const char *path, const tp_import_request *r
                                     tp_import **ret, tp_error *err);
 void tp_import_close(tp_import *im); /* NULL is a no-op */
 
+/* What a key of TRL or Axolotl is called here, the first of several; empty: nobody has it.  For
+ * tp_config_set_translator(). */
+tp_slice tp_import_named_here(const char *key);
+
 size_t tp_import_count(const tp_import *im, tp_import_state state);
 const char *tp_import_state_name(tp_import_state state); /* "without effect" */
 /* The recipe as YAML, with where each value comes from. */

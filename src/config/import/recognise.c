@@ -23,6 +23,15 @@ static const struct {
     unsigned who;
 } algorithms[] = {{"sft", TP_FOR_SFT}, {"dpo", TP_FOR_DPO}, {"grpo", TP_FOR_GRPO}};
 
+tp_slice tp_import_named_here(const char *key)
+{
+    for (const tp_import_source *s = tp_import_sources; s->name; s++)
+        for (const tp_import_row *row = s->rows; row && row->key; row++)
+            if (row->target && strcmp(row->key, key) == 0)
+                return (tp_slice){row->target, strcspn(row->target, ", ")};
+    return (tp_slice){0};
+}
+
 unsigned tp_import_who(const char *algorithm)
 {
     for (size_t i = 0; i < TP_COUNTOF(algorithms); i++)
@@ -47,6 +56,9 @@ tp_status tp_import_not_these(const char *path, const tp_json *root, tp_error *e
     if (tp_json_get(root, "peft_type"))
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s describes an adapter; policy.model_name=FOLDER trains on it", path);
+    if (tp_json_get(root, "architectures"))
+        return tp_fail(err, TP_ERR_FORMAT, "%s describes a model; policy.model_name is its folder",
+                       path);
     return TP_OK;
 }
 

@@ -213,6 +213,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     for (uint32_t round = 0; round < rounds; round++) {
         if (tp_trainer_should_stop(t))
             return TP_ERR_INTERRUPTED;
+        tp_trainer_stepping(t, NULL, round, rounds);
         tp_phases_enter(&t->phases, TP_TIME_DATA);
         /* Where there is none left for this rank it takes part with one that weighs nothing. */
         uint32_t own = round * ranks + tp_trainer_share(t);
@@ -243,6 +244,7 @@ static tp_status evaluate(trainer *t, uint64_t first, uint64_t end, tp_preferenc
 {
     dpo *d = t->own;
     dpo_batch *b = &d->batch;
+    tp_trainer_working(t, "validation", first, d->validation.n);
     tp_dpo_batch_begin(b, (uint32_t)(end - first));
     for (uint64_t i = first; i < end; i++)
         tp_dpo_batch_add(b, &d->validation.v[i]);

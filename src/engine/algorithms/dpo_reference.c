@@ -227,6 +227,7 @@ static tp_status compute(trainer *t, tp_session *session, tp_error *err)
         while (now < PAIRS_AT_ONCE && done < n)
             pairs[now++] = pair_at(d, done++);
         TP_TRY(score(t, session, pairs, now, err));
+        tp_trainer_working(t, "log-probabilities of the reference model", done, n);
     }
     for (uint64_t i = 0; i < n; i++)
         if (!isfinite(pair_at(d, i)->ref_chosen) || !isfinite(pair_at(d, i)->ref_rejected))

@@ -99,11 +99,17 @@ static tp_status open_environment(trainer *t, const tp_data_source_options *sour
     return TP_OK;
 }
 
+static bool stop_reading(void *user)
+{
+    tp_trainer_working(user, "tokenising the prompts", 0, 0);
+    return tp_trainer_should_stop(user);
+}
+
 static tp_status check_prompts(trainer *t, const tp_prompts *prompts, uint64_t *ret, tp_error *err)
 {
     grpo *g = t->own;
     return tp_prompts_check(prompts, g->encoder, t->o->policy.max_total_sequence_length,
-                            should_stop, t, ret, err);
+                            stop_reading, t, ret, err);
 }
 
 /* Validation prompts: a source of their own, else the held out part of the training's. */

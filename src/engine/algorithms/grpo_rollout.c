@@ -56,8 +56,17 @@ static tp_status ask(trainer *t, const grpo_draw *d, uint32_t i, asked *a, tp_er
 static tp_status run_engine(trainer *t, tp_error *err)
 {
     grpo *g = t->own;
+    tp_engine_stats all = tp_engine_get_stats(g->engine), now;
+    bool validates = t->phases.current == TP_TIME_VALIDATION;
+    uint64_t n = (uint64_t)(all.running + all.waiting);
     for (bool is_busy = true; is_busy;) {
         TP_TRY(tp_engine_step(g->engine, &is_busy, err));
+        now = tp_engine_get_stats(g->engine);
+        uint64_t done = n - TP_MIN(n, (uint64_t)(now.running + now.waiting));
+        if (validates)
+            tp_trainer_working(t, "validation, answers", done, n);
+        else
+            tp_trainer_stepping(t, "answers", done, n);
         if (is_busy && tp_trainer_should_stop(t))
             return tp_fail(err, TP_ERR_INTERRUPTED, "stopped during a rollout");
     }

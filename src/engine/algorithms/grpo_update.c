@@ -55,6 +55,8 @@ static tp_status score(trainer *t, tp_session *session, bool is_reference, tp_er
         double loss;
         if (tp_trainer_should_stop(t))
             return tp_fail(err, TP_ERR_INTERRUPTED, "stopped between a rollout and its update");
+        tp_trainer_stepping(t, is_reference ? "reference" : "log-probabilities", round * ranks,
+                            n_micro);
         tp_batch_fill(&g->arrangement, g->sequences, m, &g->mb);
         tp_batch_view view = tp_trainer_view(&g->mb);
         TP_TRY(tp_session_eval(session, &view, &loss, &logp, err));
@@ -290,6 +292,7 @@ static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r
         g->is_idle = own >= n_micro;
         g->micro = g->is_idle ? n_micro - 1 : own;
         tp_session_set_last(t->session, round + 1 == rounds);
+        tp_trainer_stepping(t, "update", round, rounds);
         tp_phases_enter(&t->phases, TP_TIME_DATA);
         tp_batch_fill(&g->arrangement, g->sequences, g->micro, &g->mb);
         view = tp_trainer_view(&g->mb);

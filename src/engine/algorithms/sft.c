@@ -307,6 +307,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
         if (tp_trainer_should_stop(t))
             return TP_ERR_INTERRUPTED;
         TP_TRY(next_micro_batch(t, &mb, err));
+        tp_trainer_stepping(t, NULL, mb->index, mb->n_in_step);
         r->wait_s += tp_loader_get_stats(t->loader).last_waited_s;
         TP_TRY(run_micro_batch(t, mb, r, err));
     } while (mb->index + 1 < mb->n_in_step);
@@ -341,6 +342,7 @@ static tp_status validate(trainer *t, tp_error *err)
         TP_TRY(tp_loader_next(s->val_loader, &mb, err));
         if (!mb || (batches > 0 && mb->step >= (uint64_t)batches))
             break;
+        tp_trainer_working(t, "validation", mb->step, batches > 0 ? (uint64_t)batches : 0);
         if (tp_trainer_should_stop(t))
             return TP_ERR_INTERRUPTED;
         tp_batch_view batch = tp_trainer_view(mb);

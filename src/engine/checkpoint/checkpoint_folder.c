@@ -227,6 +227,8 @@ static tp_status find_in_run(const char *path, tp_buf *newest, tp_error *err)
     if (status == TP_OK && !newest->len && is_run)
         status = tp_fail(err, TP_ERR_CONFIG, "run '%s' has no checkpoint that is whole in '%s'",
                          path, record.checkpoint_dir[0] ? record.checkpoint_dir : root.data);
+    else if (status == TP_OK && !newest->len && !tp_dir_exists(path))
+        status = tp_fail(err, TP_ERR_CONFIG, "there is no model '%s'; " TP_MODEL_REMEDY, path);
     else if (status == TP_OK && !newest->len)
         status = tp_fail(err, TP_ERR_CONFIG,
                          "'%s' is neither a model folder (config.json), nor a checkpoint, nor "

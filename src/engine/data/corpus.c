@@ -216,9 +216,11 @@ static tp_status collect(build *b, tp_error *err)
 
 static tp_status report_progress(const build *b, uint64_t done, uint64_t total, tp_error *err)
 {
-    if (b->corpus->progress && !b->corpus->progress(b->corpus->user, done, total))
-        return tp_fail(err, TP_ERR_INTERRUPTED, "interrupted while tokenising %s",
-                       b->corpus->path ? b->corpus->path : "arithmetic");
+    char what[256];
+    const char *path = b->corpus->path ? b->corpus->path : "arithmetic";
+    snprintf(what, sizeof what, "tokenising %s", path);
+    if (b->corpus->progress && !b->corpus->progress(b->corpus->user, what, done, total))
+        return tp_fail(err, TP_ERR_INTERRUPTED, "interrupted while tokenising %s", path);
     return TP_OK;
 }
 

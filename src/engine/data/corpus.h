@@ -24,9 +24,9 @@ typedef struct {
     int64_t skip_bad; /* rows that may be left out because they are wrong; < 0: any number */
     tp_pool *pool;    /* NULL: the caller's thread alone */
 
-    /* (optional) called between waves; false stops with TP_ERR_INTERRUPTED.  The total is
-     * bytes of the file, or rows. */
-    bool (*progress)(void *user, uint64_t done, uint64_t total);
+    /* (optional) called between waves with what is being done, "tokenising rows.jsonl"; false
+     * stops with TP_ERR_INTERRUPTED.  The total is bytes of the file, or rows. */
+    bool (*progress)(void *user, const char *what, uint64_t done, uint64_t total);
     void *user;
 } tp_corpus;
 

@@ -56,6 +56,16 @@ static tp_status check_options(const tp_dataset_options *o, tp_error *err)
     return tp_arithmetic_check(o->arithmetic, err);
 }
 
+/* Whether the file has been seen before follows from all of it. */
+static bool hear_of_reading(void *user, uint64_t done, uint64_t total)
+{
+    const opening *o = user;
+    const tp_dataset_options *options = o->options;
+    char what[256];
+    snprintf(what, sizeof what, "reading %s", options->data_path);
+    return !options->progress || options->progress(options->user, what, done, total);
+}
+
 static tp_status prepare(opening *o)
 {
     const tp_dataset_options *options = o->options;
@@ -80,7 +90,7 @@ static tp_status prepare(opening *o)
     TP_TRY(tp_renderer_new(o->ds->tok, &render, &o->renderer, o->err));
     TP_TRY(tp_cache_folder(options->cache_dir, options->fallback_dir, &o->folder, o->err));
     if (options->data_path)
-        TP_TRY(tp_file_hash(options->data_path, o->source_hash, o->err));
+        TP_TRY(tp_file_hash_slowly(options->data_path, hear_of_reading, o, o->source_hash, o->err));
     return TP_OK;
 }
 

@@ -40,7 +40,8 @@ typedef struct {
     double cache_limit;       /* bytes of all caches there; 0: no limit */
     const char *fallback_dir; /* (optional) where that cannot be written */
 
-    bool (*progress)(void *user, uint64_t done, uint64_t total); /* (optional), see corpus.h */
+    /* (optional), see corpus.h; of reading the file as well */
+    bool (*progress)(void *user, const char *what, uint64_t done, uint64_t total);
     void *user;
 } tp_dataset_options;
 

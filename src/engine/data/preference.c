@@ -387,11 +387,13 @@ static tp_status read_file(const tp_preference_options *o, tp_preferences *p, tp
 {
     TP_CLEANUP(tp_lines_close) tp_lines lines = {0};
     uint64_t cap = 0;
+    char what[256];
+    snprintf(what, sizeof what, "tokenising %s", o->path);
     TP_TRY(tp_lines_open(&lines, o->path, err));
     do {
         TP_TRY(tp_lines_next(&lines, err));
         TP_TRY(read_wave(o, &lines, p, &cap, err));
-        if (o->progress && !o->progress(o->user, lines.done, lines.size))
+        if (o->progress && !o->progress(o->user, what, lines.done, lines.size))
             return tp_fail(err, TP_ERR_INTERRUPTED, "stopped while reading '%s'", o->path);
     } while (!lines.at_end);
     tp_lines_hash(&lines, p->source_hash);

@@ -35,7 +35,8 @@ typedef struct {
     const char *separator;
     const tp_renderer *renderer; /* with only_unmask_final */
     int64_t skip_bad;            /* rows that may be left out because they are wrong; < 0: any */
-    bool (*progress)(void *user, uint64_t done, uint64_t total); /* (optional) bytes */
+    /* (optional), see corpus.h */
+    bool (*progress)(void *user, const char *what, uint64_t done, uint64_t total);
     void *user;
 } tp_preference_options;
 

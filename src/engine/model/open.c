@@ -202,12 +202,17 @@ tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
     TP_MEMORY_GUARD(err);
     if (tp_gguf_is_file(path))
         return open_gguf(path, ret, err);
+    if (tp_file_exists(path) && !tp_str_ends(path, ".json"))
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s is no model: that is the folder with config.json, a config.json or a "
+                       "GGUF file",
+                       path);
     if (tp_file_exists(path))
         return open_file(path, NULL, ret, err);
     if (!tp_dir_exists(path))
         return tp_fail(err, TP_ERR_IO,
                        "there is no model at %s: expected a folder with config.json, a config.json "
-                       "or a GGUF file; models are not downloaded, fetch it first",
+                       "or a GGUF file; " TP_MODEL_REMEDY,
                        path);
     TP_OWN(tp_buf) config = {0};
     tp_buf_addf(&config, "%s/config.json", path);

@@ -218,6 +218,11 @@ struct trainer {
     double step_phase_s; /* seconds in steps proper (data to optimizer) */
     tp_metric_bus metrics;
     double last_step_s;
+    struct {
+        char what[256];
+        uint64_t done;
+        double begin_s, told_s;
+    } work; /* that is going on, see tp_trainer_working() */
     bool has_gradient_error;
     double gradient_error; /* of activations in 8 bits, as measured once; NaN: not yet */
     tp_profile profile;
@@ -231,7 +236,8 @@ tp_algorithm_needs tp_trainer_needs(const tp_train_options *o);
 
 /* setup.c */
 void tp_trainer_describe_steps(const trainer *t, tp_buf *out);
-bool tp_trainer_keep_going(void *user, uint64_t done, uint64_t total); /* user: the trainer */
+/* tp_trainer_working(), and whether to go on; user: the trainer. */
+bool tp_trainer_keep_going(void *user, const char *what, uint64_t done, uint64_t total);
 /* "default": NULL, the tokenizer's own; null: ""; a .jinja file's contents, in `file`. */
 TP_CHECKED tp_status tp_trainer_chat_template(trainer *t, tp_buf *file, const char **ret,
                                               tp_error *err);
@@ -241,6 +247,12 @@ TP_CHECKED tp_status tp_trainer_fill_reference(trainer *t, tp_error *err);
 void tp_trainer_fingerprint(trainer *t, const char *text);
 bool tp_trainer_is_arithmetic(const tp_train_options *o); /* data.train is the made-up corpus */
 tp_arithmetic_options tp_trainer_arithmetic(const tp_train_options *o);
+
+/* events.c: within whatever may take long, as often as one likes.  What has gone on for ten seconds
+ * is told, and then once a second: `done` of `total`, which is 0 where it is not known. */
+void tp_trainer_working(trainer *t, const char *what, uint64_t done, uint64_t total);
+/* Within a step; `part` of it, or NULL. */
+void tp_trainer_stepping(trainer *t, const char *part, uint64_t done, uint64_t total);
 
 /* trainer.c */
 bool tp_trainer_should_stop(const trainer *t);

@@ -104,6 +104,36 @@ void tp_trainer_send(const trainer *t, const tp_train_event *event)
         t->hooks->observe(t->hooks->user, event);
 }
 
+/* ---- what takes long ---- */
+
+void tp_trainer_working(trainer *t, const char *what, uint64_t done, uint64_t total)
+{
+    enum { SILENT_S = 10, PERIOD_S = 1 };
+    double now = tp_clock_s();
+    if (strncmp(t->work.what, what, sizeof t->work.what - 1) != 0 || done < t->work.done) {
+        snprintf(t->work.what, sizeof t->work.what, "%s", what);
+        t->work.begin_s = t->work.told_s = now;
+    }
+    t->work.done = done;
+    if (now - t->work.begin_s < SILENT_S || now - t->work.told_s < PERIOD_S)
+        return;
+    t->work.told_s = now;
+    tp_train_event event = {.kind = TP_EVENT_WORKING,
+                            .text = t->work.what,
+                            .step = t->state.step,
+                            .work_s = now - t->work.begin_s,
+                            .work_share = total ? (double)done / (double)total : NAN};
+    tp_trainer_send(t, &event);
+}
+
+void tp_trainer_stepping(trainer *t, const char *part, uint64_t done, uint64_t total)
+{
+    char what[128];
+    snprintf(what, sizeof what, "step %lld%s%s", (long long)t->state.step + 1, part ? ", " : "",
+             part ? part : "");
+    tp_trainer_working(t, what, done, total);
+}
+
 void tp_trainer_notice(const trainer *t, const char *fmt, ...)
 {
     char text[8192];

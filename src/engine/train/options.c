@@ -240,12 +240,15 @@ static tp_status no_algorithm(const tp_config *config, tp_error *err)
             tp_buf_addf(&sections, "%s%.*s", sections.len ? ", " : "", (int)TP_MIN(v->key.len, 60),
                         v->key.data);
     bool is_evaluation = tp_config_find(config, "generation") || tp_config_find(config, "eval");
-    tp_status status =
-        tp_fail(err, TP_ERR_CONFIG, "%s: no section %s says what to train (there are: %.600s); %s",
-                tp_config_file(config), tp_buf_str(&names), tp_buf_str(&sections),
-                is_evaluation ? "evaluations are run by temper eval"
-                              : "add one, or the file is not meant for training");
-    return status;
+    bool is_model = tp_config_find(config, "model_type") || tp_config_find(config, "architectures");
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "%s: no section %s says what to train (there are: %.200s%s); %s",
+                   tp_config_file(config), tp_buf_str(&names), tp_buf_str(&sections),
+                   sections.len > 200 ? " ..." : "",
+                   is_evaluation ? "evaluations are run by temper eval"
+                   : is_model    ? "it describes a model, whose folder is policy.model_name"
+                                 : "add one; 'temper config import FILE' makes a recipe of a file "
+                                   "of TRL or Axolotl");
 }
 
 static tp_status find_algorithm(const tp_config *config, const tp_algorithm **ret, tp_error *err)
@@ -574,7 +577,7 @@ tp_status tp_train_options_check_files(const tp_config *config, const tp_train_o
              !tp_str_ends(o->policy.chat_template ? o->policy.chat_template : "", ".jinja")))
             continue;
         if (is_model || strcmp(name, "policy.tokenizer.name") == 0)
-            remedy = "models are not downloaded: give a Hugging Face folder";
+            remedy = TP_MODEL_REMEDY;
         tp_config_check_path(config, name, remedy, &missing);
     }
     return missing.len ? tp_fail_list(err, TP_ERR_IO, missing.data) : TP_OK;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "config/import/import.h"
 #include "engine/train/algorithm.h"
 
 /* An evaluation has no run folder. */
@@ -49,6 +50,7 @@ static tp_status load(tp_config **config, const char *path, const char *const *o
                       tp_error *err)
 {
     TP_TRY(tp_config_load(config, path, err));
+    tp_config_set_translator(*config, tp_import_named_here);
     if (path)
         TP_TRY(name_after_file(*config, path, err));
     for (size_t i = 0; i < n; i++)

@@ -182,10 +182,10 @@ tp_status tp_trainer_chat_template(trainer *t, tp_buf *file, const char **ret, t
 }
 
 /* Tokenising may take minutes: a signal ends it too. */
-bool tp_trainer_keep_going(void *user, uint64_t done, uint64_t total)
+bool tp_trainer_keep_going(void *user, const char *what, uint64_t done, uint64_t total)
 {
-    (void)done, (void)total;
-    const trainer *t = user;
+    trainer *t = user;
+    tp_trainer_working(t, what, done, total);
     return !(t->hooks->should_stop && t->hooks->should_stop(t->hooks->user));
 }
 
@@ -206,10 +206,20 @@ void tp_trainer_fingerprint(trainer *t, const char *text)
 
 static void say_about_model(void *user, const char *text) { tp_trainer_notice(user, "%s", text); }
 
+static void hear_of_loading(void *user, uint64_t done, uint64_t total)
+{
+    tp_trainer_working(user, "reading the weights", done, total);
+}
+
+static tp_status load_weights(trainer *t, tp_session *s, tp_load_report *ret, tp_error *err)
+{
+    return tp_model_load_slowly(t->model, tp_session_states(s), hear_of_loading, t, ret, err);
+}
+
 static tp_status load_pretrained(trainer *t, tp_error *err)
 {
     tp_load_report report;
-    TP_TRY(tp_model_load(t->model, tp_session_states(t->session), &report, err));
+    TP_TRY(load_weights(t, t->session, &report, err));
     t->file_dtype = report.file_dtype;
     snprintf(t->state.base_fingerprint, sizeof t->state.base_fingerprint, "%s",
              report.base_fingerprint);
@@ -252,7 +262,7 @@ tp_status tp_trainer_fill_reference(trainer *t, tp_error *err)
     else if (status == TP_OK && t->o->policy.init == TP_INIT_RANDOM)
         status = draw_weights(t, s, err);
     else if (status == TP_OK)
-        status = tp_model_load(t->model, tp_session_states(s), &report, err);
+        status = load_weights(t, s, &report, err);
     if (status == TP_OK)
         status = tp_session_weights_changed(s, err);
     return status == TP_OK ? TP_OK

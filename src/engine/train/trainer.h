@@ -25,8 +25,9 @@ typedef enum {
     TP_EVENT_STEP,
     TP_EVENT_VALIDATION,
     TP_EVENT_CHECKPOINT,
-    TP_EVENT_NOTICE,  /* text: something the user should know */
-    TP_EVENT_FINISHED /* whatever the outcome */
+    TP_EVENT_NOTICE,   /* text: something the user should know */
+    TP_EVENT_FINISHED, /* whatever the outcome */
+    TP_EVENT_WORKING   /* text: what has gone on for ten seconds and longer, once a second */
 } tp_train_event_kind;
 
 /* A program of a run, and what it is for: "train", "update", "validation"; where the algorithm
@@ -42,6 +43,7 @@ typedef struct {
     tp_train_event_kind kind;
     const char *text;
     int64_t step;                 /* done so far */
+    double work_s, work_share;    /* TP_EVENT_WORKING: seconds, and what is done; NaN: unknown */
     const tp_metric_bus *metrics; /* the numbers, by name; NULL before a run has any */
 
     /* not set with a text alone */

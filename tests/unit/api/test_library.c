@@ -250,7 +250,7 @@ static void test_a_missing_folder_is_named(void **state)
     assert_non_null(strstr(err.message, "/nowhere/at/all"));
     assert_int_equal(tp_tokenizer_load("/nowhere/at/all", &tok, &err), TP_ERR_IO);
     assert_int_equal(tp_text_generator_open("/nowhere/at/all", NULL, &gen, &err), TP_ERR_CONFIG);
-    assert_non_null(strstr(err.message, "'/nowhere/at/all' is neither a model folder"));
+    assert_non_null(strstr(err.message, "there is no model '/nowhere/at/all'"));
     assert_null(model);
     assert_null(tok);
     assert_null(gen);

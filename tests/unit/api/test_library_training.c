@@ -71,7 +71,7 @@ static int tear_down(void **state)
 }
 
 typedef struct {
-    int counts[TP_TRAINING_FINISHED + 1];
+    int counts[TP_TRAINING_WORKING + 1];
     double losses[8];
     char run_dir[96], text[96];
     int64_t stop_at, step;

@@ -392,7 +392,7 @@ static void without_a_near_key_the_known_ones_are_listed(void **state)
     override("policy.model_name=m");
     override("qqqqqqqqq=1");
     expect_bind_error("command line: unknown key qqqqqqqqq; known keys at the top are policy, "
-                      "loss_fn, engine, logger");
+                      "loss_fn, engine");
 }
 
 static void required_values_must_be_set(void **state)

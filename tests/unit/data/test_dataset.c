@@ -450,21 +450,51 @@ static void a_failing_write_leaves_no_cache(void **state)
     }
 }
 
-static bool stop_at_once(void *user, uint64_t done, uint64_t total)
+/* What was heard of the opening of a file, and which word of it ends it; "": none. */
+typedef struct {
+    const char *end_at;
+    char heard[1200];
+} hearing;
+
+static bool hear(void *user, const char *what, uint64_t done, uint64_t total)
 {
-    *(uint64_t *)user = total;
-    return false;
+    hearing *h = user;
+    size_t n = strlen(h->heard);
+    const char *path = strstr(what, root); /* it changes from run to run */
+    assert_non_null(path);
+    assert_string_equal(path, data_path);
+    snprintf(h->heard + n, sizeof h->heard - n, "%.*s%llu of %llu\n", (int)(path - what), what,
+             (unsigned long long)done, (unsigned long long)total);
+    return !*h->end_at || strncmp(what, h->end_at, strlen(h->end_at)) != 0;
 }
 
-static void tokenising_can_be_interrupted(void **state)
+static void whoever_waits_hears_what_is_done(void **state)
 {
+    tp_dataset_options options = options_of("{\"text\": \"abc\"}\n");
+    hearing first = {.end_at = ""}, second = {.end_at = ""};
+    options.progress = hear;
+
+    options.user = &first;
+    tp_dataset_close(open_set(&options));
+    options.user = &second;
+    tp_dataset_close(open_set(&options));
+
+    assert_string_equal(first.heard, "reading 16 of 16\ntokenising 16 of 16\n");
+    assert_string_equal(second.heard, "reading 16 of 16\n");
+}
+
+static void reading_and_tokenising_can_be_interrupted(void **state)
+{
+    static const char *const words[] = {"reading", "tokenising"};
     tp_dataset_options options = options_of(ROW("1", "a"));
-    uint64_t total = 0;
     tp_dataset *ds;
-    options.progress = stop_at_once;
-    options.user = &total;
-    assert_int_equal(tp_dataset_open(&options, tok, pool, &ds, &err), TP_ERR_INTERRUPTED);
-    assert_int_equal(total, strlen(ROW("1", "a")));
+    for (size_t i = 0; i < 2; i++) {
+        hearing h = {.end_at = words[i]};
+        options.progress = hear;
+        options.user = &h;
+        assert_int_equal(tp_dataset_open(&options, tok, pool, &ds, &err), TP_ERR_INTERRUPTED);
+        assert_non_null(strstr(err.message, words[i]));
+    }
 }
 
 static void gsm8k_is_read_whole(void **state)
@@ -509,7 +539,8 @@ int main(void)
         FRESH(arithmetic_is_a_data_set),
         FRESH(processes_that_want_the_same_data_share_it),
         FRESH(a_failing_write_leaves_no_cache),
-        FRESH(tokenising_can_be_interrupted),
+        FRESH(whoever_waits_hears_what_is_done),
+        FRESH(reading_and_tokenising_can_be_interrupted),
         FRESH(gsm8k_is_read_whole),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -312,7 +312,13 @@ static void a_file_that_trains_nothing_is_no_recipe(void **state)
     put("p.yaml", "performance_analysis: {a: 1}\npolicy: {model_name: m}\n");
     load("p.yaml");
     expect_refusal("p.yaml: no section sft, dpo or grpo says what to train (there are: "
-                   "performance_analysis, policy); add one, or the file is not meant for training");
+                   "performance_analysis, policy); add one; 'temper config import FILE' makes a "
+                   "recipe of a file of TRL or Axolotl");
+    put("config.json", "{\"model_type\": \"llama\", \"hidden_size\": 64}\n");
+    load("config.json");
+    expect_refusal("config.json: no section sft, dpo or grpo says what to train (there are: "
+                   "model_type, hidden_size); it describes a model, whose folder is "
+                   "policy.model_name");
     put("e.yaml", "generation: {model_name: m}\n");
     load("e.yaml");
     expect_refusal("e.yaml: no section sft, dpo or grpo says what to train (there are: "
@@ -352,7 +358,8 @@ static void files_that_are_not_there_are_named_together(void **state)
     assert_int_equal(tp_train_options_check_files(config, &o, &err), TP_ERR_IO);
     assert_string_equal(err.message,
                         "sub/s.yaml:2: policy.model_name: there is no 'Some/Model', neither here "
-                        "nor in sub; models are not downloaded: give a Hugging Face folder\n"
+                        "nor in sub; models are not downloaded: 'hf download NAME --local-dir "
+                        "FOLDER' fetches one\n"
                         "  sub/s.yaml:3: data.train.data_path: there is no 'd.jsonl', neither here "
                         "nor in sub");
 }

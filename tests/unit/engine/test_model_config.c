@@ -353,8 +353,8 @@ static void missing_paths_are_named(void **state)
     assert_int_equal(tp_model_open("Qwen/Qwen2.5-0.5B", &model, &err), TP_ERR_IO);
     assert_string_equal(err.message,
                         "there is no model at Qwen/Qwen2.5-0.5B: expected a folder with "
-                        "config.json, a config.json or a GGUF file; models are not downloaded, "
-                        "fetch it first");
+                        "config.json, a config.json or a GGUF file; models are not downloaded: "
+                        "'hf download NAME --local-dir FOLDER' fetches one");
     assert_int_equal(tp_model_open("/", &model, &err), TP_ERR_IO);
     assert_string_equal(err.message,
                         "/ has no config.json and no adapter_config.json: expected the folder "

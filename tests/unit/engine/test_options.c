@@ -218,9 +218,8 @@ static void mistakes_are_explained(void **state)
         {"ppo.num_prompts_per_step=8",
          "command line: unknown key ppo; known keys at the top are loss_fn, env, async_rl, "
          "data_plane, reward_penalties, on_policy_distillation, seed, run, progress, optimization, "
-         "sft, policy, "
-         "data, checkpointing, logger, cluster, engine, distributed, train, monitor, "
-         "performance_analysis, profile"},
+         "sft, policy, data, checkpointing, logger, engine, "
+         "distributed, train, monitor, performance_analysis, profile"},
         {"policy.precision=fp16",
          "command line: policy.precision: \"fp16\" is not one of float32, bfloat16, float16"},
         {"policy.draft={enabled: true}",

@@ -167,7 +167,7 @@ void tp_dimension_inference(const tp_dimension_question *q, tp_dimension_figures
         f->value = 1 / f->value;
         f->lo = 1 / f->hi;
         f->hi = lo > 0 ? 1 / lo : INFINITY; /* a time that may be 0 */
-        tp_dimension_input_text(f, "value_is", "1 / mean time");
+        tp_dimension_input_text(f, "value", "1 / mean time");
     }
     snprintf(
         f->advice, sizeof f->advice,
