@@ -402,6 +402,8 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     t->generation_s += g->counts.generation_s;
     r->lr = tp_trainer_lr(t, t->o->policy.optimizer.lr);
     tp_grpo_note_reward(t);
+    t->drafted_tokens += g->counts.engine.drafted_tokens;
+    t->accepted_tokens += g->counts.engine.accepted_tokens;
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
     tp_grpo_write_samples(t);
     return status;

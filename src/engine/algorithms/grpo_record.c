@@ -176,6 +176,11 @@ static void record_times(trainer *t, const step_result *r)
     tp_metric_put(bus, "generation/decode_tokens", (double)e->decode_tokens);
     tp_metric_put(bus, "generation/recomputed_tokens", (double)e->recomputed_tokens);
     tp_metric_put(bus, "generation/preemptions", (double)e->preemptions);
+    tp_metric_put(bus, "generation/steps", (double)e->steps);
+    if (t->o->generation.drafting.tokens > 0) {
+        tp_metric_put(bus, "generation/drafted_tokens", (double)e->drafted_tokens);
+        tp_metric_put(bus, "generation/accepted_tokens", (double)e->accepted_tokens);
+    }
     tp_metric_put(bus, "generation/peak_running", (double)e->peak_running);
     tp_metric_put(bus, "generation/cache_peak_bytes", (double)e->peak_bytes);
 }

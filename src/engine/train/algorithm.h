@@ -211,7 +211,7 @@ struct trainer {
     int n_recent;
     int64_t used_tokens, padded_tokens; /* of this attempt */
     int64_t trained_tokens;
-    int64_t generated_tokens;
+    int64_t generated_tokens, drafted_tokens, accepted_tokens;
     double generation_s;
     bool has_doubted_ceiling;
     double model_flops;  /* useful work of this attempt: 3 x forward over used tokens */

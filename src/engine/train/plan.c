@@ -161,6 +161,7 @@ static tp_status add_generation(const tp_train_options *o, const tp_model *model
     int64_t rows = rows_in_flight(o, model, g, answers), length = o->generation.max_new_tokens;
     length = TP_MIN(length, o->policy.max_total_sequence_length - 1);
     options.max_running = options.step_tokens = rows;
+    options.drafting = (tp_drafting){0}; /* how often drafts are right no plan can tell */
     TP_TRY(tp_states_init(&states, err));
     tp_status status = tp_engine_create(model, &options, &states, &decode, err);
     if (status == TP_OK) {
