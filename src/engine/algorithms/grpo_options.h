@@ -14,7 +14,7 @@ typedef struct {
     int estimator; /* row of tp_advantage_kinds */
     bool estimator_normalize, estimator_leave_one_out, minus_baseline;
     double advantage_clip_low, advantage_clip_high; /* NaN: none */
-    bool dynamic_sampling, overlong_filtering, skip_reference;
+    bool dynamic_sampling, overlong_filtering, skip_reference, judges_beside;
     double batch_multiplier;
     int64_t dynamic_max_batches;
     tp_reward_scaling scaling;
