@@ -65,6 +65,16 @@ both excluded
 grep -q '"rollout/rewards/refused":[1-9]' excluded-true/metrics.jsonl || fail "no answer was refused"
 unset EXCLUDE
 
+# What the policy thought of the first update's answers is what that update's forward pass says: a run that computes it
+# beforehand, to compare it with the generator, makes the same weights.
+for more in policy.precision=float32 policy.recompute=full loss_fn.use_importance_sampling_correction=true; do
+    run train --quiet tiny.yaml run.dir=once-$more $more
+    expect 0
+    run train --quiet tiny.yaml run.dir=twice-$more $more grpo.seq_logprob_error_threshold=1e9
+    expect 0
+    same_end once-$more twice-$more
+done
+
 # A judge that breaks down while answers are generated ends the run as one that is asked afterwards does.
 echo 'exit 3' >broken.sh
 run train --quiet tiny.yaml run.dir=broken 'env.mine.command=[sh, broken.sh]' env.mine.max_failures=3

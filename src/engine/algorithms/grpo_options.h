@@ -52,7 +52,8 @@ extern const tp_option tp_grpo_keys[];
 /* See tp_algorithm.check and .needs. */
 TP_CHECKED tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *err);
 void tp_grpo_needs(const tp_train_options *o, tp_algorithm_needs *ret);
-/* n answers are scored with the policy before they train it. */
-bool tp_grpo_scores_policy(const tp_train_options *o, int64_t n);
+/* Of n answers those from here on are scored with the policy before they train it: the forward pass
+ * of the first update says of its own answers what the policy said before it. */
+int64_t tp_grpo_first_scored(const tp_train_options *o, int64_t n);
 
 #endif

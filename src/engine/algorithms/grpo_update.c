@@ -125,6 +125,13 @@ static void expect(trainer *t, uint32_t first, uint32_t end)
     }
 }
 
+/* Of the batch that begins there the policy says beforehand what it thinks. */
+static bool scores_policy(const trainer *t, uint32_t first)
+{
+    const grpo *g = t->own;
+    return first >= tp_grpo_first_scored(t->o, g->rollout.n_samples);
+}
+
 static uint32_t batch_end(const trainer *t, uint32_t first)
 {
     const grpo *g = t->own;
@@ -146,11 +153,13 @@ tp_status tp_grpo_score_ahead(trainer *t, bool *ret_any, tp_error *err)
 {
     grpo *g = t->own;
     uint32_t n = g->rollout.n_samples, first = g->ahead.first;
-    bool needs_prev = tp_grpo_scores_policy(t->o, n);
-    *ret_any = first < n && (needs_prev || g->reference);
+    *ret_any = first < n && (tp_grpo_first_scored(t->o, n) < n || g->reference);
     if (!*ret_any)
         return TP_OK;
-    g->ahead.is_reference |= !needs_prev;
+    if (!g->ahead.is_reference && !scores_policy(t, first)) {
+        move_on(t);
+        return TP_OK;
+    }
     if (g->ahead.micro == 0) {
         expect(t, first, batch_end(t, first));
         TP_TRY(arrange(t, first, batch_end(t, first), err));
@@ -176,10 +185,12 @@ static tp_status complete(trainer *t, uint32_t first, uint32_t end, bool is_refe
 
 /* What the policy said when it answered (needed once an update has moved it, or to compare with the
  * generator), and what the reference says. */
-static tp_status log_probabilities(trainer *t, uint32_t first, uint32_t end, bool needs_prev,
-                                   tp_error *err)
+static tp_status log_probabilities(trainer *t, uint32_t first, uint32_t end, tp_error *err)
 {
     const grpo *g = t->own;
+    bool needs_prev = scores_policy(t, first);
+    if (!needs_prev && !g->reference)
+        return TP_OK;
     TP_TRY(arrange(t, first, end, err));
     if (needs_prev)
         TP_TRY(complete(t, first, end, false, err));
@@ -412,9 +423,8 @@ tp_status tp_grpo_learn(trainer *t, step_result *r, tp_error *err)
     grpo *g = t->own;
     uint32_t n = g->rollout.n_samples, batch = (uint32_t)t->o->policy.train_global_batch_size;
     bool compares = !isnan(options(t)->logprob_error_threshold);
-    bool needs_prev = tp_grpo_scores_policy(t->o, n);
-    for (uint32_t first = 0; first < n && (needs_prev || g->reference); first += batch)
-        TP_TRY(log_probabilities(t, first, TP_MIN(n, first + batch), needs_prev, err));
+    for (uint32_t first = 0; first < n; first += batch)
+        TP_TRY(log_probabilities(t, first, TP_MIN(n, first + batch), err));
     if (compares)
         mask_by_error(t);
     find_advantages(t);

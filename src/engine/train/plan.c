@@ -194,8 +194,8 @@ static tp_status plan_step(const tp_train_options *o, const tp_model *model, con
     double update = p->session.update_bytes;
     add_work(p, (work){.bytes = update, .s = m ? update / m->update_bytes : NAN}, p->updates,
              &p->update_s);
-    if (needs.scores_policy)
-        add_work(p, eval, p->micro_batches, &p->logprob_s);
+    if (needs.scores_policy > 0)
+        add_work(p, eval, p->micro_batches * needs.scores_policy, &p->logprob_s);
     if (needs.reference)
         add_work(p, eval, p->micro_batches, &p->reference_s);
     if (g->engine)
