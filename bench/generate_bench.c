@@ -2,10 +2,14 @@
  *
  *     generate_bench CONFIG.json [case=all|decode|prefill|batch|mixed] [dtype=bf16|f32]
  *                    [kv=bf16|f32] [threads=2] [rounds=3] [batch=32] [prompt=128] [new=64]
- *                    [requests=256] [table=1] [isa=LEVEL]
+ *                    [requests=256] [table=1] [isa=LEVEL] [temperature=1] [lookup=0]
+ *                    [lookup_max=5] [lookup_min=2] [lookup_rows=0]
  *
  * Weights are random.  Each case is run `rounds` times; the read bandwidth is measured
  * before each, over as many bytes as the weights have, by the same number of threads.
+ * lookup: so many tokens are tried at once by prompt lookup; greedy answers of random weights soon
+ * go round in a circle, those at temperature 1 never repeat themselves.
+ *
  * One JSON line per round; `share` is of the bound that the case has:
  *   decode   one sequence: bandwidth / (bytes of weights and cache read per token)
  *   prefill  512 tokens: no bound printed, FLOP/s are
@@ -26,6 +30,8 @@ typedef struct {
     tp_dtype dtype, kv;
     int threads, rounds, table;
     int64_t batch, prompt, fresh, requests;
+    double temperature;
+    tp_drafting drafting;
 } arguments;
 
 static tp_dtype dtype_of(const char *name)
@@ -43,7 +49,9 @@ static void parse(int argc, char **argv, arguments *a)
                      .batch = 32,
                      .prompt = 128,
                      .fresh = 64,
-                     .requests = 256};
+                     .requests = 256,
+                     .temperature = 1,
+                     .drafting = {.lookup_max = 5, .lookup_min = 2}};
     for (int i = 1; i < argc; i++) {
         char *eq = strchr(argv[i], '=');
         if (!eq) {
@@ -72,6 +80,16 @@ static void parse(int argc, char **argv, arguments *a)
             a->fresh = atoll(value);
         else if (!strcmp(key, "requests"))
             a->requests = atoll(value);
+        else if (!strcmp(key, "temperature"))
+            a->temperature = atof(value);
+        else if (!strcmp(key, "lookup"))
+            a->drafting.tokens = atoll(value);
+        else if (!strcmp(key, "lookup_max"))
+            a->drafting.lookup_max = atoll(value);
+        else if (!strcmp(key, "lookup_min"))
+            a->drafting.lookup_min = atoll(value);
+        else if (!strcmp(key, "lookup_rows"))
+            a->drafting.rows = atoll(value);
         else if (!strcmp(key, "table"))
             a->table = atoi(value);
         else if (!strcmp(key, "isa") &&
@@ -151,6 +169,7 @@ static void open_bench(bench *b, const arguments *a)
                            .compute_dtype = a->dtype,
                            .cache_dtype = a->kv,
                            .max_length = 1024,
+                           .drafting = a->drafting,
                            .max_running = a->batch > 64 ? a->batch : 64};
     if (tp_model_open(a->config, &b->model, &err) != TP_OK ||
         tp_states_init(&b->states, &err) != TP_OK ||
@@ -183,7 +202,7 @@ static void submit(bench *b, int64_t prompt, int64_t fresh, uint64_t stream)
     tp_request r = {.prompt = ids,
                     .n_prompt = (size_t)prompt,
                     .max_new_tokens = fresh,
-                    .sampling = {.temperature = 1},
+                    .sampling = {.temperature = b->a->temperature},
                     .stream = stream};
     if (tp_engine_submit(b->engine, &r, &id, &err) != TP_OK)
         fail(&err);
@@ -241,19 +260,29 @@ static void print(const char *name, double bandwidth, double seconds, double tok
     fflush(stdout);
 }
 
+static void print_drafts(const tp_engine_stats *s)
+{
+    if (s->drafted_tokens > 0)
+        printf("{\"case\":\"lookup\",\"tried\":%lld,\"right\":%lld,\"tokens_per_step\":%.3f}\n",
+               (long long)s->drafted_tokens, (long long)s->accepted_tokens,
+               (double)s->decode_tokens / (double)s->steps);
+}
+
 static void run_decode(bench *b, double bandwidth)
 {
-    enum { PROMPT = 16, NEW = 128 };
-    submit(b, PROMPT, NEW, 1);
+    enum { PROMPT = 16 };
+    const int64_t fresh = 2 * b->a->fresh;
+    submit(b, PROMPT, fresh, 1);
     bool goes_on;
     MUST(tp_engine_step(b->engine, &goes_on, NULL));
     tp_engine_reset_stats(b->engine);
     static step_times steps;
     run_steps(b, &steps);
     tp_engine_stats s = tp_engine_get_stats(b->engine);
-    double bytes = b->shadow_bytes + cache_bytes(b, PROMPT + 0.5 * NEW);
+    double bytes = b->shadow_bytes + cache_bytes(b, PROMPT + 0.5 * (double)fresh);
     print("decode", bandwidth, s.seconds, (double)s.decode_tokens, bandwidth / bytes);
     print_steps("decode: a step", &steps);
+    print_drafts(&s);
 }
 
 static void run_prefill(bench *b, double bandwidth)
@@ -279,6 +308,7 @@ static void run_batch(bench *b, double bandwidth)
     print("batch: decode", bandwidth, s.decode_s, (double)s.decode_tokens - first, 0);
     print("batch: new tokens over all", bandwidth, s.seconds, (double)s.decode_tokens, 0);
     print_steps("batch: a step of decoding", &steps);
+    print_drafts(&s);
 }
 
 /* Seconds for n prompts of any length. */

@@ -55,6 +55,10 @@ typedef struct {
      * together, and each is what it is alone, bit for bit. */
     const tp_text_adapter *adapters;
     size_t n_adapters;
+    /* Speculative decoding by prompt lookup: where the last two ids or more stood in a text before,
+     * so many that followed there are tried at once while few answers run.  Texts are the same,
+     * those that repeat themselves or their prompt come sooner.  0: not */
+    int64_t prompt_lookup;
 } tp_text_generator_options;
 
 enum { TP_TEXT_AS_NEEDED = -1 };
@@ -169,6 +173,7 @@ typedef struct {
     int64_t prompt_tokens, new_tokens;
     double seconds, prefill_s, elapsed_s; /* in steps; of them with prompts; since the beginning */
     uint64_t kv_peak_bytes;
+    int64_t drafted_tokens, accepted_tokens, steps; /* by prompt lookup: tried, found right */
 } tp_text_work;
 
 /* An answer as far as it is: the first that is not complete, or one that just became so, in the

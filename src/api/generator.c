@@ -11,7 +11,7 @@
 #include "base/sized.h"
 #include "engine/model/adapter.h"
 
-enum { DEFAULT_MAX_LENGTH = 2048, DEFAULT_NEW_TOKENS = 128 };
+enum { DEFAULT_MAX_LENGTH = 2048, DEFAULT_NEW_TOKENS = 128, LOOKUP_MAX = 5, LOOKUP_MIN = 2 };
 
 /* ---- opening ---- */
 
@@ -37,12 +37,14 @@ static tp_status read_options(const tp_text_generator_options *options, tp_text_
                        (long long)o->max_length);
     for (size_t i = 0; i < o->n_adapters; i++)
         TP_NEED(o->adapters && o->adapters[i].name && o->adapters[i].path, err);
-    if (o->most_length < 0 || o->max_running < 0)
+    if (o->most_length < 0 || o->max_running < 0 || o->prompt_lookup < 0)
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_options: a number is negative");
     TP_TRY(read_precision("precision", o->precision, &gen->engine.compute_dtype, err));
     TP_TRY(read_precision("kv_precision", o->kv_precision ? o->kv_precision : o->precision,
                           &gen->engine.cache_dtype, err));
     gen->engine.cache_bytes = o->kv_bytes;
+    gen->engine.drafting = (tp_drafting){
+        .tokens = o->prompt_lookup, .lookup_max = LOOKUP_MAX, .lookup_min = LOOKUP_MIN};
     return TP_OK;
 }
 
@@ -217,6 +219,7 @@ typedef struct {
     const tp_text_request *request;
     tp_streamed_answer answer; /* without a tokenizer its text stays empty */
     size_t n_given, n_pieces;  /* bytes of it, and tokens, that went out */
+    bool is_over;              /* the caller has enough */
 } following;
 
 static bool give(following *f, int32_t id, float logp)
@@ -236,22 +239,45 @@ static void update(following *f, const tp_sample_result *r, bool last_is_stop)
         tp_streamed_answer_update(&f->answer, r, last_is_stop);
 }
 
-/* The new tokens of an answer, at most one in a step; false: enough. */
-static bool follow(following *f, const tp_sample_result *r)
+static bool should_stop(const tp_text_request *r)
 {
-    const tp_text_request *request = f->request;
-    bool ends_with_id = r->finish == TP_FINISH_STOP && r->stop_string < 0, goes_on = true;
-    tp_sample_result before_end = *r;
-    if (r->stop_string < 0)
-        before_end.finish = TP_FINISH_NONE;
-    update(f, &before_end, ends_with_id);
-    for (; f->n_pieces < r->n - (ends_with_id && r->n > 0) && goes_on; f->n_pieces++)
-        goes_on = give(f, r->ids[f->n_pieces], r->logp[f->n_pieces]);
-    if (r->finish != before_end.finish)
-        update(f, r, ends_with_id);
-    if (f->n_given < f->answer.ready && r->finish != TP_FINISH_NONE)
+    return r->should_stop && r->should_stop(r->user);
+}
+
+/* What a step drew behind the token at which the caller had enough was never said. */
+static tp_sample_result heard(const following *f, tp_sample_result r)
+{
+    if (f->is_over && f->n_pieces < r.n) {
+        r.n = f->n_pieces;
+        r.finish = TP_FINISH_CANCELLED;
+        r.stop_string = -1;
+    }
+    return r;
+}
+
+/* The new tokens of an answer; false: enough. */
+static bool follow(following *f, tp_sample_result r)
+{
+    r = heard(f, r);
+    bool ends_with_id = r.finish == TP_FINISH_STOP && r.stop_string < 0;
+    size_t n = r.n - (ends_with_id && r.n > 0);
+    tp_sample_result so_far = r;
+    so_far.finish = TP_FINISH_NONE;
+    while (f->n_pieces < n && !f->is_over) {
+        so_far.n = f->n_pieces + 1;
+        if (so_far.n == n && r.stop_string >= 0)
+            so_far.finish = r.finish;
+        update(f, &so_far, false);
+        f->is_over = !give(f, r.ids[f->n_pieces], r.logp[f->n_pieces]);
+        f->n_pieces++;
+        f->is_over |= f->n_pieces < n && should_stop(f->request);
+    }
+    r = heard(f, r);
+    if (r.finish != so_far.finish)
+        update(f, &r, ends_with_id);
+    if (f->n_given < f->answer.ready && r.finish != TP_FINISH_NONE)
         (void)give(f, -1, 0); /* the rest of a character that the answer ends in */
-    return goes_on && !(request->should_stop && request->should_stop(request->user));
+    return !f->is_over && !should_stop(f->request);
 }
 
 static tp_text_result result_of(const tp_text_generator *gen, size_t n_prompt,
@@ -281,12 +307,13 @@ static tp_status run_request(following *f, const tp_request *request, tp_text_re
         bool is_busy;
         status = tp_engine_step(engine, &is_busy, err);
         r = tp_engine_sample(engine, id, 0);
-        if (status == TP_OK && follow(f, &r))
+        if (status == TP_OK && follow(f, r))
             continue;
         tp_engine_cancel(engine, id);
         r = tp_engine_sample(engine, id, 0);
-        (void)follow(f, &r); /* what waited for the end of a stop string */
+        (void)follow(f, r); /* what waited for the end of a stop string */
     } while (r.finish == TP_FINISH_NONE);
+    r = heard(f, r);
     tp_finish finish = r.finish;
     *ret = result_of(f->gen, request->n_prompt, &r);
     tp_engine_forget(engine, id);

@@ -104,7 +104,10 @@ static tp_text_work work_of(const batch *b)
                           .seconds = s.seconds,
                           .prefill_s = s.prefill_s,
                           .elapsed_s = tp_clock_s() - b->begin_s,
-                          .kv_peak_bytes = s.peak_bytes};
+                          .kv_peak_bytes = s.peak_bytes,
+                          .drafted_tokens = s.drafted_tokens,
+                          .accepted_tokens = s.accepted_tokens,
+                          .steps = s.steps};
 }
 
 static int32_t adapter_of(const batch *b, const tp_text_prompt *prompt)

@@ -11,7 +11,7 @@
 #include "temper/chat.h"
 
 typedef struct {
-    int64_t max_new_tokens, top_k, threads, seed, max_length;
+    int64_t max_new_tokens, top_k, threads, seed, max_length, prompt_lookup;
     double temperature, top_p, min_p;
     bool ignore_config;
     const char *system, *precision, *kv_dtype, *kv_memory, *isa, *base;
@@ -42,6 +42,9 @@ static const tp_flag flag_table[] = {
     TP_CHOICE("kv-dtype", 0, "P", kv_dtype, "float32 bfloat16",
               "of keys and values (default: as --precision)"),
     TP_TEXT("kv-memory", 0, "SIZE", kv_memory, "for keys and values at most, as 512MiB or 2G"),
+    TP_NUMBER("prompt-lookup", 0, "N", INT, prompt_lookup, 0, 4096,
+              "where the last tokens stood in the text before, try N that followed there at once: "
+              "the same text, sooner where it repeats itself (default 0)"),
     TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "default: one per core"),
     TP_CHOICE("isa", 0, "LEVEL", isa, TP_CLI_ISA,
               "highest instruction set to use: portable, avx2, avx512, avx512_bf16, amx"),
@@ -244,7 +247,8 @@ int tp_cmd_chat(int argc, char **argv)
                                 .kv_memory = f.kv_memory,
                                 .base = f.base,
                                 .threads = f.threads,
-                                .most_length = f.max_length};
+                                .most_length = f.max_length,
+                                .prompt_lookup = f.prompt_lookup};
     tp_text_generator_options options;
     if (!tp_cli_text_options("chat", &text, &options) || !tp_cli_force_isa(f.isa))
         return 2;

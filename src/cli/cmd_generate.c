@@ -10,7 +10,7 @@
 enum { MOST_NAME = 64 };
 
 typedef struct {
-    int64_t samples, max_new_tokens, top_k, threads, seed, max_length, batch;
+    int64_t samples, max_new_tokens, top_k, threads, seed, max_length, batch, prompt_lookup;
     double temperature, top_p, min_p;
     bool chat, json, ignore_eos, ignore_config;
     const char *prompts, *prompt_key, *precision, *kv_dtype, *kv_memory, *isa, *base;
@@ -62,6 +62,9 @@ static const tp_flag flag_table[] = {
               "of keys and values (default: as --precision)"),
     TP_TEXT("kv-memory", 0, "SIZE", kv_memory,
             "for keys and values at most, as 512MiB or 2G; what does not fit waits (default 1G)"),
+    TP_NUMBER("prompt-lookup", 0, "N", INT, prompt_lookup, 0, 4096,
+              "where the last tokens stood in the text before, try N that followed there at once: "
+              "the same text, sooner where it repeats itself (default 0)"),
     TP_NUMBER("batch", 0, "N", INT, batch, 1, 65536, "answers at the same time (default 64)"),
     TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "default: one per core"),
     TP_CHOICE("isa", 0, "LEVEL", isa, TP_CLI_ISA,
@@ -147,10 +150,15 @@ static void print_summary(const tp_text_work *w)
     tp_cli_erase_line(stderr);
     fprintf(stderr,
             "%lld + %lld tokens in %.2f s (prompts %.2f s), %.1f new tokens/s, KV cache "
-            "%s at most\n",
+            "%s at most",
             (long long)w->prompt_tokens, (long long)w->new_tokens, w->seconds, w->prefill_s,
             w->seconds > 0 ? (double)w->new_tokens / w->seconds : 0,
             tp_human_bytes((double)w->kv_peak_bytes, memory));
+    if (w->drafted_tokens > 0)
+        fprintf(stderr, "; prompt lookup: %lld of %lld right, %.2f tokens a step",
+                (long long)w->accepted_tokens, (long long)w->drafted_tokens,
+                (double)w->new_tokens / (double)w->steps);
+    fputc('\n', stderr);
 }
 
 /* NAME=FOLDER, each. */
@@ -259,7 +267,8 @@ int tp_cmd_generate(int argc, char **argv)
                                 .base = f.base,
                                 .threads = f.threads,
                                 .most_length = f.max_length,
-                                .max_running = f.batch};
+                                .max_running = f.batch,
+                                .prompt_lookup = f.prompt_lookup};
     if (!tp_cli_text_options("generate", &text, &options) || !tp_cli_force_isa(f.isa))
         return 2;
     if (!read_adapters(&f, names, adapters))

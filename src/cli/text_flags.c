@@ -35,7 +35,8 @@ bool tp_cli_text_options(const char *command, const tp_text_flags *f,
                                    .most_length = f->most_length,
                                    .max_running = f->max_running,
                                    .notice = say,
-                                   .base = f->base};
+                                   .base = f->base,
+                                   .prompt_lookup = f->prompt_lookup};
     if (!read_precision(f->precision, &o.precision))
         wrong = "precision is bfloat16 or float32";
     else if (!read_precision(f->kv_dtype, &o.kv_precision))

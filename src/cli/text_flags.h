@@ -9,6 +9,7 @@ typedef struct {
     const char *kv_memory;                     /* "512MiB", "2G", bytes */
     const char *base;                          /* "int8", "nf4" */
     int64_t threads, most_length, max_running; /* 0: the defaults */
+    int64_t prompt_lookup;
 } tp_text_flags;
 
 /* Complains on standard error and returns false when a word is none of those; notices go there as

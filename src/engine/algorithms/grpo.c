@@ -1,5 +1,6 @@
 /* grpo.c - learning from rewards: opening, the step, validation. */
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/platform.h"
@@ -359,6 +360,7 @@ static void close_grpo(trainer *t)
         return;
     tp_environment_close(g->env);
     tp_environment_close(g->val_env);
+    tp_judging_free(g->judging);
     tp_prompts_close(g->prompts);
     tp_prompts_close(g->val_prompts);
     tp_prompt_encoder_free(g->encoder);
@@ -383,6 +385,7 @@ static void begin_step(grpo *g)
     tp_arena_rewind(&g->arena, 0);
     g->rollout.n_samples = g->rollout.n_groups = 0;
     g->counts = (grpo_counts){.worst_error = NAN, .least_error = NAN};
+    memset(&g->ahead, 0, sizeof g->ahead);
     g->n_updates = 0;
     g->grad_norm_max = 0;
     tp_policy_sums_init(&g->total);
@@ -405,6 +408,8 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
         return status;
     t->state.prompts += (int64_t)drawn;
     t->generated_tokens += g->counts.answer_tokens;
+    t->drafted_tokens += g->counts.engine.drafted_tokens;
+    t->accepted_tokens += g->counts.engine.accepted_tokens;
     t->generation_s += g->counts.generation_s;
     r->lr = tp_trainer_lr(t, t->o->policy.optimizer.lr);
     tp_grpo_note_reward(t);

@@ -16,6 +16,11 @@ void tp_grpo_reserve(grpo_rollout *r, uint32_t groups, uint32_t samples)
     TP_HAVE(r->groups && r->samples);
 }
 
+bool tp_grpo_can_train(const trainer *t, const grpo_sample *s)
+{
+    return s->n_answer > 0 && !(options(t)->overlong_filtering && grpo_was_cut(s));
+}
+
 void tp_grpo_settle(trainer *t, grpo_sample *s, const tp_reward *verdict, grpo_counts *counts)
 {
     s->status = verdict->status;
@@ -24,7 +29,7 @@ void tp_grpo_settle(trainer *t, grpo_sample *s, const tp_reward *verdict, grpo_c
     s->is_valid = verdict->status == TP_REWARD_OK && isfinite(verdict->reward) && s->n_answer > 0;
     double reward = tp_reward_scale(&options(t)->scaling, s->raw_reward);
     s->reward = tp_reward_shape(&options(t)->shaping, reward, s->n_answer, grpo_was_cut(s));
-    s->is_trained = s->is_valid && !(options(t)->overlong_filtering && grpo_was_cut(s));
+    s->is_trained = s->is_valid && tp_grpo_can_train(t, s);
     counts->by_status[verdict->status]++;
     counts->overlong_filtered += s->is_valid && !s->is_trained;
 }

@@ -17,7 +17,7 @@
 
 #include "engine/algorithms/grpo_options.h"
 #include "engine/generate/engine.h"
-#include "engine/reward/environment.h"
+#include "engine/reward/judging.h"
 #include "engine/train/algorithm.h"
 #include "engine/train/batch.h"
 
@@ -37,8 +37,9 @@ typedef struct {
     tp_reward_status status;
     tp_correct correct;
     tp_finish finish;
-    bool is_valid;   /* has a reward: takes part in its group */
-    bool is_trained; /* and in the loss */
+    bool is_valid;    /* has a reward: takes part in its group */
+    bool is_trained;  /* and in the loss */
+    bool is_expected; /* to be trained, before there was a verdict */
 } grpo_sample;
 
 /* G answers to one prompt, consecutive samples. */
@@ -65,6 +66,7 @@ typedef struct {
     uint64_t rewarded;
     int64_t prompt_tokens, answer_tokens, longest_answer;
     double generation_s, reward_s, logprob_s, reference_s, advantage_s, training_s;
+    double judged_beside_s; /* of judging, while something else was computed */
     int64_t masked_by_error, masked_correct, overlong_filtered;
     double worst_error, least_error, error_sum;
     tp_engine_stats engine;
@@ -80,11 +82,19 @@ typedef struct {
     uint64_t too_long;             /* training prompts that leave no room for an answer */
     tp_buf judged;                 /* what the question of a check was answered with */
     tp_pool *pool;
+    tp_judging *judging; /* NULL until answers are judged beside generation */
     int32_t *stop_ids;
     size_t n_stop_ids;
 
     tp_policy_loss loss;
     tp_advantage_options advantage;
+
+    /* Log-probabilities that were computed while judges worked: all before that micro-batch, of the
+     * policy or the reference, of the answers from `first` on. */
+    struct {
+        uint32_t first, micro;
+        bool is_reference;
+    } ahead;
 
     tp_arena arena; /* of a step */
     grpo_rollout rollout;
@@ -154,6 +164,9 @@ TP_CHECKED tp_status tp_grpo_watch_judge(trainer *t, tp_error *err);
 void tp_grpo_note_validation(trainer *t, const grpo_counts *c);
 
 /* grpo_update.c */
+/* While others judge: one more micro-batch of the log-probabilities that the step will need if
+ * every answer gets a reward.  *ret_any false: there are none. */
+TP_CHECKED tp_status tp_grpo_score_ahead(trainer *t, bool *ret_any, tp_error *err);
 TP_CHECKED tp_status tp_grpo_learn(trainer *t, step_result *r, tp_error *err);
 TP_CHECKED tp_status tp_grpo_replay(trainer *t, uint32_t i, tp_batch_view *ret, tp_error *err);
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/platform.h"
 #include "engine/reward/environment.h"
 #include "engine/reward/prompts.h"
 #include "engine/train/graphs.h"
@@ -119,13 +120,12 @@ tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *
 
 /* ---- what a run takes ---- */
 
-bool tp_grpo_scores_policy(const tp_train_options *o, int64_t n)
+int64_t tp_grpo_first_scored(const tp_train_options *o, int64_t n)
 {
     const tp_grpo_options *g = tp_grpo_options_of(o);
-    bool off_policy = n > o->policy.train_global_batch_size && !g->loss.no_ratio;
     bool has_reference = g->loss.kl_penalty != 0 && !g->skip_reference;
-    return off_policy || !isnan(g->logprob_error_threshold) ||
-           (g->loss.kl_in_reward && has_reference);
+    bool all = !isnan(g->logprob_error_threshold) || (g->loss.kl_in_reward && has_reference);
+    return all ? 0 : g->loss.no_ratio ? n : TP_MIN(n, o->policy.train_global_batch_size);
 }
 
 void tp_grpo_needs(const tp_train_options *o, tp_algorithm_needs *ret)
@@ -138,5 +138,6 @@ void tp_grpo_needs(const tp_train_options *o, tp_algorithm_needs *ret)
                                 .reference = g->loss.kl_penalty != 0 && !g->skip_reference,
                                 .loader_bytes =
                                     tp_microbatch_bytes((int32_t)tp_trainer_token_budget(o))};
-    ret->scores_policy = tp_grpo_scores_policy(o, ret->sequences);
+    int64_t n = ret->sequences;
+    ret->scores_policy = (double)(n - tp_grpo_first_scored(o, n)) / (double)n;
 }

@@ -14,7 +14,7 @@ typedef struct {
     int estimator; /* row of tp_advantage_kinds */
     bool estimator_normalize, estimator_leave_one_out, minus_baseline;
     double advantage_clip_low, advantage_clip_high; /* NaN: none */
-    bool dynamic_sampling, overlong_filtering, skip_reference;
+    bool dynamic_sampling, overlong_filtering, skip_reference, judges_beside;
     double batch_multiplier;
     int64_t dynamic_max_batches;
     tp_reward_scaling scaling;
@@ -52,7 +52,8 @@ extern const tp_option tp_grpo_keys[];
 /* See tp_algorithm.check and .needs. */
 TP_CHECKED tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *err);
 void tp_grpo_needs(const tp_train_options *o, tp_algorithm_needs *ret);
-/* n answers are scored with the policy before they train it. */
-bool tp_grpo_scores_policy(const tp_train_options *o, int64_t n);
+/* Of n answers those from here on are scored with the policy before they train it: the forward pass
+ * of the first update says of its own answers what the policy said before it. */
+int64_t tp_grpo_first_scored(const tp_train_options *o, int64_t n);
 
 #endif

@@ -25,6 +25,8 @@ TP_CHECKED tp_status tp_grpo_join(trainer *t, tp_policy_sums *sums, step_result 
 
 /* grpo_answers.c */
 void tp_grpo_reserve(grpo_rollout *r, uint32_t groups, uint32_t samples);
+/* An answer with a reward is trained. */
+bool tp_grpo_can_train(const trainer *t, const grpo_sample *s);
 /* What follows from an answer's verdict, and is counted of it. */
 void tp_grpo_settle(trainer *t, grpo_sample *s, const tp_reward *verdict, grpo_counts *counts);
 

@@ -160,6 +160,8 @@ static void record_times(trainer *t, const step_result *r)
     double sums = c->generation_s + c->reward_s + logp_s + c->advantage_s + c->training_s;
     tp_metric_put(bus, "timing/train/generation", c->generation_s);
     tp_metric_put(bus, "timing/train/reward_calculation", c->reward_s);
+    if (g->judging)
+        tp_metric_put(bus, "timing/train/judging_beside", c->judged_beside_s);
     tp_metric_put(bus, "timing/train/policy_and_reference_logprobs", logp_s);
     tp_metric_put(bus, "timing/train/advantage_calculation", c->advantage_s);
     tp_metric_put(bus, "timing/train/policy_training", c->training_s);
@@ -174,6 +176,11 @@ static void record_times(trainer *t, const step_result *r)
     tp_metric_put(bus, "generation/prefill_tokens", (double)e->prefill_tokens);
     tp_metric_put(bus, "generation/shared_prompt_tokens", (double)e->shared_tokens);
     tp_metric_put(bus, "generation/decode_tokens", (double)e->decode_tokens);
+    tp_metric_put(bus, "generation/steps", (double)e->steps);
+    if (t->o->generation.drafting.tokens > 0) {
+        tp_metric_put(bus, "generation/drafted_tokens", (double)e->drafted_tokens);
+        tp_metric_put(bus, "generation/accepted_tokens", (double)e->accepted_tokens);
+    }
     tp_metric_put(bus, "generation/recomputed_tokens", (double)e->recomputed_tokens);
     tp_metric_put(bus, "generation/preemptions", (double)e->preemptions);
     tp_metric_put(bus, "generation/peak_running", (double)e->peak_running);

@@ -53,26 +53,6 @@ static tp_status ask(trainer *t, const grpo_draw *d, uint32_t i, asked *a, tp_er
     return submit(t, d, i, a, err);
 }
 
-static tp_status run_engine(trainer *t, tp_error *err)
-{
-    grpo *g = t->own;
-    tp_engine_stats all = tp_engine_get_stats(g->engine), now;
-    bool validates = t->phases.current == TP_TIME_VALIDATION;
-    uint64_t n = (uint64_t)(all.running + all.waiting);
-    for (bool is_busy = true; is_busy;) {
-        TP_TRY(tp_engine_step(g->engine, &is_busy, err));
-        now = tp_engine_get_stats(g->engine);
-        uint64_t done = n - TP_MIN(n, (uint64_t)(now.running + now.waiting));
-        if (validates)
-            tp_trainer_working(t, "validation, answers", done, n);
-        else
-            tp_trainer_stepping(t, "answers", done, n);
-        if (is_busy && tp_trainer_should_stop(t))
-            return tp_fail(err, TP_ERR_INTERRUPTED, "stopped during a rollout");
-    }
-    return TP_OK;
-}
-
 /* ---- taking the answers ---- */
 
 static const char *decode(trainer *t, const tp_sample_result *s, size_t *ret_n)
@@ -117,62 +97,162 @@ static tp_status take_sample(trainer *t, const asked *a, const tp_sample_result 
     return TP_OK;
 }
 
-static tp_status take_group(trainer *t, const grpo_draw *d, uint32_t i, const asked *a,
-                            grpo_rollout *to, tp_error *err)
+/* ---- judging ---- */
+
+/* The answers to this process's prompts on their way. */
+typedef struct {
+    trainer *t;
+    const grpo_draw *draw;
+    const asked *asked;
+    uint32_t *asked_of_group;
+    grpo_rollout *to;
+    uint32_t first_group, first; /* of them in `to` */
+    grpo_counts *counts;
+    bool judges; /* each as soon as it has ended */
+} answering;
+
+/* Groups of answers that are still to come. */
+static void lay_out(answering *a)
 {
-    grpo *g = t->own;
-    grpo_group *group = &to->groups[to->n_groups];
-    *group = (grpo_group){.first = to->n_samples,
-                          .n = d->n_samples,
-                          .id = a->prompt.id,
-                          .text = a->prompt.text,
-                          .truth = a->prompt.truth};
-    for (uint32_t k = 0; k < d->n_samples; k++) {
-        grpo_sample *s = &to->samples[to->n_samples];
-        tp_sample_result result = tp_engine_sample(g->engine, a->request, k);
-        *s = (grpo_sample){.prompt = d->indices[i],
-                           .group = to->n_groups,
-                           .index = k,
-                           .raw_reward = NAN,
-                           .reward = NAN};
-        TP_TRY(take_sample(t, a, &result, s, err));
-        to->n_samples++;
+    grpo_rollout *to = a->to;
+    tp_grpo_reserve(to, a->draw->n_prompts, a->draw->n_prompts * a->draw->n_samples);
+    a->first_group = to->n_groups;
+    a->first = to->n_samples;
+    for (uint32_t i = 0; i < a->draw->n_prompts; i++) {
+        const asked *from = &a->asked[i];
+        if (from->request < 0)
+            continue;
+        a->asked_of_group[to->n_groups - a->first_group] = i;
+        for (uint32_t k = 0; k < a->draw->n_samples; k++)
+            to->samples[to->n_samples + k] = (grpo_sample){.prompt = a->draw->indices[i],
+                                                           .group = to->n_groups,
+                                                           .index = k,
+                                                           .raw_reward = NAN,
+                                                           .reward = NAN};
+        to->groups[to->n_groups++] = (grpo_group){.first = to->n_samples,
+                                                  .n = a->draw->n_samples,
+                                                  .id = from->prompt.id,
+                                                  .text = from->prompt.text,
+                                                  .truth = from->prompt.truth};
+        to->n_samples += a->draw->n_samples;
     }
-    to->n_groups++;
+}
+
+static const asked *asked_of(const answering *a, const grpo_sample *s)
+{
+    return &a->asked[a->asked_of_group[s->group - a->first_group]];
+}
+
+static tp_completion completion_of(const answering *a, const grpo_sample *s)
+{
+    return (tp_completion){.prompt = &asked_of(a, s)->prompt,
+                           .text = s->text,
+                           .n_text = s->n_text,
+                           .ids = s->ids + s->n_prompt,
+                           .n_ids = (size_t)s->n_answer,
+                           .sample = s->index,
+                           .is_truncated = grpo_was_cut(s)};
+}
+
+/* Those that have ended since the last call. */
+static tp_status take_ended(answering *a, tp_error *err)
+{
+    grpo *g = a->t->own;
+    for (uint32_t i = a->first; i < a->to->n_samples; i++) {
+        grpo_sample *s = &a->to->samples[i];
+        if (s->finish != TP_FINISH_NONE)
+            continue;
+        const asked *from = asked_of(a, s);
+        tp_sample_result result = tp_engine_sample(g->engine, from->request, s->index);
+        if (result.finish == TP_FINISH_NONE)
+            continue;
+        TP_TRY(take_sample(a->t, from, &result, s, err));
+        const tp_completion completion = completion_of(a, s);
+        if (a->judges)
+            tp_judging_give(g->judging, &completion, i - a->first);
+    }
     return TP_OK;
 }
 
-/* ---- judging ---- */
-
-static tp_status judge(trainer *t, const grpo_draw *d, const asked *asked_list, grpo_rollout *to,
-                       uint32_t first_group, const uint32_t *asked_of_group, grpo_counts *counts,
-                       tp_error *err)
+static tp_status generate_answers(answering *a, tp_error *err)
 {
+    grpo *g = a->t->own;
+    tp_engine_stats all = tp_engine_get_stats(g->engine), now;
+    bool validates = a->t->phases.current == TP_TIME_VALIDATION;
+    uint64_t n = (uint64_t)(all.running + all.waiting);
+    for (bool is_busy = true; is_busy;) {
+        TP_TRY(tp_engine_step(g->engine, &is_busy, err));
+        TP_TRY(take_ended(a, err));
+        now = tp_engine_get_stats(g->engine);
+        uint64_t done = n - TP_MIN(n, (uint64_t)(now.running + now.waiting));
+        if (validates)
+            tp_trainer_working(a->t, "validation, answers", done, n);
+        else
+            tp_trainer_stepping(a->t, "answers", done, n);
+        if (is_busy && tp_trainer_should_stop(a->t))
+            return tp_fail(err, TP_ERR_INTERRUPTED, "stopped during a rollout");
+        if (a->judges && !a->t->comm) /* where others wait for this process they hear of it later */
+            TP_TRY(tp_judging_look(g->judging, err));
+    }
+    return TP_OK;
+}
+
+/* Judges that work elsewhere are asked about answers as they end. */
+static tp_status begin_judging(answering *a, tp_error *err)
+{
+    grpo *g = a->t->own;
+    if (!options(a->t)->judges_beside || !tp_environment_is_outside(a->draw->env))
+        return TP_OK;
+    if (!g->judging)
+        TP_TRY(tp_judging_create(&g->judging, err));
+    TP_TRY(tp_judging_begin(g->judging, a->draw->env, g->pool, a->to->n_samples - a->first, err));
+    a->judges = true;
+    return TP_OK;
+}
+
+/* What waits for verdicts computes what the step needs whatever they are. */
+static tp_status wait_for_verdicts(answering *a, tp_rewards *ret, tp_error *err)
+{
+    trainer *t = a->t;
     grpo *g = t->own;
-    uint32_t first = first_group < to->n_groups ? to->groups[first_group].first : to->n_samples;
-    uint32_t n = to->n_samples - first;
+    double beside_s;
+    bool any = a->to == &g->rollout && !options(t)->dynamic_sampling && !t->comm;
+    while (any && !tp_judging_is_done(g->judging)) {
+        TP_TRY(tp_judging_look(g->judging, err));
+        TP_TRY(tp_grpo_score_ahead(t, &any, err));
+    }
+    if (t->phases.current != TP_TIME_VALIDATION)
+        tp_phases_enter(&t->phases, TP_TIME_REWARD);
+    TP_TRY(tp_judging_wait(g->judging, ret, &beside_s, err));
+    a->counts->judged_beside_s += beside_s;
+    return TP_OK;
+}
+
+static tp_status find_verdicts(answering *a, tp_rewards *ret, tp_error *err)
+{
+    grpo *g = a->t->own;
+    uint32_t n = a->to->n_samples - a->first;
+    if (a->judges)
+        return wait_for_verdicts(a, ret, err);
     TP_FREED tp_completion *completions = calloc(n ? n : 1, sizeof *completions);
     TP_HAVE(completions);
-    for (uint32_t i = 0; i < n; i++) {
-        const grpo_sample *s = &to->samples[first + i];
-        completions[i] =
-            (tp_completion){.prompt = &asked_list[asked_of_group[s->group - first_group]].prompt,
-                            .text = s->text,
-                            .n_text = s->n_text,
-                            .ids = s->ids + s->n_prompt,
-                            .n_ids = (size_t)s->n_answer,
-                            .sample = s->index,
-                            .is_truncated = grpo_was_cut(s)};
-    }
+    for (uint32_t i = 0; i < n; i++)
+        completions[i] = completion_of(a, &a->to->samples[a->first + i]);
+    return tp_environment_score(a->draw->env, completions, n, g->pool, ret, err);
+}
+
+static tp_status judge(answering *a, tp_error *err)
+{
     TP_OWN(tp_rewards) rewards = {0};
-    tp_status status = tp_environment_score(d->env, completions, n, g->pool, &rewards, err);
-    for (uint32_t i = 0; i < n && status == TP_OK; i++) {
-        tp_grpo_settle(t, &to->samples[first + i], &rewards.v[i], counts);
+    grpo_counts *counts = a->counts;
+    TP_TRY(find_verdicts(a, &rewards, err));
+    for (uint32_t i = 0; i < rewards.n; i++) {
+        tp_grpo_settle(a->t, &a->to->samples[a->first + i], &rewards.v[i], counts);
         if (rewards.v[i].status != TP_REWARD_OK && !counts->why[0])
             snprintf(counts->why, sizeof counts->why, "%s: %s",
                      tp_reward_status_name(rewards.v[i].status), rewards.v[i].why);
     }
-    return status;
+    return TP_OK;
 }
 
 static void summarise_groups(trainer *t, grpo_rollout *r, uint32_t first_group)
@@ -225,17 +305,22 @@ static void count_draw(const grpo_rollout *r, uint32_t first_group, uint64_t lef
     }
 }
 
-static tp_status take_all(trainer *t, const grpo_draw *d, const asked *asked_list,
-                          uint32_t *asked_of_group, grpo_rollout *to, tp_error *err)
+static tp_status answer_and_judge(answering *a, tp_error *err)
 {
-    uint32_t first_group = to->n_groups;
-    tp_grpo_reserve(to, d->n_prompts, d->n_prompts * d->n_samples);
-    for (uint32_t i = 0; i < d->n_prompts; i++) {
-        if (asked_list[i].request < 0)
-            continue;
-        asked_of_group[to->n_groups - first_group] = i;
-        TP_TRY(take_group(t, d, i, &asked_list[i], to, err));
-    }
+    trainer *t = a->t;
+    const grpo *g = t->own;
+    grpo_counts *counts = a->counts;
+    bool validating = t->phases.current == TP_TIME_VALIDATION;
+    double start = tp_clock_s();
+    TP_TRY(begin_judging(a, err));
+    TP_TRY(generate_answers(a, err));
+    counts->generation_s += tp_clock_s() - start;
+    counts->engine = tp_engine_get_stats(g->engine);
+    start = tp_clock_s() - counts->logprob_s - counts->reference_s;
+    if (!validating)
+        tp_phases_enter(&t->phases, TP_TIME_REWARD);
+    TP_TRY(judge(a, err));
+    counts->reward_s += tp_clock_s() - counts->logprob_s - counts->reference_s - start;
     return TP_OK;
 }
 
@@ -244,24 +329,24 @@ static tp_status answer(trainer *t, const grpo_draw *d, asked *asked_list, uint3
                         grpo_rollout *to, grpo_counts *counts, tp_error *err)
 {
     grpo *g = t->own;
-    uint32_t first_group = to->n_groups;
-    bool validating = t->phases.current == TP_TIME_VALIDATION;
+    answering a = {.t = t,
+                   .draw = d,
+                   .asked = asked_list,
+                   .asked_of_group = asked_of_group,
+                   .to = to,
+                   .counts = counts};
     double start = tp_clock_s();
-    if (!validating)
+    if (t->phases.current != TP_TIME_VALIDATION)
         tp_phases_enter(&t->phases, TP_TIME_GENERATION);
     for (uint32_t i = 0; i < d->n_prompts; i++)
         if (tp_grpo_answers(t, i))
             TP_TRY(ask(t, d, i, &asked_list[i], err));
-    TP_TRY(run_engine(t, err));
-    TP_TRY(take_all(t, d, asked_list, asked_of_group, to, err));
+    lay_out(&a);
     counts->generation_s += tp_clock_s() - start;
-    counts->engine = tp_engine_get_stats(g->engine);
-    start = tp_clock_s();
-    if (!validating)
-        tp_phases_enter(&t->phases, TP_TIME_REWARD);
-    TP_TRY(judge(t, d, asked_list, to, first_group, asked_of_group, counts, err));
-    counts->reward_s += tp_clock_s() - start;
-    return TP_OK;
+    tp_status status = answer_and_judge(&a, err);
+    if (a.judges)
+        tp_judging_drop(g->judging);
+    return status;
 }
 
 /* With several ranks, what all of them have answered. */

@@ -37,62 +37,166 @@ static const float *answer_in(const grpo *g, uint32_t sequence, const float *log
 static float *prev_of(const grpo_sample *s) { return s->prev; }
 static float *ref_of(const grpo_sample *s) { return s->ref; }
 
-/* Each rank scores its micro-batches. */
-static tp_status score(trainer *t, tp_session *session, bool is_reference, tp_error *err)
+static void make_scores(grpo *g, bool is_reference)
 {
-    grpo *g = t->own;
-    uint32_t ranks = tp_trainer_shares(t);
     for (uint32_t i = 0; i < g->n_trained; i++) {
         grpo_sample *s = g->trained[i];
         float **to = is_reference ? &s->ref : &s->prev;
         *to = tp_arena_array(&g->arena, float, s->n_answer + 1);
     }
-    uint32_t n_micro = g->arrangement.n_micro, rank = tp_trainer_share(t);
-    for (uint32_t round = 0; round * ranks < n_micro; round++) {
-        /* Where there is none left for this rank it takes part: weights may be in parts. */
-        uint32_t own = round * ranks + rank, m = TP_MIN(own, n_micro - 1);
-        const float *logp;
-        double loss;
-        if (tp_trainer_should_stop(t))
-            return tp_fail(err, TP_ERR_INTERRUPTED, "stopped between a rollout and its update");
-        tp_trainer_stepping(t, is_reference ? "reference" : "log-probabilities", round * ranks,
-                            n_micro);
-        tp_batch_fill(&g->arrangement, g->sequences, m, &g->mb);
-        tp_batch_view view = tp_trainer_view(&g->mb);
-        TP_TRY(tp_session_eval(session, &view, &loss, &logp, err));
-        for (uint32_t k = g->arrangement.starts[m]; own == m && k < g->arrangement.starts[m + 1];
-             k++) {
-            uint32_t i = g->arrangement.order[k];
-            grpo_sample *s = g->trained[i];
-            memcpy(is_reference ? s->ref : s->prev, answer_in(g, i, logp),
-                   (size_t)s->n_answer * sizeof(float));
-        }
+}
+
+/* A micro-batch of each rank. */
+static tp_status score_round(trainer *t, bool is_reference, uint32_t round, tp_error *err)
+{
+    grpo *g = t->own;
+    tp_session *session = is_reference ? g->reference : t->session;
+    uint32_t ranks = tp_trainer_shares(t), rank = tp_trainer_share(t);
+    /* Where there is none left for this rank it takes part: weights may be in parts. */
+    uint32_t own = round * ranks + rank, m = TP_MIN(own, g->arrangement.n_micro - 1);
+    const float *logp;
+    double loss;
+    if (tp_trainer_should_stop(t))
+        return tp_fail(err, TP_ERR_INTERRUPTED, "stopped between a rollout and its update");
+    tp_trainer_stepping(t, is_reference ? "reference" : "log-probabilities", round * ranks,
+                        g->arrangement.n_micro);
+    tp_batch_fill(&g->arrangement, g->sequences, m, &g->mb);
+    tp_batch_view view = tp_trainer_view(&g->mb);
+    TP_TRY(tp_session_eval(session, &view, &loss, &logp, err));
+    for (uint32_t k = g->arrangement.starts[m]; own == m && k < g->arrangement.starts[m + 1]; k++) {
+        uint32_t i = g->arrangement.order[k];
+        grpo_sample *s = g->trained[i];
+        memcpy(is_reference ? s->ref : s->prev, answer_in(g, i, logp),
+               (size_t)s->n_answer * sizeof(float));
     }
+    return TP_OK;
+}
+
+static tp_status score_rounds(trainer *t, bool is_reference, uint32_t first, uint32_t end,
+                              tp_error *err)
+{
+    grpo *g = t->own;
+    double start = tp_clock_s();
+    tp_phases_enter(&t->phases, is_reference ? TP_TIME_REFERENCE : TP_TIME_LOGPROBS);
+    if (first == 0)
+        make_scores(g, is_reference);
+    for (uint32_t round = first; round < end; round++)
+        TP_TRY(score_round(t, is_reference, round, err));
+    *(is_reference ? &g->counts.reference_s : &g->counts.logprob_s) += tp_clock_s() - start;
+    return TP_OK;
+}
+
+static tp_status score(trainer *t, bool is_reference, uint32_t first, uint32_t end, tp_error *err)
+{
+    if (is_reference) {
+        TP_ZONE("reference");
+        return score_rounds(t, true, first, end, err);
+    }
+    TP_ZONE("logprobs");
+    return score_rounds(t, false, first, end, err);
+}
+
+/* ---- ahead of the verdicts ---- */
+
+/* Answers that are trained, or are about to be, are those that were expected to. */
+static bool is_as_expected(const grpo *g, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++)
+        if (g->rollout.samples[i].is_trained != g->rollout.samples[i].is_expected)
+            return false;
+    return true;
+}
+
+/* Of the batch's micro-batches, so many have their scores; they stand by themselves only where the
+ * whole batch is arranged as it was then. */
+static uint32_t scored_ahead(const grpo *g, uint32_t first, uint32_t end, bool is_reference)
+{
+    uint32_t done = 2 * g->ahead.first + g->ahead.is_reference, this = 2 * first + is_reference;
+    if (this > done || !is_as_expected(g, first, end))
+        return 0;
+    return this < done ? g->arrangement.n_micro : g->ahead.micro;
+}
+
+/* Answers that will be trained if they get a reward. */
+static void expect(trainer *t, uint32_t first, uint32_t end)
+{
+    grpo *g = t->own;
+    for (uint32_t i = first; i < end; i++) {
+        grpo_sample *s = &g->rollout.samples[i];
+        s->is_trained = s->is_expected = tp_grpo_can_train(t, s);
+    }
+}
+
+/* Of the batch that begins there the policy says beforehand what it thinks. */
+static bool scores_policy(const trainer *t, uint32_t first)
+{
+    const grpo *g = t->own;
+    return first >= tp_grpo_first_scored(t->o, g->rollout.n_samples);
+}
+
+static uint32_t batch_end(const trainer *t, uint32_t first)
+{
+    const grpo *g = t->own;
+    return TP_MIN(g->rollout.n_samples, first + (uint32_t)t->o->policy.train_global_batch_size);
+}
+
+/* The next scores are the reference's, or the next batch's. */
+static void move_on(trainer *t)
+{
+    grpo *g = t->own;
+    bool is_last = g->ahead.is_reference || !g->reference;
+    g->ahead.micro = 0;
+    g->ahead.is_reference = !is_last;
+    if (is_last)
+        g->ahead.first = batch_end(t, g->ahead.first);
+}
+
+tp_status tp_grpo_score_ahead(trainer *t, bool *ret_any, tp_error *err)
+{
+    grpo *g = t->own;
+    uint32_t n = g->rollout.n_samples, first = g->ahead.first;
+    *ret_any = first < n && (tp_grpo_first_scored(t->o, n) < n || g->reference);
+    if (!*ret_any)
+        return TP_OK;
+    if (!g->ahead.is_reference && !scores_policy(t, first)) {
+        move_on(t);
+        return TP_OK;
+    }
+    if (g->ahead.micro == 0) {
+        expect(t, first, batch_end(t, first));
+        TP_TRY(arrange(t, first, batch_end(t, first), err));
+    }
+    if (g->ahead.micro < g->arrangement.n_micro)
+        TP_TRY(score(t, g->ahead.is_reference, g->ahead.micro, g->ahead.micro + 1, err));
+    if (++g->ahead.micro >= g->arrangement.n_micro)
+        move_on(t);
+    return TP_OK;
+}
+
+/* ---- log-probabilities before the first update ---- */
+
+/* Those that are not there yet, of all ranks. */
+static tp_status complete(trainer *t, uint32_t first, uint32_t end, bool is_reference,
+                          tp_error *err)
+{
+    grpo *g = t->own;
+    uint32_t ranks = tp_trainer_shares(t), rounds = (g->arrangement.n_micro + ranks - 1) / ranks;
+    TP_TRY(score(t, is_reference, scored_ahead(g, first, end, is_reference), rounds, err));
     return tp_grpo_share_scores(t, is_reference ? ref_of : prev_of, err);
 }
 
-/* Before the first update: what the policy said when it answered (needed once an update
- * has moved it, or to compare with the generator), and what the reference says. */
-static tp_status log_probabilities(trainer *t, uint32_t first, uint32_t end, bool needs_prev,
-                                   tp_error *err)
+/* What the policy said when it answered (needed once an update has moved it, or to compare with the
+ * generator), and what the reference says. */
+static tp_status log_probabilities(trainer *t, uint32_t first, uint32_t end, tp_error *err)
 {
-    grpo *g = t->own;
+    const grpo *g = t->own;
+    bool needs_prev = scores_policy(t, first);
+    if (!needs_prev && !g->reference)
+        return TP_OK;
     TP_TRY(arrange(t, first, end, err));
-    double start = tp_clock_s();
-    if (needs_prev) {
-        TP_ZONE("logprobs");
-        tp_phases_enter(&t->phases, TP_TIME_LOGPROBS);
-        TP_TRY(score(t, t->session, false, err));
-        g->counts.logprob_s += tp_clock_s() - start;
-    }
-    start = tp_clock_s();
-    if (g->reference) {
-        TP_ZONE("reference");
-        tp_phases_enter(&t->phases, TP_TIME_REFERENCE);
-        TP_TRY(score(t, g->reference, true, err));
-        g->counts.reference_s += tp_clock_s() - start;
-    }
-    return TP_OK;
+    if (needs_prev)
+        TP_TRY(complete(t, first, end, false, err));
+    return g->reference ? complete(t, first, end, true, err) : TP_OK;
 }
 
 /* Leave out answers on which generator and training disagree too much. */
@@ -322,9 +426,8 @@ tp_status tp_grpo_learn(trainer *t, step_result *r, tp_error *err)
     grpo *g = t->own;
     uint32_t n = g->rollout.n_samples, batch = (uint32_t)t->o->policy.train_global_batch_size;
     bool compares = !isnan(options(t)->logprob_error_threshold);
-    bool needs_prev = tp_grpo_scores_policy(t->o, n);
-    for (uint32_t first = 0; first < n && (needs_prev || g->reference); first += batch)
-        TP_TRY(log_probabilities(t, first, TP_MIN(n, first + batch), needs_prev, err));
+    for (uint32_t first = 0; first < n; first += batch)
+        TP_TRY(log_probabilities(t, first, TP_MIN(n, first + batch), err));
     if (compares)
         mask_by_error(t);
     find_advantages(t);

@@ -38,8 +38,10 @@ static tp_status read_options(tp_engine *e, const tp_engine_options *options, tp
     if (o->max_running > 1 << 20 || o->step_tokens > 1 << 24)
         return tp_fail(err, TP_ERR_CONFIG, "%lld samples or %lld tokens in a step are too many",
                        (long long)o->max_running, (long long)o->step_tokens);
-    if (o->step_tokens < o->max_running) /* everyone who decodes has a row */
-        o->step_tokens = o->max_running;
+    TP_TRY(tp_draft_read_options(&o->drafting, o->max_running, err));
+    e->most_rows = o->max_running + TP_MAX(o->drafting.rows - 1, 0);
+    if (o->step_tokens < e->most_rows) /* everyone who decodes has a row */
+        o->step_tokens = e->most_rows;
     e->table_width = (o->max_length + o->block_tokens - 1) / o->block_tokens;
     return TP_OK;
 }
@@ -85,7 +87,7 @@ static tp_ref input(tp_graph *g, const char *name, tp_dtype dtype, int64_t rows,
 /* hidden[T,C] -> the rows that want logits -> logits -> ids */
 static void build_head(const tp_engine *e, tp_graph *g, tp_ref hidden, tp_ref head)
 {
-    int64_t R = e->options.max_running;
+    int64_t R = e->most_rows;
     g->block = -1;
     tp_ref gathered[] = {input(g, "rows", TP_DTYPE_I32, R, 1), hidden};
     tp_ref x = tp_graph_op(g, TP_OP_embed, NULL, 2, gathered, "last_rows");
@@ -149,7 +151,7 @@ static void *zeroed(int64_t n, size_t size)
 
 static void allocate_lists(tp_engine *e, int32_t n_blocks)
 {
-    int64_t T = e->options.step_tokens, R = e->options.max_running;
+    int64_t T = e->options.step_tokens, R = e->options.max_running, A = e->most_rows;
     tp_blocks_init(&e->blocks, n_blocks);
     e->tokens = zeroed(T, sizeof *e->tokens);
     e->positions = zeroed(T, sizeof *e->positions);
@@ -161,14 +163,14 @@ static void allocate_lists(tp_engine *e, int32_t n_blocks)
     for (int64_t i = 0; i < e->n_adapters; i++)
         e->adapters[i].rows = zeroed(T, sizeof *e->adapters[i].rows);
     e->tables = zeroed(R * e->table_width, sizeof *e->tables);
-    e->rows = zeroed(R, sizeof *e->rows);
-    e->sampling = zeroed(4 * R, sizeof *e->sampling);
-    e->draws = zeroed(R, sizeof *e->draws);
-    e->row_samples = zeroed(R, sizeof *e->row_samples);
+    e->rows = zeroed(A, sizeof *e->rows);
+    e->sampling = zeroed(4 * A, sizeof *e->sampling);
+    e->draws = zeroed(A, sizeof *e->draws);
+    e->row_samples = zeroed(A, sizeof *e->row_samples);
+    e->ids = zeroed(A, sizeof *e->ids);
+    e->logp = zeroed(A, sizeof *e->logp);
+    e->sampled_logp = zeroed(A, sizeof *e->sampled_logp);
     e->copies = zeroed(R, sizeof *e->copies);
-    e->ids = zeroed(R, sizeof *e->ids);
-    e->logp = zeroed(R, sizeof *e->logp);
-    e->sampled_logp = zeroed(R, sizeof *e->sampled_logp);
     e->running = zeroed(R, sizeof *e->running);
     e->returned = zeroed(R, sizeof *e->returned);
     e->slot_in_use = zeroed(R, sizeof *e->slot_in_use);

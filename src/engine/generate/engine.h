@@ -30,6 +30,16 @@
 
 enum { TP_ENGINE_STEP_TOKENS = 512, TP_ENGINE_BLOCK_TOKENS = 32 }; /* defaults */
 
+/* Speculative decoding by prompt lookup: where the last ids of a text stood in it before, what
+ * followed them there is tried as what follows now.  Changes no text.  Zeroed: none. */
+typedef struct {
+    int64_t tokens;                 /* tried at a time, for an answer; 0: none */
+    int64_t lookup_max, lookup_min; /* last ids that must agree: the longest run that is looked
+                                       for, and the shortest; 0: the defaults */
+    int64_t rows;                   /* of answers in a step, with what is tried, at most; answers
+                                       that are more try nothing.  0: the default */
+} tp_drafting;
+
 typedef struct {
     tp_program *program;    /* to add to, compiled by the caller; NULL: one of its own ... */
     tp_device *device;      /* ... on this device, which outlives the engine */
@@ -43,6 +53,7 @@ typedef struct {
                                max_length need, at most 1 GiB */
     int32_t n_tokens;       /* ids from here on have no token and are never drawn; 0: all may be */
     const tp_tokenizer *tokenizer; /* needed for stop strings only; may be NULL */
+    tp_drafting drafting;
     /* Weights of which ranks keep parts are gathered in every step, not in copies that stay: each
      * rank calls tp_engine_step() until nobody is busy, with requests of its own or without. */
     bool gathers;
@@ -155,6 +166,8 @@ typedef struct {
     int64_t shared_tokens;     /* rows of prompts that other samples had computed already */
     int64_t recomputed_tokens; /* rows computed again after a sample had been put back */
     int64_t decode_tokens;     /* new tokens */
+    int64_t drafted_tokens;    /* tried, see tp_drafting ... */
+    int64_t accepted_tokens;   /* ... and found to be what comes: of decode_tokens */
     int64_t preemptions;       /* samples put back for want of blocks */
     int64_t running, waiting;  /* samples, now */
     int64_t peak_running;

@@ -1,6 +1,7 @@
 /* engine_internal.h - the parts of an engine; private to engine/generate.
  *
  *   engine.c     making one, requests in and results out
+ *   draft.c      what is tried as the next tokens of a text
  *   schedule.c   who runs: starting, putting back, ending; blocks of the cache
  *   step.c       one step: rows of the graph, and what became of them
  *   stop_text.c  stop strings
@@ -9,7 +10,8 @@
  * A sample is known up to its last token: prompt, then what was drawn.  `n_cached` of
  * these tokens are in the cache; a step computes the next ones, and when it reaches the
  * last the row gives the next token.  Prompts, decoding and computing again are so the
- * same thing. */
+ * same thing, and so is a draft: tokens behind the last one, whose rows say what follows if they
+ * are right. */
 #ifndef TP_ENGINE_GENERATE_ENGINE_INTERNAL_H
 #define TP_ENGINE_GENERATE_ENGINE_INTERNAL_H
 
@@ -32,7 +34,9 @@ typedef struct {
     int32_t *ids;
     float *logp, *drawn;
     int64_t n, cap;
-    int32_t slot; /* row of the tables while running */
+    int64_t n_draft; /* ids behind the n that are tried in this step */
+    bool is_plain;   /* tries nothing any more */
+    int32_t slot;    /* row of the tables while running */
     int32_t n_blocks;
     int64_t n_cached, n_computed; /* n_computed: most that was ever cached */
     tp_decode_stream stream;      /* stop strings */
@@ -69,7 +73,7 @@ struct request {
 typedef struct {
     tp_program *program; /* whose only graph it is */
     tp_exec *exec;
-    float *logits, *plain, *sampling; /* [max_running, vocab], [vocab], [max_running, 4] */
+    float *logits, *plain, *sampling; /* [most_rows, vocab], [vocab], [most_rows, 4] */
     double *draws;
     int64_t *rows; /* of the step that they are */
 } tp_rules;
@@ -85,6 +89,7 @@ struct tp_engine {
     int in_tokens, in_positions, in_slots, in_which, in_place, in_tables, in_rows, in_sampling,
         in_draws;
     int64_t table_width; /* blocks of a sequence of max_length */
+    int64_t most_rows;   /* that ask for logits in a step */
     size_t block_bytes;
     tp_blocks blocks;
 
@@ -145,9 +150,21 @@ void tp_rules_free(tp_rules *rules); /* NULL is a no-op */
 /* After the graph has run: what was drawn for rows with rules is drawn again. */
 TP_CHECKED tp_status tp_rules_draw(tp_engine *e, tp_error *err);
 
+/* draft.c */
+/* Fills in what is left open; 0 tokens: nothing is tried. */
+TP_CHECKED tp_status tp_draft_read_options(tp_drafting *o, int64_t max_running, tp_error *err);
+/* Try up to `room` tokens behind those of s, which has computed all but the last. */
+void tp_draft_next(tp_engine *e, sample *s, int64_t room);
+
 /* schedule.c */
+void tp_sample_reserve(sample *s, int64_t n); /* room for n answer tokens */
 /* Every running sample has a block for its next token: some may be put back or end. */
 void tp_schedule_grow(tp_engine *e);
+/* Of n tokens behind the known ones, those that s can have places for while every running sample
+ * keeps a spare block; it has them then. */
+int64_t tp_schedule_reserve(tp_engine *e, sample *s, int64_t n);
+/* To begin anew later, with the tokens that it has. */
+void tp_schedule_put_back(tp_engine *e, sample *s);
 /* Start the next sample whose known tokens fit, or NULL.  One that never will has ended. */
 sample *tp_schedule_start(tp_engine *e);
 void tp_schedule_end(tp_engine *e, sample *s, tp_finish finish);

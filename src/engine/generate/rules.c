@@ -15,7 +15,7 @@ static tp_ref input(tp_graph *g, const char *name, tp_dtype dtype, int64_t rows,
 
 static tp_status build(tp_engine *e, tp_rules *x, tp_error *err)
 {
-    int64_t R = e->options.max_running, V = tp_model_get_info(e->model)->vocab;
+    int64_t R = e->most_rows, V = tp_model_get_info(e->model)->vocab;
     int graph;
     TP_TRY(tp_program_create(tp_program_get_options(e->program), &x->program, err));
     TP_TRY(tp_program_add(x->program, "rules", e->states, 0, &graph, err));
@@ -70,10 +70,9 @@ bool tp_rules_are_some(const tp_logit_rules *r)
 
 /* ---- the rules ---- */
 
-/* Every id of prompt and answer once: the second time its logit is not what it was. */
-static void penalise(const sample *s, const float *plain, float *z, float penalty)
+/* Every id of prompt and answer, n of them, once: the second time its logit is not what it was. */
+static void penalise(const sample *s, int64_t n, const float *plain, float *z, float penalty)
 {
-    int64_t n = sample_length(s);
     for (int64_t i = 0; i < n; i++) {
         int32_t id = sample_token(s, i);
         z[id] = plain[id] < 0 ? plain[id] * penalty : plain[id] / penalty;
@@ -81,9 +80,8 @@ static void penalise(const sample *s, const float *plain, float *z, float penalt
 }
 
 /* Ids that would complete a run of n ids that is there already. */
-static void forbid_repetition(const sample *s, float *z, int64_t n)
+static void forbid_repetition(const sample *s, int64_t length, float *z, int64_t n)
 {
-    int64_t length = sample_length(s);
     for (int64_t end = n - 1; end < length; end++) {
         int64_t k = 1;
         while (k < n && sample_token(s, end - k) == sample_token(s, length - k))
@@ -100,19 +98,20 @@ static void suppress(float *z, int64_t vocab, const int32_t *ids, size_t n)
             z[ids[i]] = -INFINITY;
 }
 
-static void apply(const tp_engine *e, const sample *s, const float *plain, float *z)
+/* To the row that has `length` tokens before what it draws, those of a draft among them. */
+static void apply(const tp_engine *e, const sample *s, int64_t length, const float *plain, float *z)
 {
     const tp_logit_rules *r = &s->request->rules;
-    int64_t vocab = tp_model_get_info(e->model)->vocab;
+    int64_t vocab = tp_model_get_info(e->model)->vocab, n = length - s->request->n_prompt;
     memcpy(z, plain, (size_t)vocab * sizeof *z);
     if (r->repetition_penalty != 0 && r->repetition_penalty != 1)
-        penalise(s, plain, z, (float)r->repetition_penalty);
+        penalise(s, length, plain, z, (float)r->repetition_penalty);
     if (r->no_repeat_ngram > 0)
-        forbid_repetition(s, z, r->no_repeat_ngram);
-    if (s->n < r->min_new_tokens)
+        forbid_repetition(s, length, z, r->no_repeat_ngram);
+    if (n < r->min_new_tokens)
         suppress(z, vocab, s->request->stop_ids, s->request->n_stop_ids);
     suppress(z, vocab, r->suppressed, r->n_suppressed);
-    if (s->n == 0)
+    if (n == 0)
         suppress(z, vocab, r->suppressed_first, r->n_suppressed_first);
 }
 
@@ -134,7 +133,8 @@ static tp_status gather(tp_engine *e, int64_t *ret_n, tp_error *err)
             continue;
         TP_TRY(tp_exec_read(e->exec, TP_ENGINE_OUT_LOGITS, offset_of(e, row, 0), x->plain,
                             (size_t)vocab * sizeof *x->plain, err));
-        apply(e, s, x->plain, x->logits + n * vocab);
+        int64_t length = e->positions[e->rows[row]] + 1;
+        apply(e, s, length, x->plain, x->logits + n * vocab);
         memcpy(x->sampling + 4 * n, e->sampling + 4 * row, 4 * sizeof *x->sampling);
         x->draws[n] = e->draws[row];
         x->rows[n++] = row;

@@ -7,6 +7,7 @@
  * tokens, which are kept, will be computed again. */
 #include <string.h>
 
+#include "base/platform.h"
 #include "engine/generate/engine_internal.h"
 
 static int64_t blocks_for(const tp_engine *e, int64_t tokens)
@@ -261,7 +262,7 @@ static void leave(tp_engine *e, sample *s)
     }
 }
 
-static void put_back(tp_engine *e, sample *s)
+void tp_schedule_put_back(tp_engine *e, sample *s)
 {
     leave(e, s);
     s->state = SAMPLE_WAITING;
@@ -298,7 +299,7 @@ static bool grow(tp_engine *e, sample *s)
             tp_schedule_end(e, s, TP_FINISH_CAPACITY);
             return false;
         }
-        put_back(e, youngest);
+        tp_schedule_put_back(e, youngest);
         if (youngest == s)
             return false;
     }
@@ -309,4 +310,27 @@ void tp_schedule_grow(tp_engine *e)
 {
     for (int64_t i = 0; i < e->n_running;)
         i += grow(e, e->running[i]);
+}
+
+/* ---- room for tokens ---- */
+
+void tp_sample_reserve(sample *s, int64_t n)
+{
+    if (n <= s->cap)
+        return;
+    s->cap = TP_MAX(n, s->cap ? 2 * s->cap : 32);
+    s->ids = realloc(s->ids, (size_t)s->cap * sizeof *s->ids);
+    s->logp = realloc(s->logp, (size_t)s->cap * sizeof *s->logp);
+    s->drawn = realloc(s->drawn, (size_t)s->cap * sizeof *s->drawn);
+    TP_HAVE(s->ids && s->logp && s->drawn);
+}
+
+int64_t tp_schedule_reserve(tp_engine *e, sample *s, int64_t n)
+{
+    int64_t length = sample_length(s), need = blocks_for(e, length + n);
+    while (s->n_blocks < need && e->blocks.n_free > e->n_running)
+        sample_table(e, s)[s->n_blocks++] = tp_blocks_take(&e->blocks);
+    n = TP_MIN(n, s->n_blocks * e->options.block_tokens - length);
+    tp_sample_reserve(s, s->n + n);
+    return n;
 }

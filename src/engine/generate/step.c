@@ -1,8 +1,9 @@
 /* step.c - one step: which rows the graph gets, and what becomes of its answers.
  *
- * First the next token of everyone who decodes, then pieces of prompts of those who
- * started earlier, then new ones, until the rows are full.  Only the last known token of
- * a sample asks for logits. */
+ * First the next token of everyone who decodes and what is tried behind it, then pieces of
+ * prompts of those who started earlier, then new ones, until the rows are full.  Only the last
+ * known token of a sample asks for logits, and the tokens of a draft: each place draws what it
+ * would have drawn anyway, and draws count as long as the draft before them is what was drawn. */
 #include "base/clock.h"
 #include "base/platform.h"
 #include "base/rng.h"
@@ -39,7 +40,7 @@ static void note_adapter(tp_engine *e, int32_t adapter)
 static void add_rows(tp_engine *e, sample *s)
 {
     int64_t length = sample_length(s), room = e->options.step_tokens - e->n_tokens;
-    int64_t n = TP_MIN(length - s->n_cached, room);
+    int64_t n = TP_MIN(length + s->n_draft - s->n_cached, room);
     for (int64_t i = 0; i < n; i++, e->n_tokens++) {
         int64_t position = s->n_cached + i;
         e->tokens[e->n_tokens] = sample_token(s, position);
@@ -50,17 +51,35 @@ static void add_rows(tp_engine *e, sample *s)
     int64_t repeated = TP_MIN(s->n_computed - s->n_cached, n);
     if (repeated > 0)
         e->stats.recomputed_tokens += repeated;
-    bool is_decoding = s->n > 0 && n == 1 && repeated <= 0;
+    bool is_decoding = s->n > 0 && n == 1 + s->n_draft && repeated <= 0;
     if (!is_decoding) {
         e->n_prompt_rows += n;
         e->stats.prefill_tokens += n - TP_MAX(repeated, 0);
     }
     s->n_cached += n;
-    s->n_computed = TP_MAX(s->n_computed, s->n_cached);
-    if (n > 0 && s->n_cached == length) {
-        set_sampling(e, s, e->n_rows, length - 1);
-        e->rows[e->n_rows] = (int32_t)(e->n_tokens - 1);
+    s->n_computed = TP_MAX(s->n_computed, TP_MIN(s->n_cached, length));
+    for (int64_t position = length - 1; n > 0 && position < s->n_cached; position++) {
+        set_sampling(e, s, e->n_rows, position);
+        e->rows[e->n_rows] = (int32_t)(e->n_tokens + position - s->n_cached);
         e->row_samples[e->n_rows++] = s;
+    }
+}
+
+static bool is_decoding(const sample *s) { return sample_length(s) - s->n_cached == 1; }
+
+/* Even shares of the rows that are left for drafts, and what the first do not use. */
+static void decode(tp_engine *e)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < e->n_running; i++)
+        n += is_decoding(e->running[i]);
+    for (int64_t i = 0; i < e->n_running && n > 0; i++) {
+        if (!is_decoding(e->running[i]))
+            continue;
+        int64_t room = e->options.drafting.rows - e->n_rows - n;
+        tp_draft_next(e, e->running[i], (room + n - 1) / n);
+        add_rows(e, e->running[i]);
+        n--;
     }
 }
 
@@ -70,9 +89,7 @@ static void gather_rows(tp_engine *e)
     for (int64_t i = 0; i < e->n_adapters; i++)
         e->adapters[i].n = 0;
     tp_schedule_grow(e);
-    for (int64_t i = 0; i < e->n_running; i++)
-        if (sample_length(e->running[i]) - e->running[i]->n_cached == 1)
-            add_rows(e, e->running[i]);
+    decode(e);
     for (int64_t i = 0; i < e->n_running && e->n_tokens < e->options.step_tokens; i++)
         if (sample_length(e->running[i]) > e->running[i]->n_cached)
             add_rows(e, e->running[i]);
@@ -142,13 +159,7 @@ static tp_status run_graph(tp_engine *e, tp_error *err)
 
 static void append(sample *s, int32_t id, float logp, float drawn)
 {
-    if (s->n == s->cap) {
-        s->cap = s->cap ? 2 * s->cap : 32;
-        s->ids = realloc(s->ids, (size_t)s->cap * sizeof *s->ids);
-        s->logp = realloc(s->logp, (size_t)s->cap * sizeof *s->logp);
-        s->drawn = realloc(s->drawn, (size_t)s->cap * sizeof *s->drawn);
-        TP_HAVE(s->ids && s->logp && s->drawn);
-    }
+    tp_sample_reserve(s, s->n + 1);
     s->ids[s->n] = id;
     s->logp[s->n] = logp;
     s->drawn[s->n++] = drawn;
@@ -184,8 +195,6 @@ static void take_answer(tp_engine *e, sample *s, int64_t row)
                              .id = e->ids[row],
                              .logp = e->logp[row],
                              .sampled_logp = e->sampled_logp[row]};
-    if (s->state != SAMPLE_RUNNING) /* cancelled from another one's on_token */
-        return;
     if (token.id < 0) {
         tp_schedule_end(e, s, TP_FINISH_NONFINITE);
         return;
@@ -196,6 +205,43 @@ static void take_answer(tp_engine *e, sample *s, int64_t row)
     tp_finish finish = finish_of(e, s, &token);
     if (finish != TP_FINISH_NONE && s->state == SAMPLE_RUNNING)
         tp_schedule_end(e, s, finish);
+}
+
+/* Keys of a draft that are not finite would weigh upon the tokens before them. */
+static bool is_poisoned(const tp_engine *e, int64_t row, int64_t n)
+{
+    bool any = false;
+    for (int64_t i = row; i < row + n; i++)
+        any |= e->ids[i] < 0;
+    return any && n > 1;
+}
+
+/* What was drawn behind the last token of a sample, and behind each of its draft as far as that is
+ * right.  Returns the row of the next sample. */
+static int64_t take_answers(tp_engine *e, int64_t row)
+{
+    sample *s = e->row_samples[row];
+    int64_t n = 1 + s->n_draft, end = row + n;
+    s->n_draft = 0;
+    if (s->state != SAMPLE_RUNNING) /* cancelled from another one's on_token */
+        return end;
+    if (is_poisoned(e, row, n)) {
+        s->is_plain = true;
+        tp_schedule_put_back(e, s);
+        return end;
+    }
+    e->stats.drafted_tokens += n - 1;
+    for (bool is_right = true; row < end && is_right; row++) {
+        is_right = row + 1 < end && s->ids[s->n] == e->ids[row];
+        e->stats.accepted_tokens += is_right;
+        take_answer(e, s, row);
+        is_right &= s->state == SAMPLE_RUNNING;
+    }
+    if (s->state == SAMPLE_RUNNING) { /* whatever else is in the cache will be written over */
+        s->n_cached = sample_length(s) - 1;
+        s->n_computed = TP_MAX(s->n_computed, s->n_cached);
+    }
+    return end;
 }
 
 static bool is_idle(const tp_engine *e) { return e->n_running == 0 && e->n_waiting == 0; }
@@ -211,8 +257,8 @@ static tp_status step(tp_engine *e, tp_error *err)
     e->stats.steps++;
     for (int64_t i = 0; i < e->n_running; i++)
         tp_schedule_note_prefix(e, e->running[i]);
-    for (int64_t i = 0; i < e->n_rows; i++)
-        take_answer(e, e->row_samples[i], i);
+    for (int64_t row = 0; row < e->n_rows;)
+        row = take_answers(e, row);
     tp_counter_add(tp_counter_get("generation/answer tokens"),
                    (double)(e->stats.decode_tokens - before));
     return TP_OK;

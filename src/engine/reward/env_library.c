@@ -150,6 +150,7 @@ static void score(const void *settings_, void *state, const tp_completion *c, tp
 
 const tp_environment_kind tp_env_library = {.name = "library",
                                             .doc = "Judged by a shared library of three functions.",
+                                            .is_outside = true,
                                             .settings = {rows, TP_COUNTOF(rows), sizeof(settings)},
                                             .open = open_library,
                                             .close = close_library,

@@ -545,6 +545,7 @@ static tp_environment_counts get_counts(const void *state) { return ((const pool
 const tp_environment_kind tp_env_program = {
     .name = "program",
     .doc = "Judged by a program that speaks one JSON object per line.",
+    .is_outside = true,
     .settings = {tp_program_rows, TP_PROGRAM_ROWS, sizeof(settings)},
     .open = open_pool,
     .close = close_pool,

@@ -286,6 +286,14 @@ tp_status tp_environment_choose(const tp_config *config, const char *env_name,
     return TP_OK;
 }
 
+bool tp_environment_is_outside(const tp_environment *env)
+{
+    bool any = false;
+    for (size_t i = 0; i < env->n; i++)
+        any |= env->functions[i].kind->is_outside;
+    return any;
+}
+
 /* ---- scoring ---- */
 
 typedef struct {

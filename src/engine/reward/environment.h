@@ -89,6 +89,10 @@ TP_CHECKED tp_status tp_environment_choose(const tp_config *config, const char *
                                            const char *dataset_name, char ret[TP_ENVIRONMENT_NAME],
                                            tp_error *err);
 
+/* Whether foreign code judges, a program or a library: worth to be asked while other answers are
+ * still generated (judging.h). */
+bool tp_environment_is_outside(const tp_environment *env);
+
 /* Waiting for outside judges, which may take long.  All members may be NULL. */
 typedef struct {
     bool (*should_stop)(void *user);           /* true: give up what is not answered yet */

@@ -39,6 +39,7 @@ typedef struct {
 typedef struct {
     const char *name; /* env.<name>, reward_functions[].name, data.*.dataset_name */
     const char *doc;  /* one sentence */
+    bool is_outside;  /* foreign code judges, which may take its time */
     tp_settings_table settings;
 
     /* (optional) make what scoring needs; `settings` stays alive until close. */

@@ -71,12 +71,13 @@ enum { TP_STAGES = 24 };
 
 /* What a run's graphs, plan and time follow from. */
 typedef struct {
-    int64_t prompts;     /* generated from in a step; 0: nothing is */
-    int64_t sequences;   /* that a step trains on: one update per train_global_batch_size */
-    double temperature;  /* logits are divided by it in training too; 0: they are not */
-    bool scores_policy;  /* the policy scores a step's sequences before they train it */
-    bool reference;      /* and so does the model that the run began with */
-    size_t loader_bytes; /* of the data on its way */
+    int64_t prompts;      /* generated from in a step; 0: nothing is */
+    int64_t sequences;    /* that a step trains on: one update per train_global_batch_size */
+    double temperature;   /* logits are divided by it in training too; 0: they are not */
+    double scores_policy; /* share of a step's sequences that the policy scores before they train
+                             it */
+    bool reference;       /* and so does the model that the run began with */
+    size_t loader_bytes;  /* of the data on its way */
 } tp_algorithm_needs;
 
 /* Another default for a key than options.def has. */
@@ -211,7 +212,7 @@ struct trainer {
     int n_recent;
     int64_t used_tokens, padded_tokens; /* of this attempt */
     int64_t trained_tokens;
-    int64_t generated_tokens;
+    int64_t generated_tokens, drafted_tokens, accepted_tokens;
     double generation_s;
     bool has_doubted_ceiling;
     double model_flops;  /* useful work of this attempt: 3 x forward over used tokens */

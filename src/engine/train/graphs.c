@@ -208,6 +208,16 @@ static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_erro
     return tp_device_open(backend, &options, ret, err);
 }
 
+static int64_t or_zero(int64_t n) { return n == TP_OPT_UNSET_INT ? 0 : n; }
+
+static tp_drafting drafting_of(const tp_train_options *o)
+{
+    return (tp_drafting){.tokens = or_zero(o->generation.drafting.tokens),
+                         .lookup_max = or_zero(o->generation.drafting.lookup_max),
+                         .lookup_min = or_zero(o->generation.drafting.lookup_min),
+                         .rows = or_zero(o->generation.drafting.rows)};
+}
+
 tp_engine_options tp_trainer_engine_options(const tp_train_options *o, tp_device *device)
 {
     double cache = o->generation.cache_mib;
@@ -221,6 +231,7 @@ tp_engine_options tp_trainer_engine_options(const tp_train_options *o, tp_device
                                .cache_dtype = dtype,
                                .max_length = o->policy.max_total_sequence_length,
                                .max_running = o->generation.max_running,
+                               .drafting = drafting_of(o),
                                .cache_bytes = isfinite(cache) ? (size_t)(cache * 1048576.0) : 0};
 }
 

@@ -179,6 +179,13 @@ static tp_lever_measure measure_wait(const trainer *t)
                               t->loader ? tp_loader_get_stats(t->loader).waited_s : NAN};
 }
 
+static tp_lever_measure measure_drafts(const trainer *t)
+{
+    double all = (double)t->drafted_tokens;
+    return (tp_lever_measure){"tried and right", "share",
+                              all > 0 ? (double)t->accepted_tokens / all : NAN};
+}
+
 static tp_lever_measure measure_compress(const trainer *t)
 {
     bool has_any = t->wire.plain_bytes > 0;

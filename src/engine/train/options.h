@@ -119,6 +119,9 @@ typedef struct {
         int64_t max_new_tokens, top_k, val_top_k, max_running;
         double temperature, top_p, min_p, val_temperature, val_top_p;
         double cache_mib; /* NaN: the engine's choice */
+        struct {
+            int64_t tokens, lookup_max, lookup_min, rows; /* of tp_drafting; unset: null */
+        } drafting;
         tp_str_list stop_strings;
         tp_f64_list stop_token_ids;
     } generation;

@@ -160,6 +160,7 @@ static tp_status add_generation(const tp_train_options *o, const tp_model *model
     int64_t rows = rows_in_flight(o, model, g, answers), length = o->generation.max_new_tokens;
     length = TP_MIN(length, o->policy.max_total_sequence_length - 1);
     options.max_running = options.step_tokens = rows;
+    options.drafting = (tp_drafting){0}; /* how often drafts are right no plan can tell */
     TP_TRY(tp_states_init(&states, err));
     tp_status status = tp_engine_create(model, &options, &states, &decode, err);
     if (status == TP_OK) {
@@ -192,8 +193,8 @@ static tp_status plan_step(const tp_train_options *o, const tp_model *model, con
     double update = p->session.update_bytes;
     add_work(p, (work){.bytes = update, .s = m ? update / m->update_bytes : NAN}, p->updates,
              &p->update_s);
-    if (needs.scores_policy)
-        add_work(p, eval, p->micro_batches, &p->logprob_s);
+    if (needs.scores_policy > 0)
+        add_work(p, eval, p->micro_batches * needs.scores_policy, &p->logprob_s);
     if (needs.reference)
         add_work(p, eval, p->micro_batches, &p->reference_s);
     if (g->engine)

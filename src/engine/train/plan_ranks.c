@@ -162,8 +162,8 @@ tp_status tp_strategy_plan_make(const tp_train_options *o, const tp_model *model
         play_graph(&graphs, "train", m, network, TP_TALK_PARTS, micro - updates, ret);
         ret->rounds_each = micro > updates ? (ret->rounds - others) / (micro - updates) : 0;
         play_graph(&graphs, "gather", m, network, TP_TALK_ALL, updates, ret);
-        if (needs.scores_policy)
-            play_graph(&graphs, "eval", m, network, TP_TALK_ALL, micro, ret);
+        if (needs.scores_policy > 0)
+            play_graph(&graphs, "eval", m, network, TP_TALK_ALL, micro * needs.scores_policy, ret);
         double before = ret->all_gather_bytes;
         play_graph(&graphs, "generate", m, network, TP_TALK_ALL, plan.generation_steps, ret);
         ret->generation_bytes = ret->all_gather_bytes - before;
