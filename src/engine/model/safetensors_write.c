@@ -122,7 +122,7 @@ static tp_status write_header(tp_writer *w, const tp_buf *header, size_t data_by
 static tp_status close_writer(tp_writer *w, tp_status status, tp_error *err)
 {
     if (status == TP_OK)
-        return tp_writer_close(w, NULL, NULL, err);
+        return tp_writer_close(w, NULL, err);
     tp_writer_abandon(w);
     return status;
 }
