@@ -489,7 +489,7 @@ tp_status tp_file_copy(const char *from, const char *to, tp_error *err)
         tp_writer_abandon(w);
         return status;
     }
-    return tp_writer_close(w, NULL, NULL, err);
+    return tp_writer_close(w, NULL, err);
 }
 
 typedef struct {

@@ -73,21 +73,19 @@ typedef struct {
 TP_CHECKED tp_status tp_map_open(tp_map_file *map, const char *path, tp_error *err);
 void tp_map_close(tp_map_file *map); /* zeroed is a no-op */
 
-/* A file being written in order: buffered, checksummed (XXH3-128), counted.
+/* A file being written in order: buffered, counted.
  * Everything that saves state goes through it, so tests can make the n-th
  * write, sync or rename fail (tp_fault_*). */
 typedef struct tp_writer tp_writer;
 TP_CHECKED tp_status tp_writer_open(tp_writer **ret, const char *path, tp_error *err);
 TP_CHECKED tp_status tp_writer_write(tp_writer *w, const void *data, size_t n, tp_error *err);
 /* A file that several write at once: one makes it as large as it will be, each opens it to write
- * in its places.  Of such a file the checksum is not that of its contents. */
+ * in its places. */
 TP_CHECKED tp_status tp_writer_extend(tp_writer *w, uint64_t bytes, tp_error *err);
 TP_CHECKED tp_status tp_writer_open_inside(tp_writer **ret, const char *path, tp_error *err);
 TP_CHECKED tp_status tp_writer_go_to(tp_writer *w, uint64_t at, tp_error *err);
-/* Flush, fsync, close; ret_hash (33 bytes, hex) and ret_bytes may be NULL.  The
- * writer is freed whatever happens. */
-TP_CHECKED tp_status tp_writer_close(tp_writer *w, char *ret_hash, uint64_t *ret_bytes,
-                                     tp_error *err);
+/* Flush, fsync, close; ret_bytes may be NULL.  The writer is freed whatever happens. */
+TP_CHECKED tp_status tp_writer_close(tp_writer *w, uint64_t *ret_bytes, tp_error *err);
 void tp_writer_abandon(tp_writer *w); /* close without promise; NULL is a no-op */
 
 TP_CHECKED tp_status tp_rename_synced(const char *from, const char *to, tp_error *err);

@@ -61,8 +61,7 @@ struct tp_writer {
     char *buffer;
     size_t used;
     uint64_t n_bytes, at; /* written; where the next byte goes */
-    XXH3_state_t *hash;
-    bool failed; /* a write was lost: close must not claim success */
+    bool failed;          /* a write was lost: close must not claim success */
     bool is_unsynced;
 };
 
@@ -133,7 +132,6 @@ static void writer_free(tp_writer *w)
 {
     if (w->fd >= 0)
         close(w->fd);
-    XXH3_freeState(w->hash);
     free(w->buffer);
     free(w->path);
     free(w);
@@ -149,12 +147,10 @@ tp_status tp_writer_take(tp_writer **ret, int fd, const char *path, tp_error *er
     w->fd = fd;
     w->path = strdup(path);
     w->buffer = malloc(BUFFER);
-    w->hash = XXH3_createState();
-    if (!w->path || !w->buffer || !w->hash) {
+    if (!w->path || !w->buffer) {
         writer_free(w);
         return tp_fail(err, TP_ERR_NOMEM, "cannot write %s: out of memory", path);
     }
-    XXH3_128bits_reset(w->hash);
     *ret = w;
     return TP_OK;
 }
@@ -194,7 +190,6 @@ tp_status tp_writer_write(tp_writer *w, const void *data, size_t n, tp_error *er
         return tp_fail(err, TP_ERR_OUTPUT, "cannot write %s: an earlier write failed", w->path);
     if (n == 0)
         return TP_OK;
-    XXH3_128bits_update(w->hash, data, n);
     w->n_bytes += n;
     w->at += n;
     if (n > BUFFER - w->used)
@@ -259,11 +254,9 @@ void tp_files_hash_text(const void *state, char ret_hash[33])
              (unsigned long long)hash.low64);
 }
 
-tp_status tp_writer_close(tp_writer *w, char *ret_hash, uint64_t *ret_bytes, tp_error *err)
+tp_status tp_writer_close(tp_writer *w, uint64_t *ret_bytes, tp_error *err)
 {
     tp_status status = finish(w, err);
-    if (status == TP_OK && ret_hash)
-        tp_files_hash_text(w->hash, ret_hash);
     if (status == TP_OK && ret_bytes)
         *ret_bytes = w->n_bytes;
     writer_free(w);

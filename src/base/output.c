@@ -336,7 +336,7 @@ static tp_status finish(tp_output *o, uint64_t *ret_bytes, tp_error *err)
         return TP_OK;
     }
     errno = 0;
-    tp_status status = tp_writer_close(writer, NULL, ret_bytes, err);
+    tp_status status = tp_writer_close(writer, ret_bytes, err);
     if (has_seen_enough(o, status, errno))
         return TP_OK;
     if (status != TP_OK || !o->beside.len)

@@ -134,7 +134,7 @@ tp_status tp_cache_writer_close(tp_cache_writer *w, const tp_cache_counts *count
     if (status == TP_OK)
         status = tp_writer_write(w->file, &foot, sizeof foot, err);
     if (status == TP_OK) {
-        status = tp_writer_close(w->file, NULL, NULL, err);
+        status = tp_writer_close(w->file, NULL, err);
         w->file = NULL; /* freed whatever happened */
     }
     tp_cache_writer_abandon(w);

@@ -8,15 +8,27 @@
 
 enum { TP_EXEC_BY_HOST = -1 }; /* decided by what the host answered */
 
+/* A dimension of an operand that counts rows of an input. */
+typedef struct {
+    int64_t *dim;
+    tp_row_count rows;
+} tp_exec_row_dim;
+
+/* A launch whose first operand has such rows. */
+typedef struct {
+    uint32_t launch;
+    tp_row_count rows;
+} tp_exec_row_launch;
+
 typedef struct {
     const char *name;
     size_t offset, row_bytes; /* in the pool's inputs */
     const void *host;         /* what was written last */
     int64_t n;                /* rows of the graph's */
     tp_ref ref;
-    int64_t **dims; /* of operands, which count this input's rows; made when they are first set */
+    tp_exec_row_dim *dims; /* made when rows are first set */
     uint32_t n_dims;
-    uint32_t *launches; /* whose first operand has such rows */
+    tp_exec_row_launch *launches;
     uint32_t n_launches;
 } tp_exec_input_place;
 

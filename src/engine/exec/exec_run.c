@@ -243,6 +243,8 @@ tp_status tp_exec_run_checked(tp_exec *e, bool accumulate, int *ret_first_bad, t
     set_accumulate(e, accumulate);
     for (size_t i = 0; i < e->n; i++) {
         tp_launch *l = &e->launches[i];
+        if (e->is_off[i])
+            continue;
         TP_TRY(launch(e, l, err));
         bool is_talk = tp_ops[l->op]->traits & TP_OP_COMMUNICATES; /* perhaps of a part */
         for (int k = 0; k < l->n_out && first_bad < 0 && !is_talk; k++) {

@@ -84,7 +84,7 @@ static tp_status write_text(const char *folder, const char *name, const char *te
     TP_TRY(tp_writer_open(&w, path.data, err));
     tp_status status = tp_writer_write(w, text, n, err);
     if (status == TP_OK)
-        return tp_writer_close(w, NULL, NULL, err);
+        return tp_writer_close(w, NULL, err);
     tp_writer_abandon(w);
     return status;
 }

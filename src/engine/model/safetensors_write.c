@@ -122,7 +122,7 @@ static tp_status write_header(tp_writer *w, const tp_buf *header, size_t data_by
 static tp_status close_writer(tp_writer *w, tp_status status, tp_error *err)
 {
     if (status == TP_OK)
-        return tp_writer_close(w, NULL, NULL, err);
+        return tp_writer_close(w, NULL, err);
     tp_writer_abandon(w);
     return status;
 }
@@ -169,7 +169,7 @@ static tp_status fill_slice(tp_writer *w, const tp_tensor_out *t, uint64_t offse
     tp_slice_run run;
     size_t at = t->begin;
     tp_tensor_out part = *t;
-    while (tp_slice_next(t->slice, t->slice->slice.index, &at, t->end, &run)) {
+    while (tp_slice_next_held(t->slice, &at, t->end, &run)) {
         part.begin = run.at;
         part.end = run.at + run.n;
         part.source_at = run.at - run.own;

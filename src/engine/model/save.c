@@ -110,7 +110,7 @@ tp_status tp_model_write_text(const char *folder, const char *name, const tp_buf
     TP_TRY(tp_writer_open(&w, path.data, err));
     tp_status status = tp_writer_write(w, text->data, text->len, err);
     if (status == TP_OK)
-        return tp_writer_close(w, NULL, NULL, err);
+        return tp_writer_close(w, NULL, err);
     tp_writer_abandon(w);
     return status;
 }

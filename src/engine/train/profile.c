@@ -181,7 +181,7 @@ static tp_status close_all(const trainer *t, handing *h, tp_status status, tp_er
         if (status != TP_OK)
             tp_writer_abandon(h->all[r]);
         else
-            status = tp_writer_close(h->all[r], NULL, NULL, err);
+            status = tp_writer_close(h->all[r], NULL, err);
     }
     if (h->own)
         fclose(h->own);

@@ -62,9 +62,52 @@ static void columns_and_groups_are_a_comb(void **state)
     expect_runs(&groups, 0, 7, (const size_t[][3]){{0, 0, 1}, {2, 1, 1}, {4, 2, 1}, {6, 3, 1}}, 4);
 }
 
+/* The second of two parts of the second of two slices, 20 x 2 numbers, has its last eight. */
+static void a_part_of_a_slice_is_what_is_in_memory(void **state)
+{
+    const tp_tensor t = {.rank = 2,
+                         .dtype = TP_DTYPE_F32,
+                         .dim = {20, 2},
+                         .keeps_part = true,
+                         .shard = {1, 2},
+                         .slice = {.index = 1, .count = 2, .axis = 1, .groups = 1, .length = 4}};
+    const size_t wanted[][3] = {{66, 32, 2}, {70, 34, 2}, {74, 36, 2}, {78, 38, 2}};
+    size_t at = 0, begin, end;
+    tp_slice_run run;
+    (void)state;
+    for (size_t i = 0; i < TP_COUNTOF(wanted); i++) {
+        assert_true(tp_slice_next_held(&t, &at, 80, &run));
+        assert_int_equal(run.at, wanted[i][0]);
+        assert_int_equal(run.own, wanted[i][1]);
+        assert_int_equal(run.n, wanted[i][2]);
+    }
+    assert_false(tp_slice_next_held(&t, &at, 80, &run));
+    tp_tensor_share(&t, 80, (tp_shard){3, 4}, &begin, &end); /* nobody else has it */
+    assert_true(begin == 0 && end == 80);
+}
+
+/* What ranks 0 and 1 have, and 2 and 3, each writes a half of. */
+static void what_two_have_of_a_part_they_write_together(void **state)
+{
+    const size_t wanted[][2] = {{0, 32}, {32, 64}, {64, 96}, {96, 100}};
+    (void)state;
+    for (int rank = 0; rank < 4; rank++) {
+        const tp_tensor t = {.rank = 1,
+                             .dtype = TP_DTYPE_F32,
+                             .dim = {100, 1},
+                             .keeps_part = true,
+                             .shard = {rank / 2, 2},
+                             .copies = 2};
+        size_t begin, end;
+        tp_tensor_share(&t, 100, (tp_shard){rank, 4}, &begin, &end);
+        assert_int_equal(begin, wanted[rank][0]);
+        assert_int_equal(end, wanted[rank][1]);
+    }
+}
+
 /* ---- gradients ---- */
 
-enum { TOKENS = 24, MOST = 4 };
+enum { TOKENS = 50, MOST = 4, SHORT = 20 };
 
 #define DECODER(type, vocabulary, tied)                                                  \
     "{\"model_type\": \"" type "\", \"vocab_size\": " vocabulary                         \
@@ -82,7 +125,8 @@ static const char *const configs[] = {
 typedef struct {
     const tp_model *model;
     const char *backend;
-    int ranks;
+    int ranks, used; /* tokens of the batch */
+    bool shares_rows;
     double loss[2], norm, counted[MOST];
     float logp[TOKENS];
     float *gradients, *weights; /* of all parameters, one behind the other */
@@ -97,13 +141,13 @@ static void make_batch(trial *r)
         r->tokens[i] = (i * 7 + 3) % 48;
         r->targets[i] = (i * 5 + 1) % 48;
         r->positions[i] = i < 11 ? i : i - 11;
-        r->loss_weights[i] = i % 5 == 0 ? 0 : 0.125f;
+        r->loss_weights[i] = i % 5 == 0 || i >= r->used ? 0 : 0.125f;
     }
     r->targets[0] = -100;
     r->targets[1] = 0;
     r->targets[2] = 47;
     for (int i = 0; i <= TOKENS; i++)
-        r->cu[i] = i == 0 ? 0 : i == 1 ? 11 : TOKENS;
+        r->cu[i] = i == 0 ? 0 : i == 1 ? 11 : r->used;
 }
 
 static void must(tp_status status, const tp_error *err)
@@ -152,6 +196,7 @@ static void train(tp_comm *comm, void *user)
     const tp_session_options options = {
         .compile = {.device = device,
                     .share_memory = true,
+                    .passes = {.shares_rows = r->shares_rows},
                     .ranks = {.comm = comm,
                               .ranks = 1,
                               .tensor = {r->ranks > 1 ? rank : 0, r->ranks > 1 ? r->ranks : 0},
@@ -162,7 +207,8 @@ static void train(tp_comm *comm, void *user)
     must(tp_session_alloc(s, &err), &err);
     must(tp_model_init_random(r->model, tp_session_states(s), 5, 0, &err), &err);
     must(tp_session_weights_changed(s, &err), &err);
-    const tp_batch_view batch = {r->tokens, r->positions, r->targets, r->cu, r->loss_weights, 0};
+    const tp_batch_view batch = {r->tokens, r->positions,    r->targets,
+                                 r->cu,     r->loss_weights, r->used};
     const float *logp;
     double loss[2], norm;
     must(tp_session_eval(s, &batch, &loss[0], &logp, &err), &err);
@@ -183,10 +229,14 @@ static void train(tp_comm *comm, void *user)
     tp_device_close(device);
 }
 
-static trial run(const tp_model *model, const char *backend, int ranks)
+static trial run(const tp_model *model, const char *backend, int used, int ranks, bool shares_rows)
 {
     size_t n;
-    trial r = {.model = model, .backend = backend, .ranks = ranks};
+    trial r = {.model = model,
+               .backend = backend,
+               .ranks = ranks,
+               .used = used,
+               .shares_rows = shares_rows};
     const tp_param *params = tp_model_params(model, &n);
     for (size_t i = 0; i < n; i++)
         r.n += (size_t)(params[i].dim[0] * (params[i].rank == 2 ? params[i].dim[1] : 1));
@@ -221,14 +271,14 @@ static void expect_near(const trial *one, const trial *many)
         assert_true(fabsf(one->logp[i] - many->logp[i]) <= 1e-5f);
 }
 
-static void compare(const char *config, const char *backend)
+static void compare(const char *config, const char *backend, int used, bool shares_rows)
 {
     tp_error err;
     tp_model *model;
     assert_int_equal(tp_model_parse("config", config, strlen(config), &model, &err), TP_OK);
-    trial one = run(model, backend, 1);
+    trial one = run(model, backend, used, 1, false);
     for (int ranks = 2; ranks <= MOST; ranks *= 2) {
-        trial many = run(model, backend, ranks);
+        trial many = run(model, backend, used, ranks, shares_rows);
         expect_near(&one, &many);
         let_go(&many);
     }
@@ -240,13 +290,30 @@ static void every_gradient_is_that_of_one_rank(void **state)
 {
     (void)state;
     for (size_t i = 0; i < TP_COUNTOF(configs); i++)
-        compare(configs[i], "cpu");
+        compare(configs[i], "cpu", TOKENS, false);
+}
+
+/* Of 50 rows four ranks have 13, 13, 13 and 11. */
+static void so_it_is_where_ranks_share_rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TP_COUNTOF(configs); i++)
+        compare(configs[i], "cpu", TOKENS, true);
+}
+
+/* Of the 32 that are computed four ranks have 13, 13, 6 and none. */
+static void a_rank_may_have_no_rows(void **state)
+{
+    (void)state;
+    compare(configs[0], "cpu", SHORT, true);
+    compare(configs[3], "cpu", SHORT, true);
 }
 
 static void also_where_memory_is_behind_a_wall(void **state)
 {
     (void)state;
-    compare(configs[3], "guard");
+    compare(configs[3], "guard", TOKENS, false);
+    compare(configs[3], "guard", SHORT, true);
 }
 
 int main(void)
@@ -254,7 +321,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_one_run),
         cmocka_unit_test(columns_and_groups_are_a_comb),
+        cmocka_unit_test(a_part_of_a_slice_is_what_is_in_memory),
+        cmocka_unit_test(what_two_have_of_a_part_they_write_together),
         cmocka_unit_test(every_gradient_is_that_of_one_rank),
+        cmocka_unit_test(so_it_is_where_ranks_share_rows),
+        cmocka_unit_test(a_rank_may_have_no_rows),
         cmocka_unit_test(also_where_memory_is_behind_a_wall),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

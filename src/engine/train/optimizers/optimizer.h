@@ -49,9 +49,8 @@ typedef struct {
 
 typedef struct {
     const tp_tensor *tensor;
-    bool is_hidden;            /* a matrix inside a block: no embedding, head, norm or bias */
-    bool is_embedding;         /* a table of tokens or positions */
-    const tp_tensor *gradient; /* (optional) NULL: its own */
+    bool is_hidden;    /* a matrix inside a block: no embedding, head, norm or bias */
+    bool is_embedding; /* a table of tokens or positions */
 } tp_optimizer_weight;
 
 /* A parameter with all that belongs to it, in the update graph; its low-precision copy is added by
