@@ -42,7 +42,7 @@ run train tiny.yaml run.name=b2 data.arithmetic.n_examples=200 data.arithmetic.n
 expect 0 "token caches not used for longest"
 is "caches that stay" "$(ls cache/temper/*.tokens | wc -l)" 2
 run train tiny.yaml run.name=b3 data.cache_limit=lots $one
-expect 2 'data.cache_limit: "lots" is no size; write a number and a unit, as in 20GiB'
+expect 2 'data.cache_limit: "lots" is no size; write a number and a unit, as in 6GiB or 800MiB'
 run cache --clear
 expect 0 "deleted 2 token caches"
 finish
