@@ -85,7 +85,10 @@ run stats runs/stdin train/loss
 expect 0
 expect_out "n = 3"
 run plan model
-expect 2 "'model' is a folder without a config.yaml"
+expect 2 "'model' is a model, not a recipe"
+mkdir nothing
+run plan nothing
+expect 2 "'nothing' is a folder without a config.yaml"
 
 # Runs of others too: lines of JSON, tables, a trainer's state, with and without a name.
 for i in 1 2 3 4 5 6; do
