@@ -57,11 +57,37 @@ is "weights of a rank that shares" "$("$TOOL" get out memory.weights)" $(((weigh
 is "who shares" "$("$TOOL" get out distributed.tensor_parallel_size)" 2
 tokens=$("$TOOL" get out tokens_per_micro_batch)
 is "sums of a layer" "$("$TOOL" get out distributed.strategies.0.all_reduce_bytes)" $((tokens * (10 * 32 * 4 + 24)))
-grep -q shard_optimizer out && fail "other strategies are planned for ranks that share the layers"
+grep -q shard_optimizer out && fail "other strategies are planned where nobody has the same part of the layers"
+activations=$("$TOOL" get out memory.activations)
+optimizer_of_two=$("$TOOL" get out memory.optimizer)
 # shellcheck disable=SC2086
 run plan tiny.yaml --ranks 4 $shares
 expect 0
-expect_out "2 ranks share the layers (tensor parallelism), 2 the data"
+expect_out "2 ranks share the layers (tensor parallelism), 2 the data" "shard_optimizer"
+# shellcheck disable=SC2086
+run plan tiny.yaml --ranks 4 --json $shares distributed.strategy=shard_optimizer
+expect 0
+part=$("$TOOL" get out memory.optimizer)
+[ "$part" -ge $((optimizer_of_two / 2)) ] && [ "$part" -le $((optimizer_of_two / 2 + optimizer_of_two / 10)) ] ||
+    fail "half of $optimizer_of_two is $part"
+
+# With rows shared the sums are scattered (half of the bytes) and what is read whole is gathered: for two layers six times each (forward, again
+# for the backward pass, gradients), around the head twice, in front of the embedding's gradient once; losses and gradients of norms are sums.
+# shellcheck disable=SC2086
+run plan tiny.yaml --ranks 2 --json $shares distributed.sequence_parallel=true
+expect 0
+is "who shares rows" "$("$TOOL" get out distributed.sequence_parallel)" true
+is "scattered rows" "$("$TOOL" get out distributed.strategies.0.reduce_scatter_bytes)" $((tokens * 10 * 32 * 4 / 2))
+is "gathered rows" "$("$TOOL" get out distributed.strategies.0.all_gather_bytes)" $((tokens * 15 * 32 * 4 / 2))
+is "sums beside them" "$("$TOOL" get out distributed.strategies.0.all_reduce_bytes)" $((tokens * 24 + norms))
+less=$("$TOOL" get out memory.activations)
+[ "$less" -lt $((activations * 9 / 10)) ] || fail "activations take $less bytes in place of $activations"
+# shellcheck disable=SC2086
+run plan tiny.yaml --ranks 2 $shares distributed.sequence_parallel=true
+expect 0
+expect_out "2 ranks share the layers (tensor parallelism) and their rows (sequence parallelism), 1 the data"
+run plan tiny.yaml --ranks 2 distributed.sequence_parallel=true
+expect 2 "distributed.sequence_parallel: no processes share the layers, and so none share rows: set distributed.tensor_parallel_size as well"
 # shellcheck disable=SC2086
 run plan tiny.yaml --ranks 3 $shares
 expect 2 "distributed.tensor_parallel_size=2: 3 processes cannot share the layers by 2"

@@ -4,7 +4,8 @@
  *
  *     # why this case is here
  *     pass NAME [recompute=MODE] [dtype=bf16] [pack] [ranks=N] [sharded] [bucket=BYTES]
- *               [parts=ROLE]... [node=N] [tensor=I/N] [again] [compresses] [wire=FORMAT] [errors]
+ *               [parts=ROLE]... [node=N] [tensor=I/N] [part=I/N] [rows] [again] [compresses]
+ *               [wire=FORMAT] [errors]
  *     in:
  *       <graph>
  *     out:
@@ -112,8 +113,10 @@ static void read_options(const test_case *c, const char **ret_pass, tp_pass_opti
             sscanf(word, "bucket=%zu", &ret->bucket_bytes) == 1 ||
             sscanf(word, "node=%d", &ret->node) == 1 ||
             sscanf(word, "tensor=%d/%d", &ret->tensor.index, &ret->tensor.count) == 2 ||
+            sscanf(word, "part=%d/%d", &ret->part.index, &ret->part.count) == 2 ||
             read_parts(word, g) || sscanf(word, "wire=%d", &ret->wire) == 1 ||
             (strcmp(word, "errors") == 0 && (ret->keeps_errors = true)) ||
+            (strcmp(word, "rows") == 0 && (ret->shares_rows = true)) ||
             (strcmp(word, "again") == 0 && (ret->gathers_again = true)) ||
             (strcmp(word, "compresses") == 0 && (ret->compresses = true)) ||
             (strcmp(word, "sharded") == 0 && (ret->shards_optimizer = true)) ||

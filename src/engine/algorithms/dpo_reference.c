@@ -20,6 +20,7 @@
 #include "engine/algorithms/dpo_internal.h"
 #include "engine/data/cache_store.h"
 #include "engine/model/adapter.h"
+#include "engine/train/plan_ranks.h"
 
 enum { PAIRS_AT_ONCE = 256, HEAD_BYTES = 8 + 32 + 8, HASHED_BYTES = 1 << 16 };
 static const char magic[8] = {'T', 'P', 'R', 'E', 'F', 'L', 'P', '1'};
@@ -106,7 +107,8 @@ static tp_status hash_settings(XXH3_state_t *state, const tp_train_options *o, t
                 (long long)tp_trainer_alignment(o), (long long)tp_trainer_token_budget(o),
                 tp_trainer_is_packed(o), (long long)o->engine.loss_chunk);
     if (o->ranks.tensor.count > 1)
-        tp_buf_addf(&text, " shared by %d", o->ranks.tensor.count);
+        tp_buf_addf(&text, " shared by %d%s", o->ranks.tensor.count,
+                    tp_ranks_share_rows(o) ? " with their rows" : "");
     for (size_t i = 0; i < o->engine.disable_passes.n; i++)
         tp_buf_addf(&text, " -%s", o->engine.disable_passes.v[i]);
     XXH3_128bits_update(state, text.data, text.len + 1);

@@ -135,6 +135,7 @@ tp_status tp_states_declare(tp_states *states, const tp_tensor *tensor, tp_error
         size_t begin, end;
         t.shard = t.role == TP_ROLE_ERROR ? states->rows : states->shard;
         t.reader = &states->reader;
+        t.copies = states->copies;
         tp_tensor_held(&t, &begin, &end);
         t.bytes = end > begin ? (end - begin) * tp_dtype_size(t.dtype) : LINE;
     }
@@ -271,12 +272,12 @@ tp_status tp_tensor_read_held(const void *source, size_t offset, void *to, size_
 static tp_status write_slice(const tp_tensor *state, size_t offset, const char *from, size_t bytes,
                              tp_error *err)
 {
-    size_t size = tp_dtype_size(state->dtype), first = offset / size;
+    size_t size = tp_dtype_size(state->dtype), first = offset / size, begin, end;
     tp_slice_run run;
-    for (size_t at = first;
-         tp_slice_next(state, state->slice.index, &at, first + bytes / size, &run);)
-        TP_TRY(tp_span_write(part_of(state, run.own * size), from + (run.at - first) * size,
-                             run.n * size, err));
+    tp_tensor_held(state, &begin, &end);
+    for (size_t at = first; tp_slice_next_held(state, &at, first + bytes / size, &run);)
+        TP_TRY(tp_span_write(part_of(state, (run.own - begin) * size),
+                             from + (run.at - first) * size, run.n * size, err));
     return TP_OK;
 }
 

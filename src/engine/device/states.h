@@ -17,6 +17,7 @@ typedef struct {
     tp_shard shard; /* of tensors that are kept in parts: those of these roles, as bits */
     tp_shard rows;  /* of those with a row for each rank */
     uint32_t parts;
+    int32_t copies;        /* so many ranks, one behind the other, keep the same part; 0: one */
     tp_part_reader reader; /* of what others hold of them: all ranks read the same, or one asks */
 } tp_states;
 

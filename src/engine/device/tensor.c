@@ -64,11 +64,13 @@ void tp_tensor_share(const tp_tensor *t, size_t n, tp_shard among, size_t *ret_b
     int32_t parts = t->shard.count > 1 ? t->shard.count : 1;
     size_t first, last;
     *ret_begin = 0;
-    *ret_end = among.index < t->slice.count ? n : 0;
-    if (tp_is_sliced(t)) /* of others that have the same slice the first writes it */
+    *ret_end = t->keeps_part || among.index < t->slice.count ? n : 0;
+    if (tp_is_sliced(t)) /* of others that have the same slice the first writes it, or all a part */
         return;
     tp_shard_part(n, t->shard, &first, &last);
-    tp_shard copy = {among.index / parts, among.count > parts ? among.count / parts : 1};
+    int32_t copies = TP_MAX(t->copies, 1), group = parts * copies;
+    tp_shard copy = {among.index / group * copies + among.index % copies,
+                     among.count > parts ? among.count / parts : 1};
     tp_shard_part(last - first, copy, ret_begin, ret_end);
     *ret_begin += first;
     *ret_end += first;
@@ -77,9 +79,11 @@ void tp_tensor_share(const tp_tensor *t, size_t n, tp_shard among, size_t *ret_b
 bool tp_tensor_part(const tp_tensor *whole, tp_shard shard, tp_arena *arena, tp_tensor *ret)
 {
     size_t begin, end;
-    tp_shard_part(tp_tensor_count(whole), shard, &begin, &end);
+    tp_shard_part((size_t)whole->dim[0] * (size_t)(whole->rank == 2 ? whole->dim[1] : 1), shard,
+                  &begin, &end);
     *ret = *whole;
     ret->keeps_part = false;
+    ret->slice = (tp_tensor_slice){0};
     ret->name = tp_arena_printf(arena, "%s.part", whole->name);
     ret->shard = shard;
     ret->rank = 1;
@@ -151,6 +155,20 @@ bool tp_slice_next(const tp_tensor *t, int index, size_t *from, size_t end, tp_s
     *ret = (tp_slice_run){at, tooth * c.n + (at - first), last - at};
     *from = last;
     return true;
+}
+
+bool tp_slice_next_held(const tp_tensor *t, size_t *from, size_t end, tp_slice_run *ret)
+{
+    size_t first, last;
+    tp_tensor_held(t, &first, &last);
+    while (tp_slice_next(t, t->slice.index, from, end, ret) && ret->own < last) {
+        size_t before = ret->own < first ? TP_MIN(first - ret->own, ret->n) : 0;
+        *ret = (tp_slice_run){ret->at + before, ret->own + before, ret->n - before};
+        ret->n = TP_MIN(ret->n, last - TP_MIN(ret->own, last));
+        if (ret->n)
+            return true;
+    }
+    return false;
 }
 
 size_t tp_slice_count(const tp_tensor *t, int index, size_t first, size_t count)

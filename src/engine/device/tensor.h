@@ -73,6 +73,7 @@ typedef struct tp_tensor {
     /* Set by tp_states. */
     bool is_inside;               /* another one's buffer holds it */
     bool keeps_part;              /* dim is of the whole, of which only `shard` is in memory */
+    int32_t copies;               /* so many ranks, one behind the other, keep that part; 0: one */
     size_t bytes;                 /* in memory */
     const tp_part_reader *reader; /* (optional) of what is not */
     tp_span span;                 /* no buffer until tp_states_alloc() */
@@ -97,7 +98,8 @@ void tp_tensor_held(const tp_tensor *tensor, size_t *ret_begin, size_t *ret_end)
  * is divided among them.  Of a slice: the range of the whole in which it is written. */
 void tp_tensor_share(const tp_tensor *tensor, size_t n, tp_shard among, size_t *ret_begin,
                      size_t *ret_end);
-/* A part of `whole`, in its memory, called "<its name>.part": a vector.  False when it is empty. */
+/* A part of `whole`, of the slice that it is, in its memory, called "<its name>.part": a vector.
+ * False when it is empty. */
 bool tp_tensor_part(const tp_tensor *whole, tp_shard shard, tp_arena *arena, tp_tensor *ret);
 
 /* ---- slices ---- */
@@ -115,6 +117,8 @@ typedef struct {
 /* The next of those that slice `index` has of a tensor that is sliced, from element *from of the
  * whole on and before `end`; *from gets behind it.  False: there is none. */
 bool tp_slice_next(const tp_tensor *tensor, int index, size_t *from, size_t end, tp_slice_run *ret);
+/* The next of those of its own slice that are in memory: all, or the part that it keeps. */
+bool tp_slice_next_held(const tp_tensor *tensor, size_t *from, size_t end, tp_slice_run *ret);
 /* How many elements that is in all. */
 size_t tp_slice_count(const tp_tensor *tensor, int index, size_t first, size_t count);
 

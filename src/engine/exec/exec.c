@@ -20,15 +20,27 @@ enum {
     BY_HOST = -1             /* decided by what the host answered */
 };
 
+/* A dimension of an operand that counts rows of an input. */
+typedef struct {
+    int64_t *dim;
+    tp_row_count rows;
+} row_dim;
+
+/* A launch whose first operand has such rows. */
+typedef struct {
+    uint32_t launch;
+    tp_row_count rows;
+} row_launch;
+
 typedef struct {
     const char *name;
     size_t offset, row_bytes; /* in the pool's inputs */
     const void *host;         /* what was written last */
     int64_t n;                /* rows of the graph's */
     tp_ref ref;
-    int64_t **dims; /* of operands, which count this input's rows; made when they are first set */
+    row_dim *dims; /* made when rows are first set */
     uint32_t n_dims;
-    uint32_t *launches; /* whose first operand has such rows */
+    row_launch *launches;
     uint32_t n_launches;
 } input;
 
@@ -124,7 +136,7 @@ static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
         l->workspace_bytes > e->workspace_bytes ? l->workspace_bytes : e->workspace_bytes;
     TP_TRY(note_accumulators(e, n, err));
     tp_cost cost = tp_node_cost(e->graph, n, e->options.avg_context);
-    bool by_rows = n->n_in > 0 && e->rows[n->in[0]].of[0];
+    bool by_rows = n->n_in > 0 && e->rows[n->in[0]].of[0].input;
     e->info[e->n] =
         (tp_launch_info){.label = n->label ? n->label : tp_ops[n->op]->name,
                          .kernel = l->kernel->name,
@@ -196,6 +208,91 @@ static tp_status make_host_room(tp_exec *e, tp_error *err)
     return TP_OK;
 }
 
+/* ---- fewer rows ---- */
+
+/* What ranks exchange keeps its size: it is planned for all of them. */
+static bool keeps_rows(const tp_launch *l) { return tp_ops[l->op]->traits & TP_OP_COMMUNICATES; }
+
+static void list_dims(const tp_exec *e, tp_ref ref, tp_operand *operand, input *in)
+{
+    for (int d = 0; d < operand->rank; d++)
+        if (e->rows[ref].of[d].input == in->ref)
+            in->dims[in->n_dims++] = (row_dim){&operand->dim[d], e->rows[ref].of[d]};
+}
+
+/* Inputs of the same length that a node reads beside its first operand (positions beside
+ * tokens) are given their rows by their own. */
+static void list_rows(tp_exec *e, input *in)
+{
+    size_t most = e->n * (TP_MAX_IN + TP_MAX_OUT) + e->graph->n_outputs;
+    in->dims = tp_arena_array(&e->arena, row_dim, most);
+    in->launches = tp_arena_array(&e->arena, row_launch, e->n);
+    for (size_t i = 0; i < e->n; i++) {
+        const tp_node *n = &e->graph->nodes[e->node_of[i]];
+        tp_launch *l = &e->launches[i];
+        if (keeps_rows(l))
+            continue;
+        for (int k = 0; k < n->n_in; k++)
+            list_dims(e, n->in[k], &l->in[k], in);
+        for (int k = 0; k < n->n_out; k++)
+            list_dims(e, n->out[k], &l->out[k], in);
+        if (n->n_in == 0 || e->rows[n->in[0]].of[0].input != in->ref)
+            continue;
+        in->launches[in->n_launches++] = (row_launch){(uint32_t)i, e->rows[n->in[0]].of[0]};
+        l->planned_rows = e->graph->values[n->in[0]].dim[0];
+        e->info[i].varies = true;
+        tp_launch_trace_vary(&e->trace, i, &e->arena, l, &e->info[i]);
+    }
+    for (uint32_t k = 0; k < e->graph->n_outputs; k++)
+        list_dims(e, e->graph->outputs[k], &e->outputs[k], in);
+}
+
+/* A rank without rows of a share still has a gradient to begin with. */
+static void set_launch_rows(tp_exec *e, const row_launch *at, int64_t n)
+{
+    const tp_launch *l = &e->launches[at->launch];
+    int64_t rows = tp_rows_of(&at->rows, n);
+    bool begins = n > 0 && (tp_ops[l->op]->traits & TP_OP_ACCUMULATES);
+    e->is_off[at->launch] = rows == 0 && !begins;
+    e->row_share[at->launch] = (double)rows / (double)l->planned_rows;
+}
+
+void tp_exec_set_rows(tp_exec *e, int index, int64_t n)
+{
+    if (index < 0)
+        return;
+    input *in = &e->inputs[index];
+    TP_ASSERT(n >= 0 && n <= in->n);
+    if (!in->dims && n == in->n)
+        return;
+    if (!in->dims)
+        list_rows(e, in);
+    for (uint32_t i = 0; i < in->n_dims; i++)
+        *in->dims[i].dim = tp_rows_of(&in->dims[i].rows, n);
+    for (uint32_t i = 0; i < in->n_launches; i++)
+        set_launch_rows(e, &in->launches[i], n);
+}
+
+static bool has_shares(const tp_exec *e, const input *in)
+{
+    for (uint32_t ref = 0; ref < e->graph->n_values; ref++)
+        if (e->rows[ref].of[0].input == in->ref && e->rows[ref].of[0].most > 0)
+            return true;
+    return false;
+}
+
+/* Of rows that ranks share the last of them may have fewer than is planned. */
+static void set_shares(tp_exec *e)
+{
+    for (int i = 0; i < e->n_inputs; i++)
+        if (has_shares(e, &e->inputs[i])) {
+            list_rows(e, &e->inputs[i]);
+            tp_exec_set_rows(e, i, e->inputs[i].n);
+        }
+}
+
+/* ---- created ---- */
+
 tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_exec **ret,
                          tp_error *err)
 {
@@ -242,6 +339,7 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
     }
     tp_launch_trace_init(&e->trace, &e->arena, g, &e->memory, e->launches, e->info, e->node_of,
                          e->n);
+    set_shares(e);
     *ret = e;
     return TP_OK;
 }
@@ -376,63 +474,6 @@ const tp_operand *tp_exec_output(const tp_exec *e, uint32_t k)
 {
     TP_ASSERT(k < e->graph->n_outputs);
     return &e->outputs[k];
-}
-
-/* ---- fewer rows ---- */
-
-/* What ranks exchange keeps its size: it is planned for all of them. */
-static bool keeps_rows(const tp_launch *l) { return tp_ops[l->op]->traits & TP_OP_COMMUNICATES; }
-
-static void list_dims(const tp_exec *e, tp_ref ref, tp_operand *operand, input *in)
-{
-    for (int d = 0; d < operand->rank; d++)
-        if (e->rows[ref].of[d] == in->ref)
-            in->dims[in->n_dims++] = &operand->dim[d];
-}
-
-/* Inputs of the same length that a node reads beside its first operand (positions beside
- * tokens) are given their rows by their own. */
-static void list_rows(tp_exec *e, input *in)
-{
-    size_t most = e->n * (TP_MAX_IN + TP_MAX_OUT) + e->graph->n_outputs;
-    in->dims = tp_arena_array(&e->arena, int64_t *, most);
-    in->launches = tp_arena_array(&e->arena, uint32_t, e->n);
-    for (size_t i = 0; i < e->n; i++) {
-        const tp_node *n = &e->graph->nodes[e->node_of[i]];
-        tp_launch *l = &e->launches[i];
-        if (keeps_rows(l))
-            continue;
-        for (int k = 0; k < n->n_in; k++)
-            list_dims(e, n->in[k], &l->in[k], in);
-        for (int k = 0; k < n->n_out; k++)
-            list_dims(e, n->out[k], &l->out[k], in);
-        if (n->n_in == 0 || e->rows[n->in[0]].of[0] != in->ref)
-            continue;
-        in->launches[in->n_launches++] = (uint32_t)i;
-        l->planned_rows = e->graph->values[n->in[0]].dim[0];
-        e->info[i].varies = true;
-        tp_launch_trace_vary(&e->trace, i, &e->arena, l, &e->info[i]);
-    }
-    for (uint32_t k = 0; k < e->graph->n_outputs; k++)
-        list_dims(e, e->graph->outputs[k], &e->outputs[k], in);
-}
-
-void tp_exec_set_rows(tp_exec *e, int index, int64_t n)
-{
-    if (index < 0)
-        return;
-    input *in = &e->inputs[index];
-    TP_ASSERT(n >= 0 && n <= in->n);
-    if (!in->dims && n == in->n)
-        return;
-    if (!in->dims)
-        list_rows(e, in);
-    for (uint32_t i = 0; i < in->n_dims; i++)
-        *in->dims[i] = n;
-    for (uint32_t i = 0; i < in->n_launches; i++) {
-        e->is_off[in->launches[i]] = n == 0;
-        e->row_share[in->launches[i]] = (double)n / (double)in->n;
-    }
 }
 
 /* ---- running ---- */
@@ -671,6 +712,8 @@ tp_status tp_exec_run_checked(tp_exec *e, bool accumulate, int *ret_first_bad, t
     set_accumulate(e, accumulate);
     for (size_t i = 0; i < e->n; i++) {
         tp_launch *l = &e->launches[i];
+        if (e->is_off[i])
+            continue;
         TP_TRY(launch(e, l, err));
         bool is_talk = tp_ops[l->op]->traits & TP_OP_COMMUNICATES; /* perhaps of a part */
         for (int k = 0; k < l->n_out && first_bad < 0 && !is_talk; k++) {

@@ -138,6 +138,7 @@ tp_status tp_program_compile(tp_program *p, tp_error *err)
     passes.ranks = p->options.ranks.ranks;
     passes.tensor = p->options.ranks.tensor;
     passes.node = p->options.ranks.node;
+    passes.part = tp_ranks_shard(&p->options.ranks);
     passes.bucket_bytes = p->options.ranks.bucket_bytes;
     passes.observe = observe;
     passes.observe_user = p;

@@ -5,7 +5,7 @@
 
 /* What the letters of a signature are for one node. */
 typedef struct {
-    tp_ref of['Z' + 1];
+    tp_row_count of['Z' + 1];
     bool is_known['Z' + 1];
 } letters;
 
@@ -30,6 +30,16 @@ static void learn(const tp_graph *g, const tp_node *n, const tp_rows *rows, lett
         }
 }
 
+/* Ranks that share the layers divide rows among them. */
+static void share_rows(const tp_node *n, tp_rows *rows)
+{
+    tp_row_count *to = &rows[n->out[0]].of[0];
+    if (n->op == TP_OP_scatter_rows)
+        *to = (tp_row_count){rows[n->in[0]].of[0].input, n->attrs.n1, n->attrs.n0};
+    if (n->op == TP_OP_gather_rows)
+        *to = (tp_row_count){.input = rows[n->in[0]].of[0].input};
+}
+
 tp_rows *tp_rows_find(const tp_graph *g, tp_arena *arena)
 {
     tp_rows *rows = tp_arena_array(arena, tp_rows, g->n_values);
@@ -37,20 +47,28 @@ tp_rows *tp_rows_find(const tp_graph *g, tp_arena *arena)
         const tp_node *n = &g->nodes[i];
         letters known = {0};
         if (n->op == TP_OP_input)
-            rows[n->out[0]].of[0] = n->out[0];
+            rows[n->out[0]].of[0].input = n->out[0];
         if (tp_ops[n->op]->traits & TP_OP_SOURCE)
             continue;
         learn(g, n, rows, &known);
         for (int k = 0; k < n->n_out; k++)
             for (int d = 0; d < g->values[n->out[k]].rank; d++)
                 rows[n->out[k]].of[d] = known.of[letter_of(&tp_op_signature(n->op)->out[k], d, n)];
+        share_rows(n, rows);
     }
     return rows;
 }
 
+int64_t tp_rows_of(const tp_row_count *count, int64_t n)
+{
+    int64_t left = TP_MAX(n - count->first, 0);
+    return count->most ? TP_MIN(left, count->most) : left;
+}
+
 static double bytes_of(const tp_graph *g, tp_ref ref, const tp_rows *rows)
 {
-    return rows[ref].of[0] || rows[ref].of[1] ? (double)tp_value_bytes(&g->values[ref]) : 0;
+    return rows[ref].of[0].input || rows[ref].of[1].input ? (double)tp_value_bytes(&g->values[ref])
+                                                          : 0;
 }
 
 double tp_rows_bytes(const tp_graph *g, const tp_node *n, const tp_rows *rows)

@@ -25,7 +25,7 @@ static tp_status copy_out(const tp_parcel *s, int rank, const tp_stretch *x, tp_
     char *staged = tp_parcel_staged(s, rank, x);
     size_t bytes = x->n * b->element;
     tp_span place = tp_stretch_place(b, x, false, 0);
-    if (b->how.to_part && x->launch->accumulate)
+    if (b->how.adds && x->launch->accumulate)
         TP_TRY(add_to_part(s, place, staged, bytes, err));
     return tp_span_write(place, staged, bytes, err);
 }
@@ -109,7 +109,7 @@ static tp_status wait_for(tp_traffic *t, const tp_bucket *b, tp_error *err)
 /* Ranks that share the layers compute nothing alone. */
 static bool is_told(const tp_bucket *b, tp_talk talk)
 {
-    if (b->op == TP_OP_sum_tensor)
+    if (b->how.is_inside)
         return true;
     return talk == TP_TALK_ALL || b->how.from_part || (talk == TP_TALK_PARTS && b->how.to_part);
 }

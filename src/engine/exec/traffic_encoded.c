@@ -145,7 +145,7 @@ static tp_status sum_out(const tp_parcel *s, int rank, const tp_stretch *x, tp_e
         float *v = summed(s, x) + at;
         tp_span place = tp_stretch_place(b, x, false, at);
         TP_TRY(take_errors(s, x, at, v, n, err));
-        if (b->how.to_part && x->launch->accumulate)
+        if (b->how.adds && x->launch->accumulate)
             TP_TRY(add_from(place, v, n, err));
         TP_TRY(tp_span_write(place, v, n * sizeof *v, err));
     }

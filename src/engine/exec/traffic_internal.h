@@ -16,13 +16,15 @@ typedef struct {
     bool from_part, to_part; /* its operand, its result is kept in parts: the own one is there */
     bool is_across;          /* among the ranks that keep the same part */
     bool is_tensor;          /* among those that share the layers */
+    bool is_inside;          /* what others compute in this run needs it */
+    bool by_rows;            /* parts are shares of the rows of a matrix */
+    bool adds;               /* the result is added to what there is */
 } tp_manner;
 
 /* Launches that go together.  Elements of a tensor lie in the staging buffer by whose they are:
  * part 0 of every tensor, then part 1 of every tensor ...  Of what is encoded a block counts as
  * one element, and begins where a tensor's part does, so that it is the same in any bucket. */
 typedef struct {
-    tp_op op;
     tp_manner how;
     tp_wire wire;
     size_t block;        /* numbers of an element: 1 unless it is encoded */

@@ -13,13 +13,35 @@ static tp_manner manner_of(tp_op op)
         return (tp_manner){.kind = TP_ALL_REDUCE, .in = TP_ALL, .out = TP_ALL};
     case TP_OP_all_reduce_part:
         return (tp_manner){.kind = TP_ALL_REDUCE, .in = TP_ALL, .out = TP_ALL, .is_across = true};
-    case TP_OP_sum_tensor:
     case TP_OP_all_reduce_tensor:
         return (tp_manner){.kind = TP_ALL_REDUCE, .in = TP_ALL, .out = TP_ALL, .is_tensor = true};
+    case TP_OP_sum_tensor:
+        return (tp_manner){.kind = TP_ALL_REDUCE,
+                           .in = TP_ALL,
+                           .out = TP_ALL,
+                           .is_tensor = true,
+                           .is_inside = true};
+    case TP_OP_scatter_rows:
+        return (tp_manner){.kind = TP_REDUCE_SCATTER,
+                           .in = TP_ALL,
+                           .out = TP_OWN,
+                           .to_part = true,
+                           .is_tensor = true,
+                           .is_inside = true,
+                           .by_rows = true};
+    case TP_OP_gather_rows:
+        return (tp_manner){.kind = TP_ALL_GATHER,
+                           .in = TP_OWN,
+                           .out = TP_ALL,
+                           .from_part = true,
+                           .is_tensor = true,
+                           .is_inside = true,
+                           .by_rows = true};
     case TP_OP_reduce_scatter:
         return (tp_manner){.kind = TP_REDUCE_SCATTER, .in = TP_ALL, .out = TP_OWN};
     case TP_OP_reduce_scatter_part:
-        return (tp_manner){.kind = TP_REDUCE_SCATTER, .in = TP_ALL, .out = TP_OWN, .to_part = true};
+        return (tp_manner){
+            .kind = TP_REDUCE_SCATTER, .in = TP_ALL, .out = TP_OWN, .to_part = true, .adds = true};
     case TP_OP_all_gather_part:
         return (tp_manner){.kind = TP_ALL_GATHER, .in = TP_OWN, .out = TP_ALL, .from_part = true};
     default:
@@ -45,9 +67,25 @@ static bool begins(const tp_launch *l)
     return (tp_ops[l->op]->traits & TP_OP_COMMUNICATES) && l->op != TP_OP_wait;
 }
 
+/* The whole of what a launch is about. */
+static const tp_operand *whole_of(const tp_launch *l)
+{
+    return l->op == TP_OP_gather_rows ? &l->out[0] : &l->in[0];
+}
+
 static size_t numbers_of(const tp_launch *l)
 {
-    return (size_t)l->in[0].dim[0] * (size_t)(l->in[0].rank == 2 ? l->in[0].dim[1] : 1);
+    const tp_operand *x = whole_of(l);
+    return (size_t)x->dim[0] * (size_t)(x->rank == 2 ? x->dim[1] : 1);
+}
+
+static void part_of_rows(const tp_operand *x, int rank, int parts, size_t *begin, size_t *end)
+{
+    int64_t first, last;
+    const tp_tensor_slice slice = {.index = rank, .count = parts};
+    tp_slice_part(slice, x->dim[0], &first, &last);
+    *begin = (size_t)(first * x->dim[1]);
+    *end = (size_t)(last * x->dim[1]);
 }
 
 void tp_bucket_held(const tp_traffic *t, const tp_bucket *b, const tp_launch *l, size_t *begin,
@@ -67,9 +105,10 @@ void tp_bucket_part(const tp_traffic *t, const tp_bucket *b, const tp_launch *l,
     if (l->op == TP_OP_broadcast) {
         *begin = rank == 0 ? 0 : last;
         *end = last;
-        return;
-    }
-    tp_shard_part(last - first, (tp_shard){rank, b->parts}, begin, end);
+    } else if (b->how.by_rows)
+        part_of_rows(whole_of(l), rank, b->parts, begin, end);
+    else
+        tp_shard_part(last - first, (tp_shard){rank, b->parts}, begin, end);
 }
 
 size_t tp_bucket_elements(const tp_bucket *b, size_t begin, size_t end)
@@ -83,10 +122,10 @@ static void find_group(const tp_ranks *r, tp_bucket *b)
     bool is_part = b->how.from_part || b->how.to_part;
     if (b->how.is_across)
         b->group = (tp_comm_group){r->rank % node, node, r->ranks / node};
-    else if (is_part)
-        b->group = (tp_comm_group){first, 1, node};
     else if (b->how.is_tensor)
         b->group = (tp_comm_group){r->rank * sharers(r), 1, sharers(r)};
+    else if (is_part)
+        b->group = (tp_comm_group){first, 1, node};
     else
         b->group = (tp_comm_group){r->tensor.index, sharers(r), r->ranks};
     b->parts = b->group.count;
@@ -97,7 +136,6 @@ static void add_launch(const tp_traffic *t, size_t i, tp_bucket *b, tp_arena *ar
 {
     const tp_launch *l = &t->launches[i];
     if (!b->launches) {
-        b->op = l->op;
         b->how = manner_of(l->op);
         b->wire = (tp_wire){(tp_wire_kind)l->attrs.wire, l->attrs.keep};
         b->block = b->wire.kind ? tp_wire_block(&b->wire) : 1;

@@ -93,7 +93,7 @@ typedef struct {
     /* (optional) ways in which the ranks that share a layer may divide it: names of dimensions of
      * the signature, "N; K", those that are divided together "heads+kv_heads".  An operand has
      * such a dimension in part, or is whole where it has none; an output that has none is a sum
-     * over the ranks.  See passes/tensor.c. */
+     * over the ranks.  "T": ranks may share its rows as well.  See passes/tensor_parallel.c. */
     const char *splits;
     tp_op rest; /* makes outputs 1.. from output 0 and inputs 2.., bit for bit */
 } tp_op_def;

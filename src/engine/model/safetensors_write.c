@@ -170,7 +170,7 @@ static tp_status fill_slice(tp_writer *w, const tp_tensor_out *t, uint64_t offse
     tp_slice_run run;
     size_t at = t->begin;
     tp_tensor_out part = *t;
-    while (tp_slice_next(t->slice, t->slice->slice.index, &at, t->end, &run)) {
+    while (tp_slice_next_held(t->slice, &at, t->end, &run)) {
         part.begin = run.at;
         part.end = run.at + run.n;
         part.source_at = run.at - run.own;

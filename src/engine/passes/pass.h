@@ -24,7 +24,9 @@ typedef struct {
     int32_t loss_chunk;          /* rows of logits alive at once; 0 = chosen by the kernel */
     int ranks;                   /* that train together; 0, 1: one */
     tp_shard tensor;             /* ranks that share the layers, and which of them; 0, 1: none */
+    bool shares_rows;            /* they divide norms and residuals by rows, too */
     int node;                    /* so many of them keep the parts of a tensor; 0: all */
+    tp_shard part;               /* that this one keeps */
     bool shards_optimizer;       /* each updates its part of every weight; see graph.parts */
     bool gathers_again;          /* weights in parts for the backward pass, too */
     size_t bucket_bytes;         /* of what is sent together */
@@ -50,8 +52,8 @@ typedef struct {
 extern const tp_pass tp_pass_cse, tp_pass_dce, tp_pass_autocast, tp_pass_fuse_swiglu,
     tp_pass_fuse_bias_gelu, tp_pass_fuse_residual_norm, tp_pass_fuse_grad_add,
     tp_pass_fuse_linear_ce, tp_pass_pack_weights, tp_pass_recompute, tp_pass_int8_activations,
-    tp_pass_schedule, tp_pass_tensor_parallel, tp_pass_shard, tp_pass_compress, tp_pass_bucket,
-    tp_pass_overlap;
+    tp_pass_schedule, tp_pass_tensor_parallel, tp_pass_shard_update, tp_pass_shard,
+    tp_pass_compress, tp_pass_bucket, tp_pass_overlap;
 
 extern const tp_pass *const tp_pass_pipeline[]; /* ends with NULL */
 

@@ -8,6 +8,7 @@ const tp_pass *const tp_pass_pipeline[] = {
     &tp_pass_cse,
     &tp_pass_dce,
     &tp_pass_tensor_parallel,
+    &tp_pass_shard_update,
     &tp_pass_autocast,
     &tp_pass_fuse_swiglu,
     &tp_pass_fuse_bias_gelu,

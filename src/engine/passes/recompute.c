@@ -4,7 +4,7 @@
  * other or made again from values that are kept.  What is kept:
  *
  *     full, every:K   what leaves a group of K blocks (the residual stream)
- *     none            everything but weights that are kept in few bits
+ *     none            everything but weights that are kept in few bits, and rows that ranks gather
  *     selective       everything but the results of cheap ops (norms, gates, rope,
  *                     activations), which are many bytes and little arithmetic
  *
@@ -14,6 +14,7 @@
  *
  * A fused residual + norm is cloned as the norm of its kept sum where the sum is
  * kept: the kernels round the sum before they normalise it, so the bits agree. */
+#include "base/platform.h"
 #include "engine/passes/pass.h"
 
 typedef struct {
@@ -25,6 +26,7 @@ typedef struct {
     uint32_t *order;   /* new execution order under construction */
     uint32_t n_order;
     uint32_t *pending; /* nodes to clone, those that need others first below these */
+    int32_t last_bucket;
 } recomputer;
 
 static int group_of(const recomputer *r, const tp_node *n)
@@ -96,6 +98,25 @@ static bool drop_unpacked(recomputer *r)
     return any;
 }
 
+static bool is_gathering(const tp_graph *g, const tp_node *n)
+{
+    return n->op == TP_OP_gather_rows ||
+           (n->op == TP_OP_wait && tp_def(g, n->in[0])->op == TP_OP_gather_rows);
+}
+
+/* In every mode: of rows that ranks share each keeps its own, and all are gathered again. */
+static bool drop_gathered(recomputer *r)
+{
+    bool any = false;
+    for (uint32_t i = 1; i < r->g->n_nodes; i++) {
+        const tp_node *n = &r->g->nodes[i];
+        r->last_bucket = TP_MAX(r->last_bucket, n->attrs.bucket);
+        if (n->phase == TP_PHASE_FORWARD && is_gathering(r->g, n))
+            any = r->dropped[n->out[0]] = true;
+    }
+    return any;
+}
+
 static void schedule(recomputer *r, uint32_t node) { r->order[r->n_order++] = node; }
 
 static bool is_missing(const recomputer *r, tp_ref ref)
@@ -122,9 +143,14 @@ static void clone_norm_of_sum(recomputer *r, const tp_node *n)
 static void clone_whole(recomputer *r, const tp_node *n)
 {
     tp_ref in[TP_MAX_IN];
+    tp_attrs attrs = n->attrs;
     for (int k = 0; k < n->n_in; k++)
         in[k] = replacement(r, n->in[k]);
-    tp_ref first = tp_graph_op(r->g, n->op, &n->attrs, n->n_in, in, n->label);
+    if (n->op == TP_OP_gather_rows)
+        attrs.bucket = ++r->last_bucket;
+    else if (n->op == TP_OP_wait)
+        attrs.bucket = r->last_bucket;
+    tp_ref first = tp_graph_op(r->g, n->op, &attrs, n->n_in, in, n->label);
     for (int k = 0; k < n->n_out; k++)
         r->clone[n->out[k]] = first + (tp_ref)k;
 }
@@ -183,7 +209,8 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
         drop_cheap(&r);
     else if (options->recompute != TP_RECOMPUTE_NONE)
         drop_inside_groups(&r);
-    if (!drop_unpacked(&r) && options->recompute == TP_RECOMPUTE_NONE)
+    bool unpacks = drop_unpacked(&r), gathers = drop_gathered(&r);
+    if (!unpacks && !gathers && options->recompute == TP_RECOMPUTE_NONE)
         return TP_OK;
     uint32_t n_nodes = g->n_nodes;
     for (uint32_t i = 1; i < n_nodes; i++) {

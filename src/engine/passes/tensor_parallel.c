@@ -14,93 +14,30 @@
  * of it; sums of such sums wait for that.  A weight that is whole has its gradient on every rank,
  * unless what it was computed from is in parts: then that is added up once a step.
  *
+ * With `shares_rows` what works row by row on such a sum (norms, the residual stream) works on the
+ * rank's share of the rows, forward and backward, and what must have all rows gathers them:
+ *
+ *     %z = wait %r                      becomes   %r = scatter_rows %y
+ *     %n = rmsnorm %z, %w                         %z = wait %r
+ *                                                 %n = rmsnorm %z, %w
+ *                                                 %s = gather_rows %n
+ *                                                 %m = wait %s
+ *
  * The first graph of a set that computes with a weight decides; the others, and what belongs to the
  * weight, follow by its name. */
 #include <ctype.h>
 #include <string.h>
 
 #include "base/platform.h"
-#include "engine/passes/pass.h"
-
-typedef enum { WHOLE, DIVIDED, SUM } state;
-
-typedef struct {
-    state is;
-    int axis;       /* divided: along this */
-    int64_t length; /* of the whole */
-} standing;
-
-typedef struct {
-    tp_graph *g;
-    tp_graph *const *set;
-    size_t n_set;
-    const tp_pass_options *options;
-    standing *of;     /* per value */
-    tp_ref *added_up; /* of sums, once somebody needs all of it */
-    bool *is_settled; /* states that something read as they are */
-    uint32_t *order, n_order;
-    int32_t last_bucket;
-    tp_error *err;
-} pass;
-
-/* ---- what a row says ---- */
-
-enum { MOST_NAMES = 3, NAME = 12 };
-
-typedef struct {
-    char names[MOST_NAMES][NAME];
-    int n;
-} way;
-
-/* Way `i` of "N; K". */
-static bool find_way(const char *splits, int i, way *ret)
-{
-    while (splits && i-- > 0) {
-        splits = strchr(splits, ';');
-        splits = splits ? splits + 2 : NULL;
-    }
-    if (!splits)
-        return false;
-    *ret = (way){0};
-    for (const char *at = splits;; at++) {
-        size_t n = strcspn(at, "+;");
-        TP_ASSERT(ret->n < MOST_NAMES && n < NAME);
-        memcpy(ret->names[ret->n++], at, n);
-        at += n;
-        if (*at != '+')
-            return true;
-    }
-}
-
-static bool has_name(const char *expression, const char *name)
-{
-    for (const char *at = expression; *at; at += *at != 0) {
-        size_t n = strcspn(at, "*/+");
-        if (strlen(name) == n && strncmp(at, name, n) == 0)
-            return true;
-        at += n;
-    }
-    return false;
-}
-
-/* The dimension of an operand that a way divides, or -1. */
-static int divided_axis(const way *w, const tp_operand_spec *spec, const tp_attrs *attrs)
-{
-    bool swaps = spec->swaps && attrs->transposed;
-    for (int d = 0; d < TP_MAX_RANK; d++)
-        for (int i = 0; i < w->n; i++)
-            if (has_name(spec->dim[d ^ swaps], w->names[i]))
-                return d;
-    return -1;
-}
+#include "engine/passes/tensor_parallel.h"
 
 /* ---- slices ---- */
 
-static int ranks_of(const pass *p) { return p->options->tensor.count; }
+static int ranks_of(const tp_sharing *p) { return p->options->tensor.count; }
 
-static bool is_state(const pass *p, tp_ref ref) { return p->g->values[ref].tensor != NULL; }
+static bool is_state(const tp_sharing *p, tp_ref ref) { return p->g->values[ref].tensor != NULL; }
 
-static void take_slice(pass *p, tp_ref ref, tp_tensor_slice slice)
+static void take_slice(tp_sharing *p, tp_ref ref, tp_tensor_slice slice)
 {
     tp_value *v = &p->g->values[ref];
     tp_tensor *own = tp_arena_array(&p->g->arena, tp_tensor, 1);
@@ -109,11 +46,11 @@ static void take_slice(pass *p, tp_ref ref, tp_tensor_slice slice)
     own->dim[slice.axis] = tp_slice_length(slice);
     v->dim[slice.axis] = own->dim[slice.axis];
     v->tensor = own;
-    p->of[ref] = (standing){DIVIDED, slice.axis, slice.length};
+    p->of[ref] = (tp_standing){.is = TP_IS_DIVIDED, .axis = slice.axis, .length = slice.length};
 }
 
 /* That of the weight, by any graph; count 0: it has none. */
-static tp_tensor_slice known_slice(const pass *p, const tp_tensor *t)
+static tp_tensor_slice known_slice(const tp_sharing *p, const tp_tensor *t)
 {
     const char *weight = t->of && t->role != TP_ROLE_ADAPTER ? t->of : t->name;
     for (size_t i = 0; i < p->n_set; i++) {
@@ -127,7 +64,7 @@ static tp_tensor_slice known_slice(const pass *p, const tp_tensor *t)
     return (tp_tensor_slice){0};
 }
 
-static const tp_node *product_with(const pass *p, tp_ref weight)
+static const tp_node *product_with(const tp_sharing *p, tp_ref weight)
 {
     for (uint32_t i = 1; weight && i < p->g->n_nodes; i++)
         if (p->g->nodes[i].op == TP_OP_linear && p->g->nodes[i].in[1] == weight)
@@ -135,24 +72,32 @@ static const tp_node *product_with(const pass *p, tp_ref weight)
     return NULL;
 }
 
+/* What it is rows of, where it was gathered. */
+static tp_ref share_of(const tp_graph *g, tp_ref ref)
+{
+    const tp_node *wait = tp_def(g, ref);
+    const tp_node *begun = wait->op == TP_OP_wait ? tp_def(g, wait->in[0]) : wait;
+    return begun->op == TP_OP_gather_rows ? begun->in[0] : ref;
+}
+
 /* Of B A, which is added to a weight: B [outputs, r] is in parts where the weight's outputs are, A
  * [r, inputs] where its inputs are.  A reads what the weight does. */
-static tp_tensor_slice slice_of_adapter(const pass *p, tp_ref adapter)
+static tp_tensor_slice slice_of_adapter(const tp_sharing *p, tp_ref adapter)
 {
     tp_ref base = tp_graph_find(p->g, p->g->values[adapter].tensor->of);
     const tp_node *own = product_with(p, adapter), *whole = product_with(p, base);
-    if (!own || !whole || p->of[base].is != DIVIDED)
+    if (!own || !whole || p->of[base].is != TP_IS_DIVIDED)
         return (tp_tensor_slice){0};
     tp_tensor_slice s = p->g->values[base].tensor->slice;
     s.axis ^= whole->attrs.transposed;
-    bool is_a = own->in[0] == whole->in[0];
+    bool is_a = share_of(p->g, own->in[0]) == share_of(p->g, whole->in[0]);
     return s.axis == (is_a ? 1 : 0) ? s : (tp_tensor_slice){0};
 }
 
 /* What is known of a state by now. */
-static void settle(pass *p, tp_ref ref)
+static void settle(tp_sharing *p, tp_ref ref)
 {
-    if (!ref || !is_state(p, ref) || p->of[ref].is == DIVIDED)
+    if (!ref || !is_state(p, ref) || p->of[ref].is == TP_IS_DIVIDED)
         return;
     const tp_tensor *t = p->g->values[ref].tensor;
     tp_tensor_slice known = t->role == TP_ROLE_CONSTANT ? (tp_tensor_slice){0} : known_slice(p, t);
@@ -162,14 +107,14 @@ static void settle(pass *p, tp_ref ref)
         take_slice(p, ref, known);
 }
 
-static bool is_open(const pass *p, tp_ref ref)
+static bool is_open(const tp_sharing *p, tp_ref ref)
 {
     const tp_tensor *t = p->g->values[ref].tensor;
-    return t && t->role == TP_ROLE_WEIGHT && !p->is_settled[ref] && p->of[ref].is == WHOLE;
+    return t && t->role == TP_ROLE_WEIGHT && !p->is_settled[ref] && p->of[ref].is == TP_IS_WHOLE;
 }
 
 /* q, k and v side by side are divided each. */
-static int groups_of(const pass *p, tp_ref product)
+static int groups_of(const tp_sharing *p, tp_ref product)
 {
     for (uint32_t i = p->g->values[product].node + 1; i < p->g->n_nodes; i++) {
         const tp_node *n = &p->g->nodes[i];
@@ -181,7 +126,7 @@ static int groups_of(const pass *p, tp_ref product)
     return 1;
 }
 
-static tp_status decide(pass *p, tp_ref ref, int axis, int groups)
+static tp_status decide(tp_sharing *p, tp_ref ref, int axis, int groups)
 {
     const tp_value *v = &p->g->values[ref];
     tp_tensor_slice s = {.index = p->options->tensor.index,
@@ -202,64 +147,18 @@ static tp_status decide(pass *p, tp_ref ref, int axis, int groups)
 
 /* ---- new nodes ---- */
 
-static void put(pass *p, uint32_t node) { p->order[p->n_order++] = node; }
-
-static void put_behind(pass *p, uint32_t node, uint32_t anchor)
-{
-    uint32_t at = p->n_order;
-    while (at > 0 && p->order[at - 1] != anchor)
-        at--;
-    TP_ASSERT(at > 0);
-    memmove(p->order + at + 1, p->order + at, (p->n_order - at) * sizeof *p->order);
-    p->order[at] = node;
-    p->n_order++;
-}
-
-/* Begun and over, right behind what makes the operand. */
-static tp_ref talk(pass *p, tp_op op, tp_ref in)
-{
-    tp_graph *g = p->g;
-    uint32_t maker = g->values[in].node;
-    const tp_node made = g->nodes[maker];
-    g->phase = made.phase;
-    g->block = made.block;
-    const tp_attrs attrs = {.bucket = ++p->last_bucket};
-    tp_ref begun = tp_graph_op(g, op, &attrs, 1, &in, made.label);
-    tp_ref over = tp_graph_op(g, TP_OP_wait, &attrs, 1, &begun, made.label);
-    put_behind(p, g->n_nodes - 2, maker);
-    put_behind(p, g->n_nodes - 1, g->n_nodes - 2);
-    return over;
-}
-
-/* Terms are added up in f32, whatever the rest is computed in. */
-static tp_ref add_up(pass *p, tp_ref ref)
-{
-    if (!ref || p->of[ref].is != SUM)
-        return ref;
-    if (p->added_up[ref])
-        return p->added_up[ref];
-    tp_graph *g = p->g;
-    tp_ref sum = talk(p, TP_OP_sum_tensor, ref);
-    if (p->options->compute_dtype != TP_DTYPE_F32 && g->values[ref].is_exact) {
-        uint32_t wait = g->n_nodes - 1;
-        sum = tp_graph_op(g, TP_OP_cast, NULL, 1, &sum, g->nodes[wait].label);
-        put_behind(p, g->n_nodes - 1, wait);
-    }
-    return p->added_up[ref] = sum;
-}
-
-static tp_ref emit(pass *p, uint32_t like, tp_op op, const tp_attrs *attrs, int n_in,
+static tp_ref emit(tp_sharing *p, uint32_t like, tp_op op, const tp_attrs *attrs, int n_in,
                    const tp_ref *in)
 {
     tp_graph *g = p->g;
     g->phase = g->nodes[like].phase;
     g->block = g->nodes[like].block;
     tp_ref first = tp_graph_op(g, op, attrs, n_in, in, g->nodes[like].label);
-    put(p, g->n_nodes - 1);
+    tp_sharing_put(p, g->n_nodes - 1);
     return first;
 }
 
-static int64_t first_of(const pass *p, int64_t length)
+static int64_t first_of(const tp_sharing *p, int64_t length)
 {
     int64_t begin, end;
     const tp_tensor_slice s = {.index = p->options->tensor.index, .count = ranks_of(p)};
@@ -268,7 +167,7 @@ static int64_t first_of(const pass *p, int64_t length)
 }
 
 /* Ids as the rank's part of the vocabulary counts them. */
-static tp_ref shifted(pass *p, uint32_t node, tp_ref ids, int64_t vocabulary)
+static tp_ref shifted(tp_sharing *p, uint32_t node, tp_ref ids, int64_t vocabulary)
 {
     const tp_attrs attrs = {.n0 = (int32_t)first_of(p, vocabulary)};
     return attrs.n0 ? emit(p, node, TP_OP_shift, &attrs, 1, &ids) : ids;
@@ -276,52 +175,93 @@ static tp_ref shifted(pass *p, uint32_t node, tp_ref ids, int64_t vocabulary)
 
 /* ---- one node ---- */
 
-static tp_status refuse(const pass *p, const tp_node *n, const char *why)
+/* Of terms of a sum it makes terms of its result: nothing need be added up for it. */
+static bool keeps_terms(const tp_sharing *p, const tp_node *n)
+{
+    bool first = p->of[n->in[0]].is == TP_IS_SUM;
+    bool second = n->n_in > 1 && p->of[n->in[1]].is == TP_IS_SUM;
+    switch ((int)n->op) {
+    case TP_OP_add:
+        return first && second;
+    case TP_OP_scale:
+        return first;
+    case TP_OP_linear:
+    case TP_OP_linear_dx:
+    case TP_OP_linear_dw: /* in[2]: what it adds up in, with every rank's terms */
+        return first != second && p->of[n->in[0]].is != TP_IS_DIVIDED &&
+               p->of[n->in[1]].is != TP_IS_DIVIDED && (n->op == TP_OP_linear_dw || !n->in[2]);
+    default:
+        return false;
+    }
+}
+
+static tp_status refuse(const tp_sharing *p, const tp_node *n, const char *why)
 {
     return tp_fail(p->err, TP_ERR_UNSUPPORTED, "distributed.tensor_parallel_size: op %s (%s) %s",
                    tp_ops[n->op]->name, n->label ? n->label : "unlabelled", why);
 }
 
 /* Whether a node's operands are as a way needs them; *ret_n: how many are in parts already. */
-static bool fits(const pass *p, const tp_node *n, const way *w, int *ret_n)
+static bool fits(const tp_sharing *p, const tp_node *n, const tp_way *w, int *ret_n)
 {
     const tp_signature *sig = tp_op_signature(n->op);
     bool may_decide = n->op == TP_OP_linear || n->op == TP_OP_embed;
     *ret_n = 0;
     for (int k = 0; k < n->n_in; k++) {
-        int axis = divided_axis(w, &sig->in[k], &n->attrs);
-        standing x = p->of[n->in[k]];
+        int axis = tp_way_axis(w, &sig->in[k], &n->attrs);
+        tp_standing x = p->of[n->in[k]];
         if (!n->in[k])
             continue;
-        if (axis < 0 && x.is == DIVIDED)
+        if (axis < 0 && x.is == TP_IS_DIVIDED)
             return false;
-        bool is_right =
-            axis < 0 || (x.is == DIVIDED && x.axis == axis) || (may_decide && is_open(p, n->in[k]));
+        bool is_right = axis < 0 || (x.is == TP_IS_DIVIDED && x.axis == axis) ||
+                        (may_decide && is_open(p, n->in[k]));
         if (!is_right)
             return false;
-        *ret_n += axis >= 0 && x.is == DIVIDED;
+        *ret_n += axis >= 0 && x.is == TP_IS_DIVIDED;
     }
     return true;
 }
 
+/* Operands with tokens are in rows, or sums that can be; terms alone stay terms. */
+static bool fits_rows(const tp_sharing *p, const tp_node *n, const tp_way *w)
+{
+    const tp_signature *sig = tp_op_signature(n->op);
+    int n_rows = 0;
+    for (int k = 0; k < n->n_in; k++) {
+        int axis = tp_way_axis(w, &sig->in[k], &n->attrs);
+        tp_standing x = p->of[n->in[k]];
+        bool is_rows = x.is == TP_IS_ROWS || (x.is == TP_IS_SUM && x.has_tokens);
+        bool is_right = axis >= 0 ? is_rows : x.is == TP_IS_WHOLE || x.is == TP_IS_SUM;
+        if (n->in[k] && !is_right)
+            return false;
+        n_rows += axis >= 0 && (x.is == TP_IS_ROWS || p->in_rows[n->in[k]]);
+    }
+    return n_rows > 0 || !keeps_terms(p, n);
+}
+
 /* Products and tables are divided; what else is whole stays so. */
-static bool begins_to_divide(const pass *p, const tp_node *n)
+static bool begins_to_divide(const tp_sharing *p, const tp_node *n)
 {
     return (n->op == TP_OP_linear || n->op == TP_OP_embed) && is_open(p, n->in[1]);
 }
 
 /* False: it works on what is whole. */
-static bool choose(const pass *p, const tp_node *n, way *ret)
+static bool choose(const tp_sharing *p, const tp_node *n, tp_way *ret)
 {
-    for (int i = 0; find_way(tp_ops[n->op]->splits, i, ret); i++) {
+    for (int i = 0; tp_way_find(tp_ops[n->op]->splits, i, ret); i++) {
         int n_divided;
         if (fits(p, n, ret, &n_divided) && (n_divided || begins_to_divide(p, n)))
+            return true;
+        ret->shares_rows =
+            p->options->shares_rows && tp_way_is_of_rows(ret) && fits_rows(p, n, ret);
+        if (ret->shares_rows)
             return true;
     }
     return false;
 }
 
-static tp_status divide_attributes(pass *p, tp_node *n, const way *w)
+static tp_status divide_attributes(tp_sharing *p, tp_node *n, const tp_way *w)
 {
     for (int i = 0; i < w->n; i++) {
         if (!islower((unsigned char)w->names[i][0]))
@@ -347,40 +287,52 @@ static bool is_term(const tp_node *n, const tp_signature *sig, int k)
     return sig->in[k].is_optional;
 }
 
-static bool makes_sums(const tp_node *n, const tp_signature *sig, const way *w)
+static bool makes_sums(const tp_node *n, const tp_signature *sig, const tp_way *w)
 {
     for (int o = 0; o < n->n_out; o++)
-        if (divided_axis(w, &sig->out[o], &n->attrs) < 0)
+        if (tp_way_axis(w, &sig->out[o], &n->attrs) < 0)
             return true;
     return false;
 }
 
-static tp_status prepare_operands(pass *p, uint32_t node, const way *w)
+/* Rows of a matrix can be gathered. */
+static tp_status read_whole(tp_sharing *p, uint32_t node, int k)
+{
+    tp_ref in = p->g->nodes[node].in[k];
+    if (p->of[in].is == TP_IS_DIVIDED || (p->of[in].is == TP_IS_ROWS && p->g->values[in].rank < 2))
+        return refuse(p, &p->g->nodes[node], "cannot work on a part of its operand");
+    tp_ref all = tp_sharing_whole(p, in);
+    p->g->nodes[node].in[k] = all;
+    return TP_OK;
+}
+
+static tp_status prepare_operands(tp_sharing *p, uint32_t node, const tp_way *w)
 {
     const tp_signature *sig = tp_op_signature(p->g->nodes[node].op);
     for (int k = 0; k < p->g->nodes[node].n_in; k++) {
         const tp_node *n = &p->g->nodes[node];
         tp_ref in = n->in[k];
-        int axis = divided_axis(w, &sig->in[k], &n->attrs);
+        int axis = tp_way_axis(w, &sig->in[k], &n->attrs);
         bool has_sums = makes_sums(n, sig, w);
         if (!in)
             continue;
-        if (axis >= 0 && p->of[in].is != DIVIDED)
+        if (axis >= 0 && w->shares_rows) {
+            tp_ref rows = tp_sharing_rows(p, in);
+            p->g->nodes[node].in[k] = rows;
+        } else if (axis >= 0 && p->of[in].is != TP_IS_DIVIDED)
             TP_TRY(decide(p, in, axis, n->op == TP_OP_linear ? groups_of(p, n->out[0]) : 1));
         else if (axis < 0 && has_sums && is_term(n, sig, k) && p->options->tensor.index > 0)
             p->g->nodes[node].in[k] = 0;
-        else if (axis < 0 && p->of[in].is == SUM && is_term(n, sig, k))
+        else if (axis < 0 && p->of[in].is == TP_IS_SUM && is_term(n, sig, k))
             return refuse(p, n, "adds a sum to a part of one");
-        else if (axis < 0 && !(has_sums && sig->in[k].is_optional)) {
-            tp_ref all = add_up(p, in);
-            p->g->nodes[node].in[k] = all;
-        }
+        else if (axis < 0 && !(has_sums && sig->in[k].is_optional))
+            TP_TRY(read_whole(p, node, k));
     }
     return TP_OK;
 }
 
 /* What counts rows of a vocabulary counts those of the part. */
-static void count_from_part(pass *p, uint32_t node)
+static void count_from_part(tp_sharing *p, uint32_t node)
 {
     const tp_op op = p->g->nodes[node].op;
     bool is_table = op == TP_OP_embed || op == TP_OP_embed_grad;
@@ -395,7 +347,7 @@ static void count_from_part(pass *p, uint32_t node)
     n->attrs.skip = (int32_t)TP_MAX(n->attrs.skip - first_of(p, vocabulary), 0);
 }
 
-static tp_status infer_again(pass *p, uint32_t node)
+static tp_status infer_again(tp_sharing *p, uint32_t node)
 {
     tp_node *n = &p->g->nodes[node];
     tp_value out[TP_MAX_OUT];
@@ -410,7 +362,7 @@ static tp_status infer_again(pass *p, uint32_t node)
 }
 
 /* Terms are float32, where a frozen table is in bf16 as well. */
-static void make_exact(pass *p, const tp_node *n, int out)
+static void make_exact(tp_sharing *p, const tp_node *n, int out)
 {
     tp_value *v = &p->g->values[n->out[out]];
     if (tp_op_out_fixed(n->op, out))
@@ -419,8 +371,16 @@ static void make_exact(pass *p, const tp_node *n, int out)
     v->dtype = TP_DTYPE_F32;
 }
 
-static tp_status divide(pass *p, uint32_t node, const way *w)
+/* Whether the rows of a result are those of the batch. */
+static bool makes_tokens(const tp_sharing *p, const tp_node *n, int out)
 {
+    const tp_operand_spec *spec = &tp_op_signature(n->op)->out[out];
+    return spec->any_shape ? p->of[n->in[0]].has_tokens : strcmp(spec->dim[0], "T") == 0;
+}
+
+static tp_status divide(tp_sharing *p, uint32_t node, const tp_way *w)
+{
+    tp_standing_kind part = w->shares_rows ? TP_IS_ROWS : TP_IS_DIVIDED;
     int64_t lengths[TP_MAX_OUT];
     const tp_signature *sig = tp_op_signature(p->g->nodes[node].op);
     TP_TRY(prepare_operands(p, node, w));
@@ -428,30 +388,33 @@ static tp_status divide(pass *p, uint32_t node, const way *w)
     tp_node *n = &p->g->nodes[node];
     for (int k = 0; k < n->n_out; k++) {
         tp_value *v = &p->g->values[n->out[k]];
-        int axis = divided_axis(w, &sig->out[k], &n->attrs);
+        int axis = tp_way_axis(w, &sig->out[k], &n->attrs);
         lengths[k] = axis < 0 ? 0 : v->dim[axis];
-        p->of[n->out[k]] = (standing){axis < 0 ? SUM : DIVIDED, axis, lengths[k]};
+        p->of[n->out[k]] = (tp_standing){axis < 0 ? TP_IS_SUM : part, axis, lengths[k],
+                                         axis < 0 && makes_tokens(p, n, k)};
         if (axis < 0)
             make_exact(p, n, k);
     }
     TP_TRY(divide_attributes(p, n, w));
     TP_TRY(infer_again(p, node));
-    put(p, node);
+    tp_sharing_put(p, node);
     return TP_OK;
 }
 
 /* ---- nodes that are rewritten ---- */
 
 /* The product in front of it becomes a node of its own. */
-static void take_product_out(pass *p, uint32_t node)
+static void take_product_out(tp_sharing *p, uint32_t node)
 {
     tp_graph *g = p->g;
     const tp_node ce = g->nodes[node];
     g->phase = ce.phase;
     g->block = ce.block;
     tp_ref logits = tp_graph_op(g, TP_OP_linear, NULL, 2, ce.in, ce.label);
-    if (p->of[ce.in[1]].is == DIVIDED) /* as all others before they are divided */
+    if (p->of[ce.in[1]].is == TP_IS_DIVIDED) /* as all others before they are divided */
         g->values[logits].dim[1] = p->of[ce.in[1]].length;
+    if (p->of[ce.in[0]].is == TP_IS_ROWS)
+        g->values[logits].dim[0] = p->of[ce.in[0]].length;
     tp_node *n = &g->nodes[node];
     n->op = TP_OP_cross_entropy;
     n->attrs = (tp_attrs){.temperature = ce.attrs.temperature};
@@ -463,7 +426,7 @@ static void take_product_out(pass *p, uint32_t node)
 }
 
 /* Logits stay where they are: ranks tell each other the largest, the sum and the target's. */
-static void join_losses(pass *p, uint32_t node)
+static void join_losses(tp_sharing *p, uint32_t node)
 {
     tp_graph *g = p->g;
     const tp_node ce = g->nodes[node];
@@ -472,8 +435,8 @@ static void join_losses(pass *p, uint32_t node)
     tp_ref in[] = {ce.in[0], shifted(p, node, ce.in[1], p->of[ce.in[0]].length), ce.in[2]};
     g->values[ce.in[0]].is_exact = true;
     tp_ref stats = emit(p, node, TP_OP_cross_entropy_part, &attrs, 3, in);
-    p->of[stats].is = SUM;
-    tp_ref all = add_up(p, stats);
+    p->of[stats].is = TP_IS_SUM;
+    tp_ref all = tp_sharing_whole(p, stats);
     tp_node *n = &g->nodes[node];
     n->op = TP_OP_cross_entropy_join;
     n->attrs = (tp_attrs){.n0 = ranks_of(p)};
@@ -481,67 +444,49 @@ static void join_losses(pass *p, uint32_t node)
     n->in[0] = all;
     n->in[1] = ce.in[2];
     n->in[2] = 0;
-    put(p, node);
+    tp_sharing_put(p, node);
 }
 
 /* Of what every rank has the squares are counted by the first. */
-static bool is_counted_elsewhere(const pass *p, const tp_node *n)
+static bool is_counted_elsewhere(const tp_sharing *p, const tp_node *n)
 {
-    return n->op == TP_OP_sumsq && p->options->tensor.index > 0 && p->of[n->in[0]].is == WHOLE;
-}
-
-/* Of terms of a sum it makes terms of its result: nothing need be added up for it. */
-static bool keeps_terms(const pass *p, const tp_node *n)
-{
-    bool first = p->of[n->in[0]].is == SUM, second = n->n_in > 1 && p->of[n->in[1]].is == SUM;
-    switch ((int)n->op) {
-    case TP_OP_add:
-        return first && second;
-    case TP_OP_scale:
-        return first;
-    case TP_OP_linear:
-    case TP_OP_linear_dx:
-    case TP_OP_linear_dw: /* in[2]: what it adds up in, with every rank's terms */
-        return first != second && p->of[n->in[0]].is != DIVIDED && p->of[n->in[1]].is != DIVIDED &&
-               (n->op == TP_OP_linear_dw || !n->in[2]);
-    default:
-        return false;
-    }
+    return n->op == TP_OP_sumsq && p->options->tensor.index > 0 &&
+           p->of[n->in[0]].is == TP_IS_WHOLE;
 }
 
 /* Everything that it reads is whole. */
-static tp_status keep_whole(pass *p, uint32_t node)
+static tp_status keep_whole(tp_sharing *p, uint32_t node)
 {
     const tp_node *n = &p->g->nodes[node];
     if (is_counted_elsewhere(p, n)) {
         tp_graph_replace(p->g, n->out[0], n->in[1], node + 1);
         p->g->nodes[node].is_dead = true;
-        put(p, node);
+        tp_sharing_put(p, node);
         return TP_OK;
     }
     bool stays_sum = keeps_terms(p, n);
     bool is_squares = n->op == TP_OP_sumsq;
-    for (int k = 0; k < p->g->nodes[node].n_in && !stays_sum && !is_squares; k++) {
+    for (int k = 0; k < p->g->nodes[node].n_in && !is_squares; k++) {
         tp_ref in = p->g->nodes[node].in[k];
-        if (p->of[in].is == DIVIDED)
-            return refuse(p, &p->g->nodes[node], "cannot work on a part of its operand");
-        tp_ref all = add_up(p, in);
-        p->g->nodes[node].in[k] = all;
+        if (stays_sum && p->of[in].is != TP_IS_ROWS)
+            continue;
+        TP_TRY(read_whole(p, node, k));
         p->is_settled[in] = true;
     }
     n = &p->g->nodes[node];
     if (stays_sum || is_squares)
-        p->of[n->out[0]].is = SUM;
+        p->of[n->out[0]] =
+            (tp_standing){.is = TP_IS_SUM, .has_tokens = stays_sum && makes_tokens(p, n, 0)};
     if (stays_sum)
         make_exact(p, n, 0);
-    put(p, node);
+    tp_sharing_put(p, node);
     return TP_OK;
 }
 
-static tp_status visit(pass *p, uint32_t node)
+static tp_status visit(tp_sharing *p, uint32_t node)
 {
     tp_graph *g = p->g;
-    way w;
+    tp_way w;
     for (int k = 0; k < g->nodes[node].n_in; k++)
         settle(p, g->nodes[node].in[k]);
     if (g->nodes[node].op == TP_OP_linear_ce) {
@@ -549,12 +494,12 @@ static tp_status visit(pass *p, uint32_t node)
         TP_TRY(visit(p, g->n_nodes - 1));
     }
     const tp_node *n = &g->nodes[node];
-    if (n->op == TP_OP_cross_entropy && p->of[n->in[0]].is == DIVIDED) {
+    if (n->op == TP_OP_cross_entropy && p->of[n->in[0]].is == TP_IS_DIVIDED) {
         join_losses(p, node);
         return TP_OK;
     }
     if (tp_ops[n->op]->traits & TP_OP_SOURCE) {
-        put(p, node);
+        tp_sharing_put(p, node);
         return TP_OK;
     }
     return choose(p, n, &w) ? divide(p, node, &w) : keep_whole(p, node);
@@ -563,15 +508,17 @@ static tp_status visit(pass *p, uint32_t node)
 /* ---- the graph ---- */
 
 /* Gradients of what is whole are added up in their place. */
-static void finish_outputs(pass *p)
+static void finish_outputs(tp_sharing *p)
 {
     tp_graph *g = p->g;
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         tp_ref out = g->outputs[k];
         const tp_tensor *t = g->values[tp_graph_memory(g, out)].tensor;
-        if (p->of[out].is != SUM || (t && !t->of)) /* the squares are added up by the session */
+        bool is_open = p->of[out].is == TP_IS_SUM || p->of[out].is == TP_IS_ROWS;
+        if (!is_open || (t && !t->of)) /* the squares are added up by the session */
             continue;
-        tp_ref all = t ? talk(p, TP_OP_all_reduce_tensor, out) : add_up(p, out);
+        tp_ref all =
+            t ? tp_sharing_talk(p, TP_OP_all_reduce_tensor, out) : tp_sharing_whole(p, out);
         g->outputs[k] = all;
     }
 }
@@ -582,10 +529,12 @@ static tp_status join(tp_graph *g, tp_graph *const *set, size_t n_set,
     if (options->tensor.count < 2 || g->weights_stay) /* those are read whole: shard.c */
         return TP_OK;
     uint32_t n_nodes = g->n_nodes;
-    size_t most = 8 * (size_t)n_nodes + 4 * g->n_outputs + 16, values = g->n_values + most;
-    pass p = {.g = g, .set = set, .n_set = n_set, .options = options, .err = err};
-    p.of = tp_arena_array(&g->arena, standing, values);
+    size_t most = 16 * (size_t)n_nodes + 4 * g->n_outputs + 16, values = g->n_values + most;
+    tp_sharing p = {.g = g, .set = set, .n_set = n_set, .options = options, .err = err};
+    p.of = tp_arena_array(&g->arena, tp_standing, values);
     p.added_up = tp_arena_array(&g->arena, tp_ref, values);
+    p.in_rows = tp_arena_array(&g->arena, tp_ref, values);
+    p.gathered = tp_arena_array(&g->arena, tp_ref, values);
     p.is_settled = tp_arena_array(&g->arena, bool, values);
     p.order = tp_arena_array(&g->arena, uint32_t, most);
     for (uint32_t i = 1; i < n_nodes; i++)

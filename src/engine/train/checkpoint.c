@@ -41,19 +41,7 @@ static bool belongs_to_optimizer(const tp_tensor *s, tp_dtype model_dtype)
 typedef tp_status (*tensors_writer)(const char *path, const tp_tensor_out *tensors, size_t n,
                                     tp_error *err);
 
-/* A moment of which this rank has a part alone: in the file it is whole. */
-static size_t describe_whole(const tp_states *states, const tp_tensor *part, tp_tensor_out *out)
-{
-    const tp_tensor *weight = tp_states_find(states, part->of);
-    size_t n = tp_parts_count(states, part), end;
-    out->rank = weight->rank;
-    memcpy(out->dim, weight->dim, sizeof out->dim);
-    tp_shard_part(n, part->shard, &out->source_at, &end);
-    return n;
-}
-
-static tp_tensor_out describe(const tp_states *states, const tp_tensor *s, tp_shard among,
-                              tp_arena *names)
+static tp_tensor_out describe(const tp_tensor *s, tp_shard among, tp_arena *names)
 {
     char master[TP_MASTER_NAME];
     bool is_master = s->role == TP_ROLE_WEIGHT;
@@ -66,9 +54,7 @@ static tp_tensor_out describe(const tp_states *states, const tp_tensor *s, tp_sh
                          .slice = tp_is_sliced(s) ? s : NULL,
                          .read = tp_tensor_read_held,
                          .src_dtype = s->dtype};
-    size_t n =
-        s->shard.count > 1 && !s->keeps_part ? describe_whole(states, s, &out) : tp_tensor_count(s);
-    tp_tensor_share(s, n, among, &out.begin, &out.end);
+    tp_tensor_share(s, tp_tensor_count(s), among, &out.begin, &out.end);
     return out;
 }
 
@@ -82,7 +68,7 @@ static tp_status write_optimizer(const tp_states *states, tp_dtype model_dtype, 
     TP_HAVE(out);
     for (size_t i = 0; i < states->n; i++)
         if (belongs_to_optimizer(&states->items[i], model_dtype))
-            out[n++] = describe(states, &states->items[i], among, &names);
+            out[n++] = describe(&states->items[i], among, &names);
     return write(path, out, n, err);
 }
 

@@ -9,22 +9,17 @@
 #include "engine/train/checkpoint_internal.h"
 #include "engine/train/parts.h"
 
-static tp_status copy_tensor(const tp_safetensors *st, const char *name, const tp_states *states,
-                             tp_tensor *into, const char *path, tp_error *err)
+static tp_status copy_tensor(const tp_safetensors *st, const char *name, tp_tensor *into,
+                             const char *path, tp_error *err)
 {
     const tp_tensor_entry *e = tp_safetensors_find(st, name);
     if (!e)
         return tp_fail(err, TP_ERR_FORMAT, "'%s' lacks tensor '%s'", path, name);
-    bool is_part = into->shard.count > 1 && !into->keeps_part;
-    size_t size = tp_dtype_size(into->dtype), begin = 0, end;
-    size_t bytes = size * (is_part ? tp_parts_count(states, into) : tp_tensor_count(into));
+    size_t bytes = tp_dtype_size(into->dtype) * tp_tensor_count(into);
     if (!e->is_known || e->dtype != into->dtype || e->bytes != bytes)
         return tp_fail(err, TP_ERR_FORMAT, "'%s': tensor '%s' has another type than the run's",
                        path, name);
-    if (is_part)
-        tp_shard_part(bytes / size, into->shard, &begin, &end);
-    return tp_tensor_write(into, 0, (const char *)e->data + begin * size,
-                           tp_tensor_count(into) * size, err);
+    return tp_tensor_write(into, 0, e->data, bytes, err);
 }
 
 /* What `from` ranks kept of a gradient, added up, is now kept by those whose parts they are: the
@@ -65,7 +60,7 @@ static tp_status load_errors(const tp_safetensors *st, const tp_states *states,
                        path, into->name);
     *ret_ranks = e ? e->dim[0] : 0;
     if (e && e->dim[0] == into->dim[0])
-        return copy_tensor(st, into->name, states, into, path, err);
+        return copy_tensor(st, into->name, into, path, err);
     return hand_over_errors(e, ranks, into, tp_parts_count(states, into), err);
 }
 
@@ -116,14 +111,14 @@ static tp_status load_optimizer(const char *path, tp_session *session, tp_error 
     for (size_t i = 0; i < states->n && status == TP_OK; i++) {
         tp_tensor *s = &states->items[i];
         char name[TP_MASTER_NAME];
-        if (s->role == TP_ROLE_MOMENT)
-            status = copy_tensor(st, s->name, states, s, path, err);
+        if (s->role == TP_ROLE_MOMENT && !s->within)
+            status = copy_tensor(st, s->name, s, path, err);
         if (s->role == TP_ROLE_ERROR) {
             has_errors = true;
             status = load_errors(st, states, ranks, s, path, &from, err);
         }
         if (s->role == TP_ROLE_WEIGHT && !s->within && masters)
-            status = copy_tensor(st, tp_master_name(s, name), states, s, path, err);
+            status = copy_tensor(st, tp_master_name(s, name), s, path, err);
     }
     if (status == TP_OK)
         say_errors(st, states, ranks, from, has_errors);

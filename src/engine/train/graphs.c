@@ -133,6 +133,7 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
                    .loss_chunk = (int32_t)o->engine.loss_chunk,
                    .gathers_again = o->distributed.reshard_after_forward,
                    .shards_optimizer = o->distributed.strategy >= TP_STRATEGY_SHARD_OPTIMIZER,
+                   .shares_rows = tp_ranks_share_rows(o),
                    .wire = o->distributed.compress,
                    .wire_keep = o->distributed.compress == TP_WIRE_TOPK ? topk_of(o) : 0,
                    .keeps_errors = o->distributed.error_feedback,
@@ -155,6 +156,7 @@ static uint32_t parts_of(const tp_train_options *o)
 {
     const uint32_t weights = 1u << TP_ROLE_WEIGHT | 1u << TP_ROLE_COPY | 1u << TP_ROLE_ADAPTER;
     return 1u << TP_ROLE_ERROR |
+           (o->distributed.strategy >= TP_STRATEGY_SHARD_OPTIMIZER ? 1u << TP_ROLE_MOMENT : 0) |
            (o->distributed.strategy >= TP_STRATEGY_SHARD_GRADIENTS ? 1u << TP_ROLE_GRADIENT : 0) |
            (o->distributed.strategy >= TP_STRATEGY_FULL_SHARD ? weights : 0);
 }

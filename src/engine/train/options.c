@@ -276,7 +276,8 @@ static bool megatron_recomputes(const tp_train_options *o)
            recomputes;
 }
 
-/* NeMo RL's keys for distributed.tensor_parallel_size: those of the backend that is enabled. */
+/* NeMo RL's keys for tensor_parallel_size and sequence_parallel: those of the backend that is
+ * enabled. */
 static void read_theirs(const tp_config *config, tp_train_options *o)
 {
     bool enabled = false;
@@ -287,6 +288,9 @@ static void read_theirs(const tp_config *config, tp_train_options *o)
                                             : "policy.dtensor_cfg.tensor_parallel_size";
     const tp_json *v = tp_config_find(config, o->distributed.theirs_key);
     o->distributed.theirs = v && tp_json_i64(v, &n) && n > 1 ? n : 1;
+    v = tp_config_find(config, is_megatron ? "policy.megatron_cfg.sequence_parallel"
+                                           : "policy.dtensor_cfg.sequence_parallel");
+    o->distributed.theirs_sequence = v && tp_json_bool(v, &enabled) && enabled;
 }
 
 /* NeMo RL's nulls for "the usual". */

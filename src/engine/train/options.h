@@ -206,7 +206,9 @@ typedef struct {
         bool reshard_after_forward;
         bool gathered_copy;
         int64_t tensor_parallel_size; /* TP_OPT_UNSET_INT: as NeMo RL's keys say */
-        int64_t theirs;               /* the same by NeMo RL's keys; 1: they say nothing */
+        bool sequence_parallel;
+        int64_t theirs; /* the same by NeMo RL's keys; 1: they say nothing */
+        bool theirs_sequence;
         const char *theirs_key;
         int64_t ranks_per_node; /* TP_OPT_UNSET_INT: as hosts are */
     } distributed;

@@ -28,6 +28,7 @@ static range in_part(range r, size_t n, tp_shard shard)
 static tp_status gather(const tp_ranks *ranks, const tp_tensor *own, range r, char *data,
                         tp_error *err)
 {
+    TP_ASSERT(!tp_is_sliced(own) || !own->keeps_part); /* moments, which nobody reads together */
     if (tp_is_sliced(own))
         return tp_slices_gather(ranks, own, r.begin, r.end - r.begin, data, err);
     tp_shard shard = own->shard;

@@ -137,8 +137,10 @@ bool tp_strategy_is_possible(const tp_train_options *o, int ranks, int i, tp_tra
     *ret = *o;
     ret->ranks = (tp_ranks){.ranks = ranks};
     ret->distributed.strategy = i;
-    return tp_ranks_check(ret, NULL) == TP_OK && tp_ranks_divide(ret, NULL) == TP_OK &&
-           tp_ranks_find_nodes(ret, NULL) == TP_OK;
+    if (tp_ranks_check(ret, NULL) != TP_OK || tp_ranks_divide(ret, NULL) != TP_OK)
+        return false;
+    bool has_others = ret->ranks.tensor.count < 2 || ret->ranks.ranks > 1; /* of the same layers */
+    return (has_others || i == TP_STRATEGY_DDP) && tp_ranks_find_nodes(ret, NULL) == TP_OK;
 }
 
 tp_status tp_strategy_plan_make(const tp_train_options *o, const tp_model *model,
@@ -217,6 +219,7 @@ tp_status tp_ranks_plan_make(const tp_train_options *o, const tp_model *model,
     static const tp_network unknown = {.bytes_per_s = NAN, .latency_s = NAN};
     tp_ranks_plan p = {.ranks = ranks,
                        .sharers = TP_MAX(o->ranks.tensor.count, 1),
+                       .shares_rows = tp_ranks_share_rows(o),
                        .network = network ? *network : unknown,
                        .format = tp_wire_name((tp_wire_kind)o->distributed.compress),
                        .best = -1};
@@ -279,8 +282,9 @@ void tp_ranks_plan_text(const tp_ranks_plan *p, tp_buf *out)
         tp_buf_addf(out, "  %s\n", s->why);
     }
     if (p->sharers > 1)
-        tp_buf_addf(out, "%d ranks share the layers (tensor parallelism), %d the data\n",
-                    p->sharers, p->ranks / p->sharers);
+        tp_buf_addf(out, "%d ranks share the layers (tensor parallelism)%s, %d the data\n",
+                    p->sharers, p->shares_rows ? " and their rows (sequence parallelism)" : "",
+                    p->ranks / p->sharers);
     for (int i = 0; i < p->n; i++) {
         const tp_strategy_plan *s = &p->v[i];
         tp_buf_addf(out,
@@ -308,6 +312,7 @@ void tp_ranks_plan_put(const tp_ranks_plan *p, tp_json_w *w)
     tp_json_w_put_begin(w, "distributed", '{');
     tp_json_w_put_i64(w, "ranks", p->ranks);
     tp_json_w_put_i64(w, "tensor_parallel_size", p->sharers);
+    tp_json_w_put_bool(w, "sequence_parallel", p->shares_rows);
     tp_json_w_put_str(w, "network", p->network.text[0] ? p->network.text : NULL);
     tp_json_w_put_str(w, "strategy", best ? best->strategy : NULL);
     tp_json_w_put_str(w, "compress", p->format);

@@ -20,6 +20,8 @@ const char *tp_strategy_name(int strategy);
 TP_CHECKED tp_status tp_ranks_check(const tp_train_options *o, tp_error *err);
 /* o->ranks counts processes; behind this those that share the layers count as one.  sharing.c. */
 TP_CHECKED tp_status tp_ranks_divide(tp_train_options *o, tp_error *err);
+/* Behind that: whether those that share the layers share rows, too. */
+bool tp_ranks_share_rows(const tp_train_options *o);
 /* Whether a model can be shared so. */
 TP_CHECKED tp_status tp_ranks_check_model(const tp_train_options *o, const tp_model *model,
                                           tp_error *err);
@@ -45,11 +47,12 @@ typedef struct {
     double compute_s, exposed_s, hidden_s, step_s;
     size_t gathered_bytes;   /* of whole copies that generation keeps */
     double generation_bytes; /* or of what it gathers in a step of the run, sent by a rank */
-    char why[160];         /* it is the best, or what is better */
+    char why[160];           /* it is the best, or what is better */
 } tp_strategy_plan;
 
 typedef struct {
     int ranks, sharers; /* of the layers */
+    bool shares_rows;   /* they do, of norms and residuals */
     tp_network network;
     const char *format; /* of gradients; "none": as they are */
     double alone_s;     /* a step of one process with all of the batch */

@@ -51,6 +51,11 @@ static tp_status check_compression(const tp_train_options *o, tp_error *err)
     return TP_OK;
 }
 
+static bool is_disabled(const tp_train_options *o, const char *pass)
+{
+    return tp_pass_is_disabled(o->engine.disable_passes.v, o->engine.disable_passes.n, pass);
+}
+
 tp_status tp_ranks_check(const tp_train_options *o, tp_error *err)
 {
     const tp_optimizer *optimizer = o->policy.optimizer.kind;
@@ -64,10 +69,14 @@ tp_status tp_ranks_check(const tp_train_options *o, tp_error *err)
                        "ones: take distributed.strategy=ddp, or another policy.optimizer.name",
                        tp_strategy_name(o->distributed.strategy), optimizer->name);
     TP_TRY(check_compression(o, err));
-    if (tp_pass_is_disabled(o->engine.disable_passes.v, o->engine.disable_passes.n, "shard"))
+    if (is_disabled(o, "shard"))
         return tp_fail(err, TP_ERR_CONFIG,
                        "engine.disable_passes: without shard every process would train a model of "
                        "its own");
+    if (is_disabled(o, "shard-update"))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "engine.disable_passes: without shard-update gradients would count once for "
+                       "every process");
     return TP_OK;
 }
 
@@ -152,7 +161,8 @@ tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks
     int hosts = n_hosts(t->comm), threads = tp_trainer_threads(own);
     char shared[64] = "";
     if (own->ranks.tensor.count > 1)
-        snprintf(shared, sizeof shared, ", layers shared by %d", own->ranks.tensor.count);
+        snprintf(shared, sizeof shared, ", layers%s shared by %d",
+                 tp_ranks_share_rows(own) ? " and rows" : "", own->ranks.tensor.count);
     tp_trainer_notice(t, "%d ranks on %d host%s (%s), %d thread%s each; strategy %s%s",
                       tp_comm_size(t->comm), hosts, hosts == 1 ? "" : "s",
                       tp_comm_transport(t->comm), threads, threads == 1 ? "" : "s",
@@ -382,6 +392,7 @@ void tp_ranks_put(const trainer *t, tp_json_w *w)
     tp_json_w_put_i64(w, "ranks", tp_trainer_ranks(t));
     tp_json_w_put_str(w, "strategy", tp_strategy_name(t->o->distributed.strategy));
     tp_json_w_put_i64(w, "tensor_parallel_size", TP_MAX(t->o->ranks.tensor.count, 1));
+    tp_json_w_put_bool(w, "sequence_parallel", tp_ranks_share_rows(t->o));
     tp_json_w_put_str(w, "transport", tp_comm_transport(t->comm));
     tp_json_w_put_begin(w, "hosts", '[');
     for (int i = 0; i < tp_trainer_ranks(t); i++)

@@ -97,18 +97,7 @@ static bool is_sharded(const tp_session *s)
 
 static bool keeps_parts(const tp_session *s, tp_role role) { return s->states->parts >> role & 1; }
 
-/* This rank's part of a tensor where there are several; false when it is empty. */
-static bool own_part(const tp_session *s, const tp_tensor *whole, tp_graph *g, tp_tensor *ret)
-{
-    const tp_ranks *r = ranks_of(s);
-    *ret = *whole;
-    if (r->ranks < 2 || r->tensor.count > 1)
-        return true;
-    tp_shard shard = is_sharded(s) ? tp_ranks_shard(r) : (tp_shard){r->rank, r->ranks};
-    return tp_tensor_part(whole, shard, &g->arena, ret);
-}
-
-/* ... unless weights are gathered where they are read. */
+/* Weights are whole again after the update, unless they are gathered where they are read. */
 static bool gathers_after_update(const tp_session *s)
 {
     return is_sharded(s) && !keeps_parts(s, TP_ROLE_WEIGHT);
@@ -143,12 +132,7 @@ static tp_status build_update(tp_session *s, tp_error *err)
     tp_optimizer_inputs in = tp_optimizer_declare(o, g);
     for (size_t i = 0; i < n; i++) {
         tp_tensor weight = tp_param_tensor(&params[i]);
-        tp_tensor gradient = tp_tensor_gradient(&weight, &g->arena), part = weight;
-        if (is_sharded(s) &&
-            (!own_part(s, &gradient, g, &gradient) || !own_part(s, &weight, g, &part)))
-            continue;
-        const tp_optimizer_weight its = {.tensor = &part,
-                                         .gradient = &gradient,
+        const tp_optimizer_weight its = {.tensor = &weight,
                                          .is_hidden = tp_param_is_hidden(&params[i]),
                                          .is_embedding = tp_param_is_embedding(&params[i])};
         tp_optimizer_add(o, g, &its, &in);
@@ -171,10 +155,8 @@ static tp_status build_norm(tp_session *s, tp_error *err)
     tp_ref sum = tp_graph_state(g, &squares);
     for (size_t i = 0; i < n; i++) {
         tp_tensor weight = tp_param_tensor(&params[i]);
-        tp_tensor gradient = tp_tensor_gradient(&weight, &g->arena), part;
-        if (!own_part(s, &gradient, g, &part))
-            continue;
-        tp_ref in[2] = {tp_graph_state(g, &part), sum};
+        tp_tensor gradient = tp_tensor_gradient(&weight, &g->arena);
+        tp_ref in[2] = {tp_graph_state(g, &gradient), sum};
         sum = tp_graph_op(g, TP_OP_sumsq, NULL, 2, in, params[i].name);
     }
     tp_graph_output(g, sum);
@@ -237,6 +219,7 @@ static tp_status build_states(tp_session *s, tp_error *err)
     const tp_ranks *ranks = ranks_of(s);
     tp_states_keep_parts(s->states, tp_ranks_shard(ranks), (tp_shard){ranks->rank, ranks->ranks},
                          s->options.parts);
+    s->states->copies = ranks->tensor.count;
     s->states->reader = (tp_part_reader){tp_parts_read_together, &s->options.compile.ranks};
     return tp_model_declare(s->model, s->options.max_positions, s->states, err);
 }
@@ -434,9 +417,7 @@ tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err)
     TP_TRY(tp_program_run(s->program, s->graphs[NORM], false, err));
     TP_TRY(tp_exec_read(exec_of(s, NORM), 0, 0, &sum, sizeof sum, err));
     if (is_sharded(s) && ranks_of(s)->rank >= tp_ranks_shard(ranks_of(s)).count)
-        sum = 0; /* another rank keeps the same part */
-    if (ranks_of(s)->tensor.count > 1 && ranks_of(s)->rank > 0)
-        sum = 0;                                          /* other ranks share the same layers */
+        sum = 0;                                          /* another rank keeps the same part */
     TP_TRY(tp_comm_sum(ranks_of(s)->comm, &sum, 1, err)); /* each rank's part of it */
     *ret_norm = sqrt(sum);
     return TP_OK;
@@ -566,9 +547,8 @@ static size_t optimizer_bytes(const tp_session *s)
     for (size_t i = 0; i < s->states->n; i++) {
         const tp_tensor *t = &s->states->items[i];
         if (tp_role_memory(t->role) == TP_MEM_OPTIMIZER)
-            bytes += tp_is_sliced(t)
-                         ? tp_tensor_count(t) * tp_dtype_size(t->dtype)
-                         : tp_tensor_room(t) * (size_t)(t->shard.count > 1 ? t->shard.count : 1);
+            bytes += tp_is_sliced(t) || t->keeps_part ? tp_tensor_count(t) * tp_dtype_size(t->dtype)
+                                                      : tp_tensor_room(t);
     }
     return bytes;
 }

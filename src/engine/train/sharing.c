@@ -28,7 +28,8 @@ static tp_status check_sharing(const tp_train_options *o, const char *key, int64
         bool is_set;
     } others[] = {
         {o->algorithm->title, !o->algorithm->shares_layers},
-        {"distributed.strategy other than ddp", o->distributed.strategy != TP_STRATEGY_DDP},
+        {"distributed.strategy other than ddp and shard_optimizer",
+         o->distributed.strategy > TP_STRATEGY_SHARD_OPTIMIZER},
         {"distributed.compress", o->distributed.compress != TP_WIRE_PLAIN},
         {"policy.peft.use_dora", o->policy.peft.enabled && o->policy.peft.use_dora},
         {"policy.peft.dropout", o->policy.peft.enabled && o->policy.peft.dropout > 0},
@@ -61,6 +62,10 @@ tp_status tp_ranks_divide(tp_train_options *o, tp_error *err)
     tp_ranks *r = &o->ranks;
     int64_t n = sharers(o, &key);
     TP_ASSERT(r->tensor.count == 0);
+    if (n < 2 && o->distributed.sequence_parallel && o->distributed.theirs < 2)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "distributed.sequence_parallel: no processes share the layers, and so none "
+                       "share rows: set distributed.tensor_parallel_size as well");
     if (n < 2)
         return TP_OK;
     if (TP_MAX(r->ranks, 1) % n != 0)
@@ -74,6 +79,12 @@ tp_status tp_ranks_divide(tp_train_options *o, tp_error *err)
     r->rank /= (int)n;
     r->ranks /= (int)n;
     return TP_OK;
+}
+
+bool tp_ranks_share_rows(const tp_train_options *o)
+{
+    return o->ranks.tensor.count > 1 &&
+           (o->distributed.sequence_parallel || o->distributed.theirs_sequence);
 }
 
 tp_status tp_ranks_check_model(const tp_train_options *o, const tp_model *model, tp_error *err)

@@ -46,8 +46,33 @@ static void lengths_follow_the_letters_of_signatures(void **state)
     MUST(tp_arena_init(&arena, 1 << 20, NULL));
     const tp_rows *rows = tp_rows_find(&g, &arena);
     for (size_t i = 0; i < TP_COUNTOF(wanted); i++) {
-        assert_int_equal(rows[wanted[i].value].of[0], wanted[i].rows);
-        assert_int_equal(rows[wanted[i].value].of[1], wanted[i].columns);
+        assert_int_equal(rows[wanted[i].value].of[0].input, wanted[i].rows);
+        assert_int_equal(rows[wanted[i].value].of[1].input, wanted[i].columns);
+    }
+    tp_arena_release(&arena);
+    tp_graph_release(&g);
+}
+
+/* A share of three rows, from the third on, of as many as there are; gathered they are all again. */
+static void a_share_counts_what_is_in_it(void **state)
+{
+    (void)state;
+    static const char text[] = "%1 = input f32[7,4] \"x\"\n"
+                               "%2 = scatter_rows %1 {n0=3, n1=3, bucket=1}\n"
+                               "%3 = wait %2 {bucket=1}\n%4 = silu %3\n"
+                               "%5 = gather_rows %4 {n0=7, n1=3, bucket=2}\n"
+                               "%6 = wait %5 {bucket=2}\noutput %6\n";
+    static const struct {
+        int64_t of, in_share;
+    } wanted[] = {{7, 3}, {5, 2}, {3, 0}, {0, 0}};
+    tp_graph g;
+    tp_arena arena;
+    parse(text, &g);
+    MUST(tp_arena_init(&arena, 1 << 20, NULL));
+    const tp_rows *rows = tp_rows_find(&g, &arena);
+    for (size_t i = 0; i < TP_COUNTOF(wanted); i++) {
+        assert_int_equal(tp_rows_of(&rows[4].of[0], wanted[i].of), wanted[i].in_share);
+        assert_int_equal(tp_rows_of(&rows[6].of[0], wanted[i].of), wanted[i].of);
     }
     tp_arena_release(&arena);
     tp_graph_release(&g);
@@ -160,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lengths_follow_the_letters_of_signatures),
+        cmocka_unit_test(a_share_counts_what_is_in_it),
         cmocka_unit_test(fewer_rows_are_the_first_of_all_of_them),
         cmocka_unit_test(work_is_that_of_the_rows),
     };

@@ -64,7 +64,7 @@ static void columns_and_groups_are_a_comb(void **state)
 
 /* ---- gradients ---- */
 
-enum { TOKENS = 24, MOST = 4 };
+enum { TOKENS = 50, MOST = 4, SHORT = 20 };
 
 #define DECODER(type, vocabulary, tied)                                                  \
     "{\"model_type\": \"" type "\", \"vocab_size\": " vocabulary                         \
@@ -82,7 +82,8 @@ static const char *const configs[] = {
 typedef struct {
     const tp_model *model;
     const char *backend;
-    int ranks;
+    int ranks, used; /* tokens of the batch */
+    bool shares_rows;
     double loss[2], norm, counted[MOST];
     float logp[TOKENS];
     float *gradients, *weights; /* of all parameters, one behind the other */
@@ -97,13 +98,13 @@ static void make_batch(trial *r)
         r->tokens[i] = (i * 7 + 3) % 48;
         r->targets[i] = (i * 5 + 1) % 48;
         r->positions[i] = i < 11 ? i : i - 11;
-        r->loss_weights[i] = i % 5 == 0 ? 0 : 0.125f;
+        r->loss_weights[i] = i % 5 == 0 || i >= r->used ? 0 : 0.125f;
     }
     r->targets[0] = -100;
     r->targets[1] = 0;
     r->targets[2] = 47;
     for (int i = 0; i <= TOKENS; i++)
-        r->cu[i] = i == 0 ? 0 : i == 1 ? 11 : TOKENS;
+        r->cu[i] = i == 0 ? 0 : i == 1 ? 11 : r->used;
 }
 
 static void must(tp_status status, const tp_error *err)
@@ -152,6 +153,7 @@ static void train(tp_comm *comm, void *user)
     const tp_session_options options = {
         .compile = {.device = device,
                     .share_memory = true,
+                    .passes = {.shares_rows = r->shares_rows},
                     .ranks = {.comm = comm,
                               .ranks = 1,
                               .tensor = {r->ranks > 1 ? rank : 0, r->ranks > 1 ? r->ranks : 0},
@@ -162,7 +164,8 @@ static void train(tp_comm *comm, void *user)
     must(tp_session_alloc(s, &err), &err);
     must(tp_model_init_random(r->model, tp_session_states(s), 5, 0, &err), &err);
     must(tp_session_weights_changed(s, &err), &err);
-    const tp_batch_view batch = {r->tokens, r->positions, r->targets, r->cu, r->loss_weights, 0};
+    const tp_batch_view batch = {r->tokens, r->positions,    r->targets,
+                                 r->cu,     r->loss_weights, r->used};
     const float *logp;
     double loss[2], norm;
     must(tp_session_eval(s, &batch, &loss[0], &logp, &err), &err);
@@ -183,10 +186,14 @@ static void train(tp_comm *comm, void *user)
     tp_device_close(device);
 }
 
-static trial run(const tp_model *model, const char *backend, int ranks)
+static trial run(const tp_model *model, const char *backend, int used, int ranks, bool shares_rows)
 {
     size_t n;
-    trial r = {.model = model, .backend = backend, .ranks = ranks};
+    trial r = {.model = model,
+               .backend = backend,
+               .ranks = ranks,
+               .used = used,
+               .shares_rows = shares_rows};
     const tp_param *params = tp_model_params(model, &n);
     for (size_t i = 0; i < n; i++)
         r.n += (size_t)(params[i].dim[0] * (params[i].rank == 2 ? params[i].dim[1] : 1));
@@ -221,14 +228,14 @@ static void expect_near(const trial *one, const trial *many)
         assert_true(fabsf(one->logp[i] - many->logp[i]) <= 1e-5f);
 }
 
-static void compare(const char *config, const char *backend)
+static void compare(const char *config, const char *backend, int used, bool shares_rows)
 {
     tp_error err;
     tp_model *model;
     assert_int_equal(tp_model_parse("config", config, strlen(config), &model, &err), TP_OK);
-    trial one = run(model, backend, 1);
+    trial one = run(model, backend, used, 1, false);
     for (int ranks = 2; ranks <= MOST; ranks *= 2) {
-        trial many = run(model, backend, ranks);
+        trial many = run(model, backend, used, ranks, shares_rows);
         expect_near(&one, &many);
         let_go(&many);
     }
@@ -240,13 +247,30 @@ static void every_gradient_is_that_of_one_rank(void **state)
 {
     (void)state;
     for (size_t i = 0; i < TP_COUNTOF(configs); i++)
-        compare(configs[i], "cpu");
+        compare(configs[i], "cpu", TOKENS, false);
+}
+
+/* Of 50 rows four ranks have 13, 13, 13 and 11. */
+static void so_it_is_where_ranks_share_rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TP_COUNTOF(configs); i++)
+        compare(configs[i], "cpu", TOKENS, true);
+}
+
+/* Of the 32 that are computed four ranks have 13, 13, 6 and none. */
+static void a_rank_may_have_no_rows(void **state)
+{
+    (void)state;
+    compare(configs[0], "cpu", SHORT, true);
+    compare(configs[3], "cpu", SHORT, true);
 }
 
 static void also_where_memory_is_behind_a_wall(void **state)
 {
     (void)state;
-    compare(configs[3], "guard");
+    compare(configs[3], "guard", TOKENS, false);
+    compare(configs[3], "guard", SHORT, true);
 }
 
 int main(void)
@@ -255,6 +279,8 @@ int main(void)
         cmocka_unit_test(rows_are_one_run),
         cmocka_unit_test(columns_and_groups_are_a_comb),
         cmocka_unit_test(every_gradient_is_that_of_one_rank),
+        cmocka_unit_test(so_it_is_where_ranks_share_rows),
+        cmocka_unit_test(a_rank_may_have_no_rows),
         cmocka_unit_test(also_where_memory_is_behind_a_wall),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,19 @@ static void keep(const tp_launch *launch)
             ref_store(y, r, c, ref_load(x, r, c));
 }
 
+/* Row r of y is row r + `by` of x; 0 where there is none. */
+static void keep_rows(const tp_launch *launch, int64_t by)
+{
+    const tp_operand *x = &launch->in[0], *y = &launch->out[0];
+    for (int64_t r = 0; is_bound(y) && r < y->dim[0]; r++)
+        for (int64_t c = 0; c < y->dim[1]; c++)
+            ref_store(y, r, c, r + by >= 0 && r + by < x->dim[0] ? ref_load(x, r + by, c) : 0);
+}
+
+static void run_scatter_rows(const tp_launch *launch) { keep_rows(launch, launch->attrs.n1); }
+
+static void run_gather_rows(const tp_launch *launch) { keep_rows(launch, -launch->attrs.n1); }
+
 #define run_all_reduce keep
 #define run_reduce_scatter keep
 #define run_all_gather keep
@@ -37,6 +50,8 @@ TP_REF_KERNEL(reduce_scatter_part);
 TP_REF_KERNEL(all_gather_part);
 TP_REF_KERNEL(all_reduce_part);
 TP_REF_KERNEL(sum_tensor);
+TP_REF_KERNEL(scatter_rows);
+TP_REF_KERNEL(gather_rows);
 TP_REF_KERNEL(all_reduce_tensor);
 TP_REF_KERNEL(broadcast);
 TP_REF_KERNEL(wait);

@@ -24,7 +24,13 @@ SUM(all_reduce, "x:s[..] errors:s[R,E]? -> x:s[..] errors:s[R,E]?", 0)
 SUM(reduce_scatter, "x:s[..] errors:s[R,E]? -> x:s[..] errors:s[R,E]?", 0)
 
 /* Every part as the rank has it whose it is. */
-EXCHANGE(all_gather, "x:s[..] -> x:s[..]", 0)
+const tp_op_def tp_op_all_gather = {
+    .name = "all_gather",
+    .signature = "x:s[..] -> x:s[..]",
+    .attributes = "bucket",
+    .traits = TP_OP_COMMUNICATES,
+    .splits = "T; C",
+};
 
 /* As rank 0 has it. */
 EXCHANGE(broadcast, "x:s[..] -> x:s[..]", 0)
@@ -43,7 +49,13 @@ SUM(all_reduce_part, "x:s[..] errors:s[R,E]? -> x:s[..] errors:s[R,E]?", 0)
 /* Of the ranks that share a layer: the sum of what each has made of its part of it. */
 EXCHANGE(sum_tensor, "x:s[..] -> y:s[..]", TP_OP_INPLACE)
 
-/* The same for a gradient, once a step. */
+/* The same, each rank its share of the rows: n0 from row n1 on, or as many as there are left. */
+EXCHANGE_WITH(scatter_rows, "x:s[T,C] -> y:s[n0,C]", "n0, n1, bucket", 0)
+
+/* All n0 rows, of which each rank has a share; this one those from row n1 on. */
+EXCHANGE_WITH(gather_rows, "x:f[S,C] -> y:f[n0,C]", "n0, n1, bucket", 0)
+
+/* The same sum for a gradient, once a step. */
 EXCHANGE(all_reduce_tensor, "x:s[..] -> x:s[..]", 0)
 
 /* Memory of that shape which nobody has written yet: what accumulates into it begins there. */
@@ -54,4 +66,10 @@ const tp_op_def tp_op_room = {
 };
 
 /* Until what was begun on this memory is over. */
-EXCHANGE(wait, "x:any[..] -> x:any[..]", 0)
+const tp_op_def tp_op_wait = {
+    .name = "wait",
+    .signature = "x:any[..] -> x:any[..]",
+    .attributes = "bucket",
+    .traits = TP_OP_COMMUNICATES,
+    .splits = "T; C",
+};

@@ -18,7 +18,7 @@ const tp_op_def tp_op_add = {
     .traits = MAP,
     .flops = "T*C",
     .gradient = add_gradient,
-    .splits = "C",
+    .splits = "C; T",
 };
 
 static void mul_gradient(tp_differ *d, const tp_node *n, const tp_ref *dy)
@@ -37,7 +37,7 @@ const tp_op_def tp_op_mul = {
     .traits = MAP | TP_OP_CHEAP,
     .flops = "T*C",
     .gradient = mul_gradient,
-    .splits = "C",
+    .splits = "C; T",
 };
 
 /* x * sigmoid(x) */
@@ -47,7 +47,7 @@ const tp_op_def tp_op_silu = {
     .traits = MAP | TP_OP_CHEAP,
     .flops = "5*T*C",
     .gradients = {TP_OP_silu_grad},
-    .splits = "C",
+    .splits = "C; T",
 };
 
 const tp_op_def tp_op_silu_grad = {
@@ -55,7 +55,7 @@ const tp_op_def tp_op_silu_grad = {
     .signature = "x:f[..] dy:f[..] -> dx:f[..]",
     .traits = MAP,
     .flops = "8*T*C",
-    .splits = "C",
+    .splits = "C; T",
 };
 
 /* gelu, by erf or by its tanh approximation */
@@ -66,7 +66,7 @@ const tp_op_def tp_op_gelu = {
     .traits = MAP | TP_OP_CHEAP,
     .flops = "10*T*C",
     .gradients = {TP_OP_gelu_grad},
-    .splits = "C",
+    .splits = "C; T",
 };
 
 const tp_op_def tp_op_gelu_grad = {
@@ -75,7 +75,7 @@ const tp_op_def tp_op_gelu_grad = {
     .attributes = "tanh",
     .traits = MAP,
     .flops = "16*T*C",
-    .splits = "C",
+    .splits = "C; T",
 };
 
 /* silu(gate) * up */
@@ -107,7 +107,7 @@ const tp_op_def tp_op_cast = {
     .signature = "x:f[..] -> y:w[..]",
     .traits = TP_OP_ELEMENTWISE,
     .gradient = cast_gradient,
-    .splits = "C",
+    .splits = "C; T",
 };
 
 /* y = x, unless the program that runs the graph writes something else there before the next

@@ -9,7 +9,7 @@ const tp_op_def tp_op_rmsnorm = {
     .traits = TP_OP_CHEAP,
     .flops = "4*T*C",
     .gradients = {TP_OP_rmsnorm_grad},
-    .splits = "C",
+    .splits = "C; T",
 };
 
 const tp_op_def tp_op_rmsnorm_grad = {
@@ -17,7 +17,7 @@ const tp_op_def tp_op_rmsnorm_grad = {
     .signature = "x:f[T,C] w:w[D] rstd:s[T,C/D] dy:f[T,C] dw_acc:s[D]? dres:f[T,C]? "
                  "-> dx:f[T,C] dw:s[D]",
     .attributes = "eps",
-    .splits = "C",
+    .splits = "C; T",
     .traits = TP_OP_ACCUMULATES,
     .flops = "9*T*C",
 };
@@ -29,6 +29,7 @@ const tp_op_def tp_op_layernorm = {
     .traits = TP_OP_CHEAP,
     .flops = "7*T*C",
     .gradients = {TP_OP_layernorm_grad},
+    .splits = "T",
 };
 
 const tp_op_def tp_op_layernorm_grad = {
@@ -38,6 +39,7 @@ const tp_op_def tp_op_layernorm_grad = {
     .attributes = "eps",
     .traits = TP_OP_ACCUMULATES,
     .flops = "12*T*C",
+    .splits = "T",
 };
 
 /* sum = x + res (rounded), y = norm(sum) */

@@ -51,7 +51,6 @@ typedef struct {
     const tp_tensor *tensor;
     bool is_hidden;    /* a matrix inside a block: no embedding, head, norm or bias */
     bool is_embedding; /* a table of tokens or positions */
-    const tp_tensor *gradient; /* (optional) NULL: its own */
 } tp_optimizer_weight;
 
 /* A parameter with all that belongs to it, in the update graph; its low-precision copy is added by
@@ -90,7 +89,8 @@ typedef struct {
 } tp_optimizer_inputs;
 tp_optimizer_inputs tp_optimizer_declare(const tp_optimizer_settings *s, tp_graph *g);
 
-/* Adds to `g` the tensors that belong to a parameter, or to a part of it, and the op that updates it. */
+/* Adds to `g` the tensors that belong to a parameter, or to a part of it, and the op that updates
+ * it. */
 void tp_optimizer_add(const tp_optimizer_settings *s, tp_graph *g,
                       const tp_optimizer_weight *weight, const tp_optimizer_inputs *in);
 

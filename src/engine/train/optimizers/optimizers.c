@@ -38,10 +38,7 @@ tp_optimizer_state tp_optimizer_state_like(const tp_tensor *weight, const char *
 
 static tp_ref state_of(tp_graph *g, const tp_tensor *weight, const tp_optimizer_state *s)
 {
-    tp_tensor owner = *weight;
-    owner.name = weight->within ? weight->within : weight->name;
-    tp_tensor state = tp_tensor_beside(&owner, TP_ROLE_MOMENT, s->name, &g->arena);
-    state.shard = weight->shard;
+    tp_tensor state = tp_tensor_beside(weight, TP_ROLE_MOMENT, s->name, &g->arena);
     state.dtype = s->dtype;
     state.rank = s->rank;
     memcpy(state.dim, s->dim, sizeof state.dim);
@@ -64,7 +61,7 @@ void tp_optimizer_add(const tp_optimizer_settings *s, tp_graph *g,
     tp_tensor gradient = tp_tensor_gradient(weight->tensor, &g->arena);
     tp_optimizer_operands x = {.weight = *weight, .scalars = in->scalars};
     x.p = tp_graph_state(g, weight->tensor);
-    x.grad = tp_graph_state(g, weight->gradient ? weight->gradient : &gradient);
+    x.grad = tp_graph_state(g, &gradient);
     x.rest = in->rest;
     int n = s->kind->states(s, &x, states);
     for (int i = 0; i < n; i++)
