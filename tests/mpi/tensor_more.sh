@@ -52,9 +52,9 @@ for more in "" "policy.peft.enabled=true policy.peft.dim=4 policy.peft.target_mo
     # shellcheck disable=SC2086
     run train --quiet grpo.yaml run.dir=one engine.threads=1 $more
     expect 0
-    for way in 2/2 4/2; do
+    for way in "2 $key=2" "4 $key=2" "2 $key=2 distributed.sequence_parallel=true" "4 $key=2 distributed.strategy=shard_optimizer"; do
         # shellcheck disable=SC2086
-        ranks ${way%/*} train --quiet grpo.yaml run.dir=shared $key=${way#*/} $more
+        ranks ${way%% *} train --quiet grpo.yaml run.dir=shared ${way#* } $more
         expect 0
         nearly one shared 1e-5 1e-4
         as_planned shared
