@@ -62,6 +62,49 @@ static void columns_and_groups_are_a_comb(void **state)
     expect_runs(&groups, 0, 7, (const size_t[][3]){{0, 0, 1}, {2, 1, 1}, {4, 2, 1}, {6, 3, 1}}, 4);
 }
 
+/* The second of two parts of the second of two slices, 20 x 2 numbers, has its last eight. */
+static void a_part_of_a_slice_is_what_is_in_memory(void **state)
+{
+    const tp_tensor t = {.rank = 2,
+                         .dtype = TP_DTYPE_F32,
+                         .dim = {20, 2},
+                         .keeps_part = true,
+                         .shard = {1, 2},
+                         .slice = {.index = 1, .count = 2, .axis = 1, .groups = 1, .length = 4}};
+    const size_t wanted[][3] = {{66, 32, 2}, {70, 34, 2}, {74, 36, 2}, {78, 38, 2}};
+    size_t at = 0, begin, end;
+    tp_slice_run run;
+    (void)state;
+    for (size_t i = 0; i < TP_COUNTOF(wanted); i++) {
+        assert_true(tp_slice_next_held(&t, &at, 80, &run));
+        assert_int_equal(run.at, wanted[i][0]);
+        assert_int_equal(run.own, wanted[i][1]);
+        assert_int_equal(run.n, wanted[i][2]);
+    }
+    assert_false(tp_slice_next_held(&t, &at, 80, &run));
+    tp_tensor_share(&t, 80, (tp_shard){3, 4}, &begin, &end); /* nobody else has it */
+    assert_true(begin == 0 && end == 80);
+}
+
+/* What ranks 0 and 1 have, and 2 and 3, each writes a half of. */
+static void what_two_have_of_a_part_they_write_together(void **state)
+{
+    const size_t wanted[][2] = {{0, 32}, {32, 64}, {64, 96}, {96, 100}};
+    (void)state;
+    for (int rank = 0; rank < 4; rank++) {
+        const tp_tensor t = {.rank = 1,
+                             .dtype = TP_DTYPE_F32,
+                             .dim = {100, 1},
+                             .keeps_part = true,
+                             .shard = {rank / 2, 2},
+                             .copies = 2};
+        size_t begin, end;
+        tp_tensor_share(&t, 100, (tp_shard){rank, 4}, &begin, &end);
+        assert_int_equal(begin, wanted[rank][0]);
+        assert_int_equal(end, wanted[rank][1]);
+    }
+}
+
 /* ---- gradients ---- */
 
 enum { TOKENS = 50, MOST = 4, SHORT = 20 };
@@ -278,6 +321,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_one_run),
         cmocka_unit_test(columns_and_groups_are_a_comb),
+        cmocka_unit_test(a_part_of_a_slice_is_what_is_in_memory),
+        cmocka_unit_test(what_two_have_of_a_part_they_write_together),
         cmocka_unit_test(every_gradient_is_that_of_one_rank),
         cmocka_unit_test(so_it_is_where_ranks_share_rows),
         cmocka_unit_test(a_rank_may_have_no_rows),
