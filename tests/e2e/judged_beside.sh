@@ -39,7 +39,7 @@ data:
 checkpointing: {save_period: 1}
 END
 figures() { # all but times, step by step
-    tr ',{' '\n\n' <"$1/metrics.jsonl" | grep -E '"(step|train/|rollout/|policy/|generation/|validation/)' | grep -v per_sec
+    tr ',{' '\n\n' <"$1/metrics.jsonl" | grep -E '"(step|train/|rollout/|policy/|generation/|validation/)' | grep -vE "per_sec|utilization"
 }
 both() { # NAME KEY=VALUE...
     name=$1
