@@ -92,9 +92,8 @@ static tp_status open_environment(trainer *t, const tp_data_source_options *sour
 {
     char name[TP_ENVIRONMENT_NAME];
     tp_config *config = (tp_config *)(uintptr_t)t->config;
-    const char *asked = either(source->env_name, t->o->data.fallback.env_name);
     tp_environment_watch watch = {should_stop, say, t};
-    TP_TRY(tp_environment_choose(config, asked, source->dataset_name, name, err));
+    TP_TRY(tp_grpo_environment(config, t->o, source, name, err));
     TP_TRY(tp_environment_open(config, name, ret, err));
     tp_environment_set_watch(*ret, &watch);
     return TP_OK;

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "base/platform.h"
-#include "engine/reward/environment.h"
 #include "engine/reward/prompts.h"
 #include "engine/train/graphs.h"
 #include "engine/train/option_rows.h"
@@ -78,17 +77,24 @@ static tp_status check_shaping(const tp_config *config, const tp_grpo_options *g
     return TP_OK;
 }
 
+tp_status tp_grpo_environment(const tp_config *config, const tp_train_options *o,
+                              const tp_data_source_options *source, char ret[TP_ENVIRONMENT_NAME],
+                              tp_error *err)
+{
+    const char *asked = source->env_name ? source->env_name : o->data.fallback.env_name;
+    return tp_environment_choose(config, asked, source->dataset_name, ret, err);
+}
+
 /* What asks and what judges is there, once the recipe names either.  Nothing is opened. */
 static tp_status check_questions(const tp_config *config, const tp_train_options *o, tp_error *err)
 {
     const tp_data_source_options *train = &o->data.train;
-    const char *asked = train->env_name ? train->env_name : o->data.fallback.env_name;
     tp_config *resolved = (tp_config *)(uintptr_t)config; /* binding a section resolves it there */
     char name[TP_ENVIRONMENT_NAME];
     if (!train->data_path && !train->dataset_name)
         return TP_OK;
     TP_TRY(tp_prompts_check_source(train->dataset_name, train->data_path, err));
-    TP_TRY(tp_environment_choose(config, asked, train->dataset_name, name, err));
+    TP_TRY(tp_grpo_environment(config, o, train, name, err));
     return tp_environment_check(resolved, name, err);
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/algorithms/advantage.h"
 #include "engine/algorithms/loss_policy.h"
+#include "engine/reward/environment.h"
 #include "engine/train/algorithm.h"
 
 typedef enum { TP_STOP_ACCURACY, TP_STOP_PASS_K } tp_stop_metric;
@@ -50,6 +51,10 @@ static inline tp_truncation tp_grpo_truncation(const tp_grpo_options *o)
 
 extern const tp_option tp_grpo_keys[];
 /* See tp_algorithm.check and .needs. */
+/* The environment that judges the answers to the questions of a source. */
+TP_CHECKED tp_status tp_grpo_environment(const tp_config *config, const tp_train_options *o,
+                                         const tp_data_source_options *source,
+                                         char ret[TP_ENVIRONMENT_NAME], tp_error *err);
 TP_CHECKED tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *err);
 void tp_grpo_needs(const tp_train_options *o, tp_algorithm_needs *ret);
 /* Of n answers those from here on are scored with the policy before they train it: the forward pass

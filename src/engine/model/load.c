@@ -151,9 +151,9 @@ static tp_status load_and_name(const tp_weights *w, tp_states *states, const lis
     return status;
 }
 
-tp_status tp_model_load_slowly(const tp_model *model, tp_states *states,
-                               void (*progress)(void *user, uint64_t done, uint64_t total),
-                               void *user, tp_load_report *ret, tp_error *err)
+tp_status tp_model_load_with_progress(const tp_model *model, tp_states *states,
+                                      void (*progress)(void *user, uint64_t done, uint64_t total),
+                                      void *user, tp_load_report *ret, tp_error *err)
 {
     TP_CLEANUP(tp_weights_close) tp_weights w = {0};
     const listener who = {progress, user};
@@ -172,5 +172,5 @@ tp_status tp_model_load_slowly(const tp_model *model, tp_states *states,
 tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
                         tp_error *err)
 {
-    return tp_model_load_slowly(model, states, NULL, NULL, ret, err);
+    return tp_model_load_with_progress(model, states, NULL, NULL, ret, err);
 }

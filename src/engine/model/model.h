@@ -113,10 +113,10 @@ typedef struct {
 TP_CHECKED tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
                                    tp_error *err);
 /* The same for somebody who waits: `progress` hears how many tensors of how many are there. */
-TP_CHECKED tp_status tp_model_load_slowly(const tp_model *model, tp_states *states,
-                                          void (*progress)(void *user, uint64_t done,
-                                                           uint64_t total),
-                                          void *user, tp_load_report *ret, tp_error *err);
+TP_CHECKED tp_status tp_model_load_with_progress(const tp_model *model, tp_states *states,
+                                                 void (*progress)(void *user, uint64_t done,
+                                                                  uint64_t total),
+                                                 void *user, tp_load_report *ret, tp_error *err);
 /* Everything that decides what the model computes, but for the weights, as one line of text:
  * for keys of caches. */
 void tp_model_describe(const tp_model *model, tp_buf *out);

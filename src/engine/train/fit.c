@@ -484,7 +484,10 @@ static tp_status size_by_memory(tp_recipe *r, const tp_model *model, bool sizes_
 tp_status tp_recipe_fit(tp_recipe *r, bool sizes_only, tp_error *err)
 {
     tp_model *model;
-    bool chooses = r->options.level != TP_LEVEL_BASIC;
+    bool any = leaves_micro_batch_open(r->config);
+    for (size_t i = 0; i < N_CHOICES; i++)
+        any |= is_open(r->config, i);
+    bool chooses = any && r->options.level != TP_LEVEL_BASIC;
     if ((!chooses && !isfinite(r->options.policy.train_mb_memory_bytes)) ||
         tp_run_model_open(&r->options, &model, NULL, NULL))
         return TP_OK;

@@ -213,7 +213,8 @@ static void hear_of_loading(void *user, uint64_t done, uint64_t total)
 
 static tp_status load_weights(trainer *t, tp_session *s, tp_load_report *ret, tp_error *err)
 {
-    return tp_model_load_slowly(t->model, tp_session_states(s), hear_of_loading, t, ret, err);
+    return tp_model_load_with_progress(t->model, tp_session_states(s), hear_of_loading, t, ret,
+                                       err);
 }
 
 static tp_status load_pretrained(trainer *t, tp_error *err)

@@ -1,3 +1,5 @@
+/* suite.c - the benchmarks of a suite: those that are built in and those of YAML files, chosen by
+ * pattern. */
 #include "instrument/bench/suite.h"
 
 #include <dirent.h>
