@@ -23,9 +23,10 @@ typedef struct {
     const char *program; /* the temper that is run; NULL: this program */
     double budget_s;     /* for everything; 0: 600 */
     double timeout_s;    /* of one run; 0: 600 */
-    int64_t steps;       /* measured in a run; 0: as many as take a second, 5 to 40 */
+    int64_t steps;       /* measured in a run; 0: as many as take a second, 5 to 40, fewer where
+                            the budget holds no six rounds of these */
     bool no_warm_up;
-    int64_t warm_up; /* steps before those; 0: 2 */
+    int64_t warm_up; /* steps before those; 0: 2, or 1 where the budget is short */
     bool has_seed;
     int64_t seed;       /* of the order of the rounds; else 1 */
     double margin;      /* "the same" is within this share; 0: 0.01 */
@@ -46,7 +47,7 @@ typedef struct {
     size_t n_own;
     int64_t rounds;       /* exactly; 0: as many as the budget allows, at most 40 */
     bool no_pairs;        /* no interactions */
-    int64_t most_pairs;   /* 0: as many as the budget allows */
+    int64_t most_pairs;   /* 0: as many as the budget allows, 3 where rounds alone are given */
     double loss_rounding; /* relative difference that is rounding; 0: by policy.precision */
 } tp_ablate_options;
 

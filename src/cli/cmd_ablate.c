@@ -19,7 +19,8 @@ static const tp_flag flag_table[] = {
     TP_ROW("lever", 0, "NAME:KEY=ON/OFF", LIST, own, 0, 0, "one that no table has; repeatable"),
     TP_NUMBER("rounds", 0, "N", INT, rounds, 1, 10000, "exactly N rounds, however long they take"),
     TP_NUMBER("pairs", 0, "N", INT, pairs, 0, 10000,
-              "pairs of levers to look at together (default: as the budget allows)"),
+              "pairs of levers to look at together (default: as the budget allows, "
+              "3 with --rounds alone)"),
     TP_NUMBER("loss-rounding", 0, "X", FLOAT, loss_rounding, 1e-15, 1,
               "relative difference of a loss that is rounding (default: by policy.precision)"),
     TP_STUDY_FLAGS("RUN-ablate"),

@@ -7,8 +7,8 @@
 #include "instrument/experiment/ablation_report.h"
 #include "instrument/experiment/study.h"
 
-enum { MOST_ROUNDS = 40 };
-static const double MAIN_SHARE = 0.75;
+enum { MOST_ROUNDS = 40, PAIRS_WITHOUT_BUDGET = 3 };
+static const double MAIN_SHARE = 0.75, NO_BUDGET = 1e9;
 
 /* The largest relative difference of a loss that counts as rounding: the unit roundoff of the
  * coarsest numbers that a run keeps between operations, once for bfloat16 (2^-8) and float16
@@ -31,10 +31,12 @@ static void show_progress(void *user, int stage, size_t round, double left_s)
 
 static tp_ablation_plan make_plan(const tp_ablate_options *o, tp_study *s)
 {
+    bool has_time = s->o.budget_s < NO_BUDGET;
     tp_ablation_plan plan = {.most_rounds = o->rounds > 0 ? (size_t)o->rounds : MOST_ROUNDS,
                              .most_pairs = o->no_pairs         ? 0
                                            : o->most_pairs > 0 ? (size_t)o->most_pairs
-                                                               : SIZE_MAX,
+                                           : has_time          ? SIZE_MAX
+                                                               : PAIRS_WITHOUT_BUDGET,
                              .share = MAIN_SHARE,
                              .margin = s->o.margin,
                              .loss_tolerance = o->loss_rounding > 0
@@ -67,7 +69,7 @@ static tp_status measure(tp_study *s, const tp_ablate_options *o, const tp_lever
     tp_ablation a;
     tp_ablation_plan plan = make_plan(o, s);
     TP_TRY(tp_ablation_init(&a, &s->x, set, &plan, err));
-    TP_TRY(tp_study_pilot(s, a.all, TP_STAGE_PILOT, err));
+    TP_TRY(tp_study_pilot(s, a.all, TP_STAGE_PILOT, tp_ablation_runs(&a), err));
     tp_status status = tp_ablation_run(&a, err);
     tp_study_end(s);
     return status == TP_OK ? finish(&a, s, ret, err) : status;
@@ -81,7 +83,7 @@ tp_status tp_ablate(const char *config, const char *const *overrides, size_t n,
     tp_ablate_options o = *options;
     /* Rounds that are counted have the time that they take. */
     if (o.rounds > 0 && !(o.common.budget_s > 0))
-        o.common.budget_s = 1e9;
+        o.common.budget_s = NO_BUDGET;
     TP_TRY(tp_study_open(&s, "ablate", &o.common, config, overrides, n, err));
     return measure(&s, &o, set, ret, err);
 }

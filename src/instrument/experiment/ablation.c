@@ -97,18 +97,51 @@ tp_status tp_ablation_init(tp_ablation *a, tp_experiment *x, const tp_lever_set 
 
 /* ---- rounds ---- */
 
+static void add_new(size_t *which, size_t *n, size_t variant)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (which[i] == variant)
+            return;
+    which[(*n)++] = variant;
+}
+
 /* Without twins: levers that are put in the same way are measured once. */
-static size_t main_variants(const tp_ablation *a, size_t *which)
+static size_t main_variants(const tp_ablation *a, bool has_left_out, size_t *which)
 {
     size_t n = 0;
-    for (size_t i = 0; i < a->x->n_variants; i++) {
-        bool is_ours = i == a->all || i == a->none;
-        for (size_t k = 0; k < a->set->n; k++)
-            is_ours |= a->levers[k].variant == i;
-        if (is_ours)
-            which[n++] = i;
-    }
+    add_new(which, &n, a->all);
+    add_new(which, &n, a->none);
+    for (size_t k = 0; k < a->set->n; k++)
+        if (has_left_out || !a->levers[k].is_left_out)
+            add_new(which, &n, a->levers[k].variant);
     return n;
+}
+
+static size_t least_rounds(const tp_ablation *a)
+{
+    return TP_MIN(a->plan.most_rounds, (size_t)TP_FACTOR_LEAST);
+}
+
+size_t tp_ablation_runs(const tp_ablation *a)
+{
+    TP_FREED size_t *which = tp_vec_new(a->x->n_variants + 1, sizeof *which);
+    return least_rounds(a) * main_variants(a, true, which);
+}
+
+/* Rather an answer for some levers than none for any: the last ones go until the rounds that an
+ * interval needs fit.  Asked before the first round, when one run is known, and after it, when all
+ * are. */
+static void leave_out(tp_ablation *a, size_t rounds_to_go, size_t *which)
+{
+    double left_s = tp_experiment_left_s(a->x);
+    size_t n = main_variants(a, true, which);
+    a->whole_s = (double)least_rounds(a) * tp_experiment_expected_s(a->x, which, n);
+    for (size_t k = a->set->n; k-- > 1;) {
+        n = main_variants(a, false, which);
+        if ((double)rounds_to_go * tp_experiment_expected_s(a->x, which, n) <= left_s)
+            return;
+        a->levers[k].is_left_out = true;
+    }
 }
 
 static void tell(const tp_ablation *a, int stage, size_t round)
@@ -122,11 +155,13 @@ static tp_status run_main(tp_ablation *a, double share, tp_error *err)
     tp_experiment *x = a->x;
     double all_s = tp_experiment_left_s(x);
     TP_FREED size_t *which = tp_vec_new(x->n_variants + 1, sizeof *which);
-    size_t n = main_variants(a, which);
     for (size_t r = 0; r < a->plan.most_rounds; r++) {
         bool has_enough = r >= TP_FACTOR_LEAST && tp_experiment_left_s(x) < (1 - share) * all_s;
         if (has_enough || tp_experiment_is_over(x) || x->variants[a->all].is_out)
             break;
+        if (r < 2 && r < least_rounds(a))
+            leave_out(a, least_rounds(a) - r, which);
+        size_t n = main_variants(a, false, which);
         tell(a, TP_STAGE_MAIN, r);
         TP_TRY(tp_experiment_round(x, TP_STAGE_MAIN, r, which, n, err));
     }
@@ -176,14 +211,6 @@ static tp_status make_pair(tp_ablation *a, size_t one, size_t other, tp_interact
                                      a->set->levers[other].name),
                      put, &ret->without_both, err);
     return status;
-}
-
-static void add_new(size_t *which, size_t *n, size_t variant)
-{
-    for (size_t i = 0; i < *n; i++)
-        if (which[i] == variant)
-            return;
-    which[(*n)++] = variant;
 }
 
 static size_t pair_variants(const tp_ablation *a, size_t n_pairs, size_t *which)
@@ -272,8 +299,14 @@ static tp_status weigh_lever(const tp_ablation *a, tp_ablated_effect *e, double 
                              double *beside, tp_error *err)
 {
     for (int f = 0; f < TP_FIGURES; f++)
-        TP_TRY(weigh_figure(a, e->variant, (tp_trial_figure)f, with, beside, &e->figures[f], err));
-    e->loss = compare_losses(a, a->all, e->variant);
+        if (e->is_left_out)
+            tp_factor_unknown(&e->figures[f], "left out: the budget has no six rounds for it");
+        else
+            TP_TRY(weigh_figure(a, e->variant, (tp_trial_figure)f, with, beside, &e->figures[f], err));
+    if (e->is_left_out)
+        e->loss = (tp_loss_effect){.largest = NAN};
+    else
+        e->loss = compare_losses(a, a->all, e->variant);
     return TP_OK;
 }
 

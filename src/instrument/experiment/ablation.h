@@ -36,6 +36,7 @@ typedef struct {
     size_t variant; /* the one without it */
     tp_factor figures[TP_FIGURES];
     tp_loss_effect loss;
+    bool is_left_out; /* the budget has no six rounds for it */
 } tp_ablated_effect;
 
 typedef struct {
@@ -67,13 +68,16 @@ typedef struct {
     tp_factor sum;
     tp_interaction *pairs;
     size_t n_pairs, n_rounds;
+    double whole_s;           /* that six rounds of all levers take */
     const char *why_no_pairs; /* NULL: there are, or none were asked for */
 } tp_ablation;
 
 /* Make the variants; everything is in the experiment's arena. */
 TP_CHECKED tp_status tp_ablation_init(tp_ablation *a, tp_experiment *x, const tp_lever_set *set,
                                       const tp_ablation_plan *plan, tp_error *err);
-/* Run the rounds. */
+/* Runs that a round has, and that six rounds or those asked for have. */
+size_t tp_ablation_runs(const tp_ablation *a);
+/* Run the rounds.  Where the budget does not hold so many, the last levers of the set are left out. */
 TP_CHECKED tp_status tp_ablation_run(tp_ablation *a, tp_error *err);
 /* What the samples say; also of rounds that ended early. */
 TP_CHECKED tp_status tp_ablation_conclude(tp_ablation *a, tp_error *err);

@@ -1,6 +1,5 @@
 /* ablation_report.c - what an ablation found, for people and for programs. */
 #include "instrument/experiment/ablation_report.h"
-#include "base/wrap.h"
 
 #include <math.h>
 
@@ -123,6 +122,8 @@ static void add_row(const char *name, const tp_ablated_effect *e, tp_grid *grid)
     tp_grid_text(grid, ratio_text(memory, text));
     tp_grid_text(grid, tp_change_name(memory->verdict));
     tp_grid_text(grid, loss_text(&e->loss, text));
+    if (e->is_left_out) /* all of them are said in one sentence */
+        return;
     if (*time->why && (time->n == 0 || time->n >= TP_FACTOR_LEAST))
         tp_grid_note(grid, "%s: step time: %s", name, time->why);
     else if (*memory->why && memory->n == 0)
@@ -212,15 +213,32 @@ static void say_sum(const tp_ablation *a, tp_buf *out)
         tp_buf_addf(out, "No pairs of levers were looked at: %s.\n", a->why_no_pairs);
 }
 
+static void say_left_out(const tp_ablation *a, tp_buf *out)
+{
+    char time[32];
+    size_t n = 0;
+    for (size_t i = 0; i < a->set->n; i++)
+        if (a->levers[i].is_left_out)
+            tp_buf_addf(out, "%s%s", n++ ? ", " : "Left out: ", a->set->levers[i].name);
+    if (n)
+        tp_buf_addf(out,
+                    ": the budget has no six rounds for them.  All take about %s (--budget); "
+                    "--levers chooses.\n",
+                    tp_human_seconds(a->whole_s, time));
+}
+
 static void say_rules(const tp_ablation *a, tp_buf *out)
 {
+    size_t n_effects = a->set->n > 1; /* all together */
+    for (size_t i = 0; i < a->set->n; i++)
+        n_effects += !a->levers[i].is_left_out;
     tp_buf_addf(out,
                 "Intervals: 95 %%, of the Hodges-Lehmann estimate over rounds, exact by signed "
                 "ranks; [?]: fewer than six rounds. Better and worse: the interval does not hold "
                 "1, and p < 0.05 after Holm's "
                 "correction (%zu effects of the figure). Same: all of the interval within "
                 "%.3g %%. Rounding: no step's loss differs by more than %.2g of itself.\n",
-                a->set->n + (a->set->n > 1), 100 * a->plan.margin, a->plan.loss_tolerance);
+                n_effects, 100 * a->plan.margin, a->plan.loss_tolerance);
 }
 
 void tp_ablation_text(const tp_ablation *a, const tp_study *s, tp_form form, tp_buf *out)
@@ -239,6 +257,7 @@ void tp_ablation_text(const tp_ablation *a, const tp_study *s, tp_form form, tp_
         put_grid(&pairs, form, s->o.width, out);
         tp_buf_addc(out, '\n');
     }
+    say_left_out(a, &prose);
     say_sum(a, &prose);
     say_rules(a, &prose);
     tp_study_remarks(s, &prose);

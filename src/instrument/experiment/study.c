@@ -172,6 +172,7 @@ tp_status tp_study_open(tp_study *s, const char *verb, const tp_experiment_optio
                         const char *config, const char *const *overrides, size_t n, tp_error *err)
 {
     *s = (tp_study){.o = complete(options), .verb = verb, .start_s = tp_clock_s()};
+    s->may_warm_up_less = options->warm_up <= 0 && !options->no_warm_up;
     s->trainings = (tp_trainings){.program = s->program,
                                   .config = config,
                                   .settings = overrides,
@@ -209,7 +210,23 @@ void tp_study_close(tp_study *s)
     tp_experiment_release(&s->x);
 }
 
-tp_status tp_study_pilot(tp_study *s, size_t variant, int stage, tp_error *err)
+/* Short steps cost little more than the start of the program does; of long ones a run has as many as
+ * let the budget hold `runs` runs, one at least. */
+static void choose_steps(tp_study *s, const tp_trial *t, size_t runs, double *ret_run_s)
+{
+    tp_trainings *how = &s->trainings;
+    double step_s = fmax(t->values[TP_FIGURE_STEP_TIME], 1e-3);
+    double start_s = fmax(t->wall_s - (double)(how->n_warm_up + PILOT_STEPS) * step_s, 0);
+    double n = fmin(fmax(ceil(1 / step_s), LEAST_STEPS), MOST_STEPS);
+    double room_s = tp_experiment_left_s(&s->x) / (double)runs - start_s;
+    if (s->may_warm_up_less && (double)(how->n_warm_up + 1) * step_s > room_s)
+        how->n_warm_up = 1;
+    n = fmax(fmin(n, floor(room_s / step_s) - (double)how->n_warm_up), 1);
+    how->n_steps = s->o.steps > 0 ? (size_t)s->o.steps : (size_t)n;
+    *ret_run_s = start_s + (double)(how->n_warm_up + how->n_steps) * step_s;
+}
+
+tp_status tp_study_pilot(tp_study *s, size_t variant, int stage, size_t runs, tp_error *err)
 {
     tp_study_progress(s, "a first run, which is not counted");
     TP_TRY(tp_experiment_round(&s->x, stage, 0, &variant, 1, err));
@@ -228,13 +245,7 @@ tp_status tp_study_pilot(tp_study *s, size_t variant, int stage, tp_error *err)
                        state == TP_TRIAL_DONE ? "was not begun" : tp_trial_state_name(state),
                        v->why ? v->why : "no time is left");
     }
-    double step_s = t->values[TP_FIGURE_STEP_TIME];
-    double filling = ceil(1 / fmax(step_s, 1e-3));
-    size_t n =
-        s->o.steps > 0 ? (size_t)s->o.steps : (size_t)fmin(fmax(filling, LEAST_STEPS), MOST_STEPS);
-    /* Short steps cost little more than the start of the program does. */
-    s->x.variants[variant].expected_s = t->wall_s + ((double)n - PILOT_STEPS) * step_s;
-    s->trainings.n_steps = n;
+    choose_steps(s, t, runs, &s->x.variants[variant].expected_s);
     return TP_OK;
 }
 

@@ -23,6 +23,7 @@ typedef struct {
     char program[4096], folder[4096];
     FILE *samples;
     double start_s, spent_s; /* the latter once it is concluded */
+    bool may_warm_up_less;   /* nobody asked for a number of steps */
     double busy_at_start;    /* share of ten seconds in which somebody waited for a processor */
 } tp_study;
 
@@ -32,9 +33,11 @@ TP_CHECKED tp_status tp_study_open(tp_study *s, const char *verb,
                                    const char *const *overrides, size_t n, tp_error *err);
 void tp_study_close(tp_study *s);
 
-/* One run of a variant that is not counted: caches are filled, and it tells how many steps fill a
- * second.  A variant that cannot run is an error. */
-TP_CHECKED tp_status tp_study_pilot(tp_study *s, size_t variant, int stage, tp_error *err);
+/* One run of a variant that is not counted: caches are filled, and it tells how many steps a run
+ * has: as many as fill a second, fewer where the budget does not hold `runs` of such runs.  A
+ * variant that cannot run is an error. */
+TP_CHECKED tp_status tp_study_pilot(tp_study *s, size_t variant, int stage, size_t runs,
+                                    tp_error *err);
 
 /* The precision in which the run computes: "bfloat16"; NULL: unknown. */
 const char *tp_study_precision(const tp_study *s);

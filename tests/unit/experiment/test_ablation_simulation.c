@@ -87,8 +87,9 @@ static tp_status settings_of(void *user, const tp_put *put, tp_arena *arena,
     return TP_OK;
 }
 
-static void ablate(const double *gains, uint64_t seed, size_t rounds, tp_experiment *x,
-                   tp_ablation *a)
+/* A run takes about a second; the first one is not counted. */
+static void ablate_within(const double *gains, uint64_t seed, size_t rounds, double budget_s,
+                          tp_experiment *x, tp_ablation *a)
 {
     static const tp_set_lever levers[LEVERS] = {
         {"lever-0", "", TP_PUT_AS_IS}, {"lever-1", "", TP_PUT_AS_IS}, {"lever-2", "", TP_PUT_AS_IS},
@@ -99,10 +100,18 @@ static void ablate(const double *gains, uint64_t seed, size_t rounds, tp_experim
     tp_trial_runner runner = {.run = run, .now_s = now_s, .user = &m};
     tp_ablation_plan plan = {
         .most_rounds = rounds, .share = 1, .margin = 0.01, .loss_tolerance = 0x1p-8};
-    assert_int_equal(tp_experiment_init(x, &runner, seed, 1e9, NULL), TP_OK);
+    assert_int_equal(tp_experiment_init(x, &runner, seed, budget_s, NULL), TP_OK);
     assert_int_equal(tp_ablation_init(a, x, &set, &plan, NULL), TP_OK);
+    if (budget_s < 1e9)
+        assert_int_equal(tp_experiment_round(x, TP_STAGE_PILOT, 0, &a->all, 1, NULL), TP_OK);
     assert_int_equal(tp_ablation_run(a, NULL), TP_OK);
     assert_int_equal(tp_ablation_conclude(a, NULL), TP_OK);
+}
+
+static void ablate(const double *gains, uint64_t seed, size_t rounds, tp_experiment *x,
+                   tp_ablation *a)
+{
+    ablate_within(gains, seed, rounds, 1e9, x, a);
 }
 
 /* ---- what is counted ---- */
@@ -203,6 +212,25 @@ static void a_round_that_was_cut_is_no_whole_one(void **state)
     assert_int_equal(tp_experiment_whole_rounds(&x, TP_STAGE_MAIN), 1);
 }
 
+/* All on takes 0.45 s, all off 1 s, either without one lever 0.5 s: 20 s have room for six rounds of
+ * these and three levers. */
+static void a_budget_that_is_short_leaves_levers_out(void **state)
+{
+    static const double gains[LEVERS] = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1};
+    tp_experiment x;
+    tp_ablation a;
+    (void)state;
+    ablate_within(gains, 3, SIZE_MAX, 20, &x, &a);
+    for (int i = 0; i < LEVERS; i++) {
+        const tp_factor *f = &a.levers[i].figures[TP_FIGURE_STEP_TIME];
+        assert_int_equal(a.levers[i].is_left_out, i >= 3);
+        assert_true(i < 3 ? f->n >= 6 && isfinite(f->lo) : f->n == 0 && isnan(f->ratio));
+    }
+    assert_true(a.whole_s > 25 && a.whole_s < 45);
+    assert_true(a.all_off.figures[TP_FIGURE_STEP_TIME].n >= 6);
+    tp_experiment_release(&x);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +238,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(intervals_hold_what_levers_give),
         cmocka_unit_test(losses_are_told_apart),
         cmocka_unit_test(a_round_that_was_cut_is_no_whole_one),
+        cmocka_unit_test(a_budget_that_is_short_leaves_levers_out),
     };
     if (argc > 1 && strcmp(argv[1], "--full") == 0)
         ablations = 2000;
