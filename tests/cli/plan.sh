@@ -172,6 +172,8 @@ judged() {
     done
 }
 judged 'there is no environment "nosuch"' data.train.env_name=nosuch
+judged 'env has 2 environments; name the one that judges with data.default.env_name' data.train.dataset_name=null \
+    data.train.data_path=rows.jsonl 'env={math: {}, exact: {}}'
 judged '"OpenMathInstruct-2" makes no questions; arithmetic and countdown do' data.train.dataset_name=OpenMathInstruct-2
 
 # A plan opens no data: what it needs can be asked before the data are there.

@@ -50,8 +50,9 @@ expect 2 "'once' is being written by" "choose another checkpointing.checkpoint_d
 exec 9>&-
 
 # What --resume changes is said and kept.
-run train tiny.yaml run.name=slow checkpointing.checkpoint_dir=once sft.max_num_steps=4 policy.optimizer.kwargs.lr=0.5 --resume
+run train tiny.yaml run.name=slow checkpointing.checkpoint_dir=once sft.max_num_steps=4 policy.optimizer.kwargs.lr=0.5 policy.optimizer.kwargs.eps=0.00000001 --resume
 expect 0
+grep -q "another policy.optimizer.kwargs.eps" out && fail "1.0e-8 and 0.00000001 are one number"
 expect_out "--resume goes on with another policy.optimizer.kwargs.lr: 1.0e-2 -> 0.5" \
     "--resume goes on with another sft.max_num_steps: 2 -> 4"
 grep -q 'lr: 1.0e-2' runs/slow/config.attempt-1.yaml || fail "the first configuration is lost"

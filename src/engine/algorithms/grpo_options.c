@@ -82,7 +82,8 @@ tp_status tp_grpo_environment(const tp_config *config, const tp_train_options *o
                               tp_error *err)
 {
     const char *asked = source->env_name ? source->env_name : o->data.fallback.env_name;
-    return tp_environment_choose(config, asked, source->dataset_name, ret, err);
+    return tp_environment_choose(config, asked, source->dataset_name, "data.default.env_name", ret,
+                                 err);
 }
 
 /* What asks and what judges is there, once the recipe names either.  Nothing is opened. */

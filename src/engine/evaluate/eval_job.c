@@ -17,7 +17,8 @@ tp_status tp_eval_job_open_judge(tp_eval_job *j, tp_error *err)
 {
     const tp_eval_options *o = &j->o;
     char name[TP_ENVIRONMENT_NAME];
-    TP_TRY(tp_environment_choose(j->config, o->data.env_name, o->data.dataset_name, name, err));
+    TP_TRY(tp_environment_choose(j->config, o->data.env_name, o->data.dataset_name, "data.env_name",
+                                 name, err));
     TP_TRY(tp_environment_open(j->config, name, &j->env, err));
     tp_environment_describe(j->env, &j->env_text);
     return TP_OK;

@@ -256,8 +256,8 @@ void tp_environment_set_watch(tp_environment *env, const tp_environment_watch *w
 tp_environment_watch tp_environment_get_watch(const tp_environment *env) { return env->watch; }
 
 tp_status tp_environment_choose(const tp_config *config, const char *env_name,
-                                const char *dataset_name, char ret[TP_ENVIRONMENT_NAME],
-                                tp_error *err)
+                                const char *dataset_name, const char *key,
+                                char ret[TP_ENVIRONMENT_NAME], tp_error *err)
 {
     const tp_json *all = config ? tp_config_find(config, "env") : NULL;
     const tp_environment_kind *kind = dataset_name ? tp_environment_kind_find(dataset_name) : NULL;
@@ -271,12 +271,12 @@ tp_status tp_environment_choose(const tp_config *config, const char *env_name,
         name = tp_slice_of(kind->name);
     else if (all && all->n > 1)
         return tp_fail(err, TP_ERR_CONFIG,
-                       "env has %zu environments; name the one that judges with data.env_name",
-                       all->n);
+                       "env has %zu environments; name the one that judges with %s", all->n, key);
     else
         return tp_fail(err, TP_ERR_CONFIG,
                        "nothing says what an answer is worth; add a section "
-                       "such as env.math, or data.env_name");
+                       "such as env.math, or %s",
+                       key);
     if (name.len >= TP_ENVIRONMENT_NAME)
         return tp_fail(err, TP_ERR_CONFIG,
                        "the name of an environment has %zu bytes, at most %d "

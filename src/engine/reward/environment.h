@@ -83,11 +83,12 @@ TP_CHECKED tp_status tp_environment_check(tp_config *config, const char *name, t
 void tp_environment_close(tp_environment *env); /* ends its programs; NULL is a no-op */
 
 /* Which environment a configuration means: `env_name` (of data.<split>, may be NULL); else
- * the one that the generator `dataset_name` belongs to; else the only one under env. */
+ * the one that the generator `dataset_name` belongs to; else the only one under env.  `key` is what
+ * would say so, for messages. */
 enum { TP_ENVIRONMENT_NAME = 128 };
 TP_CHECKED tp_status tp_environment_choose(const tp_config *config, const char *env_name,
-                                           const char *dataset_name, char ret[TP_ENVIRONMENT_NAME],
-                                           tp_error *err);
+                                           const char *dataset_name, const char *key,
+                                           char ret[TP_ENVIRONMENT_NAME], tp_error *err);
 
 /* Whether foreign code judges, a program or a library: worth to be asked while other answers are
  * still generated (judging.h). */

@@ -368,21 +368,27 @@ static void which_environment_is_meant(void **state)
     fixture f;
     char name[TP_ENVIRONMENT_NAME];
     assert_int_equal(fixture_config(&f, WORDS("env.math={}")), TP_OK);
-    assert_int_equal(tp_environment_choose(f.config, NULL, NULL, name, &f.err), TP_OK);
+    assert_int_equal(tp_environment_choose(f.config, NULL, NULL, "data.env_name", name, &f.err),
+                     TP_OK);
     assert_string_equal(name, "math");
-    assert_int_equal(tp_environment_choose(f.config, "exact", NULL, name, &f.err), TP_OK);
+    assert_int_equal(tp_environment_choose(f.config, "exact", NULL, "data.env_name", name, &f.err),
+                     TP_OK);
     assert_string_equal(name, "exact");
     fixture_close(&f);
 
     assert_int_equal(fixture_config(&f, NO_WORDS), TP_OK);
-    assert_int_equal(tp_environment_choose(f.config, NULL, "arithmetic", name, &f.err), TP_OK);
+    assert_int_equal(
+        tp_environment_choose(f.config, NULL, "arithmetic", "data.env_name", name, &f.err), TP_OK);
     assert_string_equal(name, "arithmetic");
-    assert_int_equal(tp_environment_choose(f.config, NULL, "gsm8k", name, &f.err), TP_ERR_CONFIG);
+    assert_int_equal(tp_environment_choose(f.config, NULL, "gsm8k", "data.env_name", name, &f.err),
+                     TP_ERR_CONFIG);
     fixture_close(&f);
 
     assert_int_equal(fixture_config(&f, WORDS("env={math: {}, exact: {}}")), TP_OK);
-    assert_int_equal(tp_environment_choose(f.config, NULL, NULL, name, &f.err), TP_ERR_CONFIG);
-    assert_non_null(strstr(f.err.message, "env has 2 environments"));
+    assert_int_equal(tp_environment_choose(f.config, NULL, NULL, "data.env_name", name, &f.err),
+                     TP_ERR_CONFIG);
+    assert_non_null(strstr(f.err.message, "env has 2 environments; name the one that judges with "
+                                          "data.env_name"));
     fixture_close(&f);
 }
 
