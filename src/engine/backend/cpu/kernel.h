@@ -57,6 +57,15 @@ static inline bool has_no_gaps(const tp_operand *operand)
     return operand->rank <= 1 || operand->stride == operand->dim[1];
 }
 
+/* Nor has any other of the launch: its tensors are one row each, all alike. */
+static inline bool is_one_row(const tp_launch *launch)
+{
+    bool is = true;
+    for (int i = 0; i < launch->n_in + launch->n_out; i++)
+        is &= has_no_gaps(i < launch->n_in ? &launch->in[i] : &launch->out[i - launch->n_in]);
+    return is;
+}
+
 /* Where row r begins. */
 static inline void *row_at(const tp_operand *operand, int64_t r)
 {

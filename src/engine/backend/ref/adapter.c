@@ -4,7 +4,7 @@
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
-static void run_scale(const tp_launch *launch)
+TP_REF_KERNEL(scale)
 {
     const tp_operand *x = &launch->in[0], *y = &launch->out[0];
     if (!is_bound(y))
@@ -14,7 +14,7 @@ static void run_scale(const tp_launch *launch)
             ref_store(y, r, c, (double)launch->attrs.scale * ref_load(x, r, c));
 }
 
-static void run_dropout(const tp_launch *launch)
+TP_REF_KERNEL(dropout)
 {
     const tp_operand *x = &launch->in[0], *y = &launch->out[0];
     if (!is_bound(y))
@@ -31,7 +31,7 @@ static void run_dropout(const tp_launch *launch)
     }
 }
 
-static void run_dora_norm(const tp_launch *launch)
+TP_REF_KERNEL(dora_norm)
 {
     const tp_operand *w = &launch->in[0], *a = &launch->in[1], *b = &launch->in[2];
     const tp_operand *norm = &launch->out[0];
@@ -51,7 +51,7 @@ static void run_dora_norm(const tp_launch *launch)
     }
 }
 
-static void run_dora(const tp_launch *launch)
+TP_REF_KERNEL(dora)
 {
     const tp_operand *x = &launch->in[0], *m = &launch->in[1], *norm = &launch->in[2];
     const tp_operand *b = &launch->in[3], *y = &launch->out[0];
@@ -65,7 +65,7 @@ static void run_dora(const tp_launch *launch)
     }
 }
 
-static void run_dora_dm(const tp_launch *launch)
+TP_REF_KERNEL(dora_dm)
 {
     const tp_operand *x = &launch->in[0], *norm = &launch->in[1], *dy = &launch->in[2];
     const tp_operand *dm = &launch->out[0];
@@ -79,7 +79,7 @@ static void run_dora_dm(const tp_launch *launch)
     }
 }
 
-static void run_choose_rows(const tp_launch *launch)
+TP_REF_KERNEL(choose_rows)
 {
     const tp_operand *y = &launch->out[0];
     const int32_t *which = launch->in[2].data, *place = launch->in[3].data;
@@ -92,10 +92,3 @@ static void run_choose_rows(const tp_launch *launch)
             ref_store(y, t, n, ref_load(&launch->in[is_other], is_other ? place[t] : t, n));
     }
 }
-
-TP_REF_KERNEL(scale);
-TP_REF_KERNEL(dropout);
-TP_REF_KERNEL(dora_norm);
-TP_REF_KERNEL(dora);
-TP_REF_KERNEL(dora_dm);
-TP_REF_KERNEL(choose_rows);

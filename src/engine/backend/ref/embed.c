@@ -2,7 +2,7 @@
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
-static void run_embed(const tp_launch *launch)
+TP_REF_KERNEL(embed)
 {
     const tp_operand *ids = &launch->in[0], *table = &launch->in[1], *y = &launch->out[0];
     if (!is_bound(y))
@@ -15,7 +15,7 @@ static void run_embed(const tp_launch *launch)
     }
 }
 
-static void run_shift(const tp_launch *launch)
+TP_REF_KERNEL(shift)
 {
     const tp_operand *ids = &launch->in[0], *y = &launch->out[0];
     for (int64_t t = 0; is_bound(y) && t < y->dim[0]; t++) {
@@ -36,7 +36,7 @@ static bool seen_before(const tp_operand *ids, int64_t t)
 
 /* The whole sum of a row is formed at the first token that has its id, so that it is rounded
  * once. */
-static void run_embed_grad(const tp_launch *launch)
+TP_REF_KERNEL(embed_grad)
 {
     const tp_operand *ids = &launch->in[0], *dy = &launch->in[1], *dtable = &launch->out[0];
     if (!is_bound(dtable))
@@ -60,7 +60,3 @@ static void run_embed_grad(const tp_launch *launch)
         }
     }
 }
-
-TP_REF_KERNEL(embed);
-TP_REF_KERNEL(shift);
-TP_REF_KERNEL(embed_grad);

@@ -17,7 +17,7 @@ static double product(const tp_launch *launch, int64_t t, int64_t n)
     return sum;
 }
 
-static void run_linear(const tp_launch *launch)
+TP_REF_KERNEL(linear)
 {
     const tp_operand *y = &launch->out[0];
     if (!is_bound(y))
@@ -28,7 +28,7 @@ static void run_linear(const tp_launch *launch)
     }
 }
 
-static void run_linear_gelu(const tp_launch *launch)
+TP_REF_KERNEL(linear_gelu)
 {
     const tp_operand *act = &launch->out[0], *pre = &launch->out[1];
     for (int64_t t = 0; t < act->dim[0]; t++) {
@@ -42,7 +42,7 @@ static void run_linear_gelu(const tp_launch *launch)
     }
 }
 
-static void run_linear_dx(const tp_launch *launch)
+TP_REF_KERNEL(linear_dx)
 {
     const tp_operand *dy = &launch->in[0], *w = &launch->in[1], *dx = &launch->out[0];
     if (!is_bound(dx))
@@ -57,7 +57,7 @@ static void run_linear_dx(const tp_launch *launch)
     }
 }
 
-static void run_linear_dw(const tp_launch *launch)
+TP_REF_KERNEL(linear_dw)
 {
     const tp_operand *x = &launch->in[0], *dy = &launch->in[1], *dw = &launch->out[0];
     if (!is_bound(dw))
@@ -74,7 +74,7 @@ static void run_linear_dw(const tp_launch *launch)
     }
 }
 
-static void run_linear_db(const tp_launch *launch)
+TP_REF_KERNEL(linear_db)
 {
     const tp_operand *dy = &launch->in[0], *db = &launch->out[0];
     if (!is_bound(db))
@@ -86,9 +86,3 @@ static void run_linear_db(const tp_launch *launch)
         ref_store(db, n, 0, sum);
     }
 }
-
-TP_REF_KERNEL(linear);
-TP_REF_KERNEL(linear_gelu);
-TP_REF_KERNEL(linear_dx);
-TP_REF_KERNEL(linear_dw);
-TP_REF_KERNEL(linear_db);

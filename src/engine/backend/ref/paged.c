@@ -14,7 +14,7 @@ static int64_t panel_column(const tp_operand *panels, int64_t n, int64_t k)
     return k / g * TP_PANEL * g + n % TP_PANEL * g + k % g;
 }
 
-static void run_pack_panels(const tp_launch *launch)
+TP_REF_KERNEL(pack_panels)
 {
     const tp_operand *w = &launch->in[0], *panels = &launch->out[0];
     int64_t N = w->dim[launch->attrs.transposed ? 1 : 0];
@@ -30,7 +30,7 @@ static void run_pack_panels(const tp_launch *launch)
     }
 }
 
-static void run_linear_panels(const tp_launch *launch)
+TP_REF_KERNEL(linear_panels)
 {
     const tp_operand *x = &launch->in[0], *w = &launch->in[1], *b = &launch->in[2];
     const tp_operand *y = &launch->out[0];
@@ -133,7 +133,7 @@ static size_t workspace_paged_attention(const tp_launch *launch)
     return (size_t)(launch->in[7].dim[1] * cache_of(launch).places) * sizeof(double);
 }
 
-static void run_paged_attention(const tp_launch *launch)
+TP_REF_KERNEL(paged_attention, .workspace = workspace_paged_attention)
 {
     const tp_operand *positions = &launch->in[5], *slots = &launch->in[6], *o = &launch->out[0];
     cache c = cache_of(launch);
@@ -149,7 +149,3 @@ static void run_paged_attention(const tp_launch *launch)
             attend(&c, row, h, ref_index(slots, row), position, launch->workspace);
     }
 }
-
-TP_REF_KERNEL(pack_panels);
-TP_REF_KERNEL(linear_panels);
-TP_REF_KERNEL_WITH_WORKSPACE(paged_attention);

@@ -3,7 +3,7 @@
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
-static void run_sumsq(const tp_launch *launch)
+TP_REF_KERNEL(sumsq)
 {
     const tp_operand *x = &launch->in[0], *out = &launch->out[0];
     double sum = ref_accumulated(launch, 1, 0, 0);
@@ -16,7 +16,7 @@ static void run_sumsq(const tp_launch *launch)
 }
 
 /* As torch.optim.AdamW: the decay does not pass through the moments. */
-static void run_adamw(const tp_launch *launch)
+TP_REF_KERNEL(adamw)
 {
     const tp_operand *p = &launch->in[0], *g = &launch->in[1], *m = &launch->in[2];
     const tp_operand *v = &launch->in[3], *scalars = &launch->in[4];
@@ -45,7 +45,7 @@ static void run_adamw(const tp_launch *launch)
 }
 
 /* As torch.optim.SGD: the decay passes through the momentum. */
-static void run_sgd(const tp_launch *launch)
+TP_REF_KERNEL(sgd)
 {
     const tp_operand *p = &launch->in[0], *g = &launch->in[1], *scalars = &launch->in[2];
     const tp_operand *m = &launch->in[3], *p_out = &launch->out[0], *m_out = &launch->out[1];
@@ -136,7 +136,7 @@ static double rms(const adafactor *a, bool of_direction)
     return sqrt(sum / ((double)a->rows * (double)a->columns));
 }
 
-static void run_adafactor(const tp_launch *launch)
+TP_REF_KERNEL(adafactor)
 {
     const tp_operand *p = &launch->in[0], *scalars = &launch->in[2], *p_out = &launch->out[0];
     bool has_moment = launch->op == TP_OP_adafactor_moment;
@@ -172,7 +172,7 @@ static void run_adafactor(const tp_launch *launch)
     }
 }
 
-static void run_adafactor_moment(const tp_launch *launch) { run_adafactor(launch); }
+TP_REF_KERNEL(adafactor_moment) { run_adafactor(launch); }
 
 /* ---- Muon ---- */
 
@@ -205,7 +205,7 @@ static size_t workspace_muon(const tp_launch *launch)
     return (2 * rows * columns + 2 * rows * rows) * sizeof(double);
 }
 
-static void run_muon(const tp_launch *launch)
+TP_REF_KERNEL(muon, .workspace = workspace_muon)
 {
     const tp_operand *p = &launch->in[0], *g = &launch->in[1], *m = &launch->in[3];
     const tp_operand *p_out = &launch->out[0], *m_out = &launch->out[1];
@@ -236,10 +236,3 @@ static void run_muon(const tp_launch *launch)
             ref_store(shadow, r, c, updated);
     }
 }
-
-TP_REF_KERNEL(sumsq);
-TP_REF_KERNEL(adamw);
-TP_REF_KERNEL(sgd);
-TP_REF_KERNEL(adafactor);
-TP_REF_KERNEL(adafactor_moment);
-TP_REF_KERNEL_WITH_WORKSPACE(muon);
