@@ -8,9 +8,11 @@
 #include "base/log.h"
 #include "base/platform.h"
 #include "base/rng.h"
+#include "base/strings.h"
 #include "engine/data/cache_shelf.h"
 #include "engine/data/cache_store.h"
 #include "engine/data/render.h"
+#include "engine/data/schema.h"
 #include "engine/device/memory.h"
 
 #define STREAM_SPLIT UINT64_C(0x73706c6974000000)
@@ -69,17 +71,10 @@ static bool hear_of_reading(void *user, uint64_t done, uint64_t total)
 static tp_status prepare(opening *o)
 {
     const tp_dataset_options *options = o->options;
-    o->schema = (tp_schema_options){.input_key = options->input_key,
-                                    .output_key = options->output_key,
-                                    .prompt_key = options->prompt_key,
-                                    .chat_key = options->chat_key,
-                                    .text_key = options->text_key,
-                                    .tool_key = options->tool_key,
-                                    .system_key = options->system_key,
-                                    .separator = options->separator};
-    TP_TRY(tp_prompt_file_read(options->prompt_file, true, &o->prompt, &o->schema.prompt_template,
-                               o->err));
-    TP_TRY(tp_prompt_file_read(options->system_prompt_file, false, &o->system,
+    o->schema = options->rows;
+    TP_TRY(tp_prompt_file_read(options->rows.prompt_file, true, &o->prompt,
+                               &o->schema.prompt_template, o->err));
+    TP_TRY(tp_prompt_file_read(options->rows.system_prompt_file, false, &o->system,
                                &o->schema.system_prompt, o->err));
     tp_render_options render = {.chat_template = options->chat_template,
                                 .variables = options->template_variables,
@@ -204,23 +199,6 @@ static tp_status split_file(opening *o)
     return TP_OK;
 }
 
-static void add_counts(tp_cache_counts *sum, const tp_cache_counts *c)
-{
-    sum->n_examples += c->n_examples;
-    sum->n_tokens += c->n_tokens;
-    sum->n_targets += c->n_targets;
-    sum->n_rows += c->n_rows;
-    sum->n_bad += c->n_bad;
-    sum->n_masked += c->n_masked;
-    sum->n_truncated += c->n_truncated;
-    sum->n_straddling += c->n_straddling;
-    sum->longest = TP_MAX(sum->longest, c->longest);
-    sum->source_bytes += c->source_bytes;
-    sum->max_id = TP_MAX(sum->max_id, c->max_id);
-    sum->schema = c->schema;
-    sum->schema_detected = c->schema_detected;
-}
-
 static void write_report(opening *o, double seconds)
 {
     tp_dataset *ds = o->ds;
@@ -236,7 +214,7 @@ static void write_report(opening *o, double seconds)
     double build_s = 0, tokens = 0, bytes = 0;
     for (int s = 0; s < TP_SPLITS && ds->caches[s].name; s++) {
         const tp_cache_outcome *outcome = &ds->outcomes[s];
-        add_counts(&report->counts, &ds->caches[s].counts);
+        tp_cache_counts_add(&report->counts, &ds->caches[s].counts);
         if (outcome->hit)
             continue;
         report->cache_hit = false;
@@ -282,7 +260,6 @@ static void trim_others(const opening *o)
 {
     const char *keep[TP_SPLITS];
     size_t n = 0;
-    char a[32];
     tp_cache_freed freed;
     tp_error why;
     for (int s = 0; s < TP_SPLITS; s++) {
@@ -299,7 +276,7 @@ static void trim_others(const opening *o)
         tp_log(TP_LOG_NOTICE, "data",
                "%zu token caches not used for longest (%s) were deleted: "
                "data.cache_limit",
-               freed.n, tp_human_bytes((double)freed.bytes, a));
+               freed.n, tp_human_bytes((double)freed.bytes, TP_ROOM));
 }
 
 tp_status tp_dataset_open(const tp_dataset_options *options, const tp_tokenizer *tok, tp_pool *pool,
@@ -318,11 +295,7 @@ tp_status tp_dataset_open(const tp_dataset_options *options, const tp_tokenizer 
     tp_buf_release(&o.folder);
     tp_buf_release(&o.prompt);
     tp_buf_release(&o.system);
-    if (status != TP_OK)
-        tp_dataset_close(ds);
-    else
-        *ret = ds;
-    return status;
+    TP_HAND_OVER(status, ret, ds, tp_dataset_close(ds));
 }
 
 void tp_dataset_close(tp_dataset *ds)
@@ -376,4 +349,58 @@ tp_status tp_dataset_show(const tp_dataset *ds, tp_split split, uint64_t i, tp_b
                 s.n_targets);
     tp_render_show(ds->tok, ids, mask, s.n_tokens, SHOWN, out);
     return TP_OK;
+}
+
+/* ---- what became of the rows, in words ---- */
+
+static void add_if(tp_buf *out, uint64_t n, const char *what)
+{
+    if (n)
+        tp_buf_addf(out, ", %llu %s", (unsigned long long)n, what);
+}
+
+static void add_losses(tp_buf *out, const tp_cache_counts *c)
+{
+    add_if(out, c->n_truncated, "cut to the longest length");
+    add_if(out, c->n_masked, "left out with nothing to learn");
+    add_if(out, c->n_bad, "bad rows left out");
+    add_if(out, c->n_straddling, "with a token across the start of an answer");
+}
+
+void tp_dataset_report_line(const tp_dataset_report *r, tp_buf *out)
+{
+    const tp_cache_counts *c = &r->counts;
+    tp_buf_addf(out, "all %llu row%s read (%s, %s%s), %llu example%s, longest %llu tokens",
+                (unsigned long long)c->n_rows, tp_plural((uint64_t)c->n_rows),
+                tp_schema_name((tp_schema_kind)c->schema),
+                c->schema_detected ? "detected" : "configured",
+                r->uses_chat_template ? ", chat template" : "", (unsigned long long)c->n_examples,
+                tp_plural((uint64_t)c->n_examples), (unsigned long long)c->longest);
+    add_losses(out, c);
+}
+
+void tp_dataset_report_text(const tp_dataset_report *r, tp_buf *out)
+{
+    const tp_cache_counts *c = &r->counts;
+    char tokens[32], targets[32], bytes[32], rate[32], seconds[32];
+    tp_buf_addf(out, "rows       %s (%s)%s\n", tp_schema_name((tp_schema_kind)c->schema),
+                c->schema_detected ? "detected" : "configured",
+                r->uses_chat_template ? ", chat template" : "");
+    tp_buf_addf(out, "examples   %llu to train, %llu to validate", (unsigned long long)r->n_train,
+                (unsigned long long)r->n_validation);
+    add_losses(out, c);
+    tp_buf_addf(out, "\ntokens     %s, %s to be learned, longest example %llu\n",
+                tp_human_count((double)c->n_tokens, tokens),
+                tp_human_count((double)c->n_targets, targets), (unsigned long long)c->longest);
+    if (r->first_bad[0])
+        tp_buf_addf(out, "first bad  %s\n", r->first_bad);
+    if (r->cache_hit)
+        tp_buf_addf(out, "cache      found %s in %s\n", r->cache_path,
+                    tp_human_seconds(r->seconds, seconds));
+    else
+        tp_buf_addf(out, "cache      made %s in %s (%s/s, %s tokens/s)\n", r->cache_path,
+                    tp_human_seconds(r->seconds, seconds), tp_human_bytes(r->bytes_per_s, bytes),
+                    tp_human_count(r->tokens_per_s, rate));
+    if (r->rebuilt_because[0])
+        tp_buf_addf(out, "           again, because %s\n", r->rebuilt_because);
 }

@@ -11,7 +11,6 @@
 #include "base/platform.h"
 #include "base/strings.h"
 #include "engine/passes/plugin.h"
-#include "engine/train/lever_rows.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer_internal.h"
 

@@ -1,5 +1,5 @@
 /* step_history.c - rings of numbers, and order statistics of them. */
-#include "engine/train/step_history.h"
+#include "engine/train/guards.h"
 
 #include <math.h>
 #include <stdlib.h>
