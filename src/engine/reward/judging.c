@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/no_memory.h"
-#include "base/platform.h"
 #include "engine/reward/environment_kind.h"
 #include "temper/trace.h"
 

@@ -2,7 +2,6 @@
 #include "engine/train/guards.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/platform.h"
 #include "stats/descriptive.h"
