@@ -163,13 +163,6 @@ static void concat_range(const void *context, int64_t begin, int64_t end, int th
     }
 }
 
-static void concat(const tp_launch *launch)
-{
-    const tp_operand *y = &launch->out[0];
-    if (is_bound(y))
-        tp_cpu_static(launch, y->dim[0], y->dim[0] * y->dim[1] * 8, concat_range, launch);
-}
-
 static bool accepts(const tp_launch *launch) { return are_floats(launch, 7, 3); }
 
 #define KERNEL(name)                                                         \
@@ -185,4 +178,4 @@ KERNEL(silu_grad);
 KERNEL(swiglu_grad);
 TP_CPU_KERNEL(gelu, .accepts = accepts, .run = gelu);
 TP_CPU_KERNEL(gelu_grad, .accepts = accepts, .run = gelu_grad);
-TP_CPU_KERNEL(concat, .accepts = accepts, .run = concat);
+TP_CPU_ROWS_KERNEL(concat, concat_range, accepts);

@@ -99,6 +99,16 @@ static inline bool adds_to(const tp_launch *launch, int acc)
     return launch->accumulate && is_bound(&launch->in[acc]);
 }
 
+/* A kernel that makes every row of its first output by itself, where that is asked for. */
+#define TP_CPU_ROWS_KERNEL(name_, range, accepts_)                                         \
+    static void name_(const tp_launch *launch)                                             \
+    {                                                                                      \
+        const tp_operand *y = &launch->out[0];                                             \
+        if (is_bound(y))                                                                   \
+            tp_cpu_static(launch, n_rows(y), n_rows(y) * row_width(y) * 8, range, launch); \
+    }                                                                                      \
+    TP_CPU_KERNEL(name_, .accepts = accepts_, .run = name_)
+
 static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Workspaces are made of pieces that begin on a cache line. */
