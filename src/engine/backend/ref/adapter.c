@@ -7,11 +7,8 @@
 TP_REF_KERNEL(scale)
 {
     const tp_operand *x = &launch->in[0], *y = &launch->out[0];
-    if (!is_bound(y))
-        return;
-    for (int64_t r = 0; r < y->dim[0]; r++)
-        for (int64_t c = 0; c < y->dim[1]; c++)
-            ref_store(y, r, c, (double)launch->attrs.scale * ref_load(x, r, c));
+    ref_each (y, r, c)
+        ref_store(y, r, c, (double)launch->attrs.scale * ref_load(x, r, c));
 }
 
 TP_REF_KERNEL(dropout)
@@ -20,14 +17,12 @@ TP_REF_KERNEL(dropout)
     if (!is_bound(y))
         return;
     tp_dropout d = tp_dropout_of(launch);
-    for (int64_t r = 0; r < y->dim[0]; r++) {
-        for (int64_t c = 0; c < y->dim[1]; c++) {
-            uint64_t i = (uint64_t)(r * y->dim[1] + c);
-            float factors[4];
-            tp_dropout_factors(&d, i / 4, factors);
-            double kept = factors[i % 4] == 0 ? 0 : ref_load(x, r, c) * (double)factors[i % 4];
-            ref_store(y, r, c, kept);
-        }
+    ref_each (y, r, c) {
+        uint64_t i = (uint64_t)(r * y->dim[1] + c);
+        float factors[4];
+        tp_dropout_factors(&d, i / 4, factors);
+        double kept = factors[i % 4] == 0 ? 0 : ref_load(x, r, c) * (double)factors[i % 4];
+        ref_store(y, r, c, kept);
     }
 }
 
@@ -55,13 +50,9 @@ TP_REF_KERNEL(dora)
 {
     const tp_operand *x = &launch->in[0], *m = &launch->in[1], *norm = &launch->in[2];
     const tp_operand *b = &launch->in[3], *y = &launch->out[0];
-    if (!is_bound(y))
-        return;
-    for (int64_t t = 0; t < y->dim[0]; t++) {
-        for (int64_t n = 0; n < y->dim[1]; n++) {
-            double value = ref_load(x, t, n) * (ref_load(m, n, 0) / ref_load(norm, n, 0));
-            ref_store(y, t, n, value + (is_bound(b) ? ref_load(b, n, 0) : 0));
-        }
+    ref_each (y, t, n) {
+        double value = ref_load(x, t, n) * (ref_load(m, n, 0) / ref_load(norm, n, 0));
+        ref_store(y, t, n, value + (is_bound(b) ? ref_load(b, n, 0) : 0));
     }
 }
 

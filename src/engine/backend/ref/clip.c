@@ -6,11 +6,9 @@ TP_REF_KERNEL(clip_value)
 {
     const tp_operand *g = &launch->in[0], *out = &launch->out[0];
     double unscale = ref_load(&launch->in[1], 0, 0), most = ref_load(&launch->in[1], 1, 0);
-    for (int64_t r = 0; r < g->dim[0]; r++) {
-        for (int64_t c = 0; c < g->dim[1]; c++) {
-            double x = ref_load(g, r, c) * unscale;
-            ref_store(out, r, c, x > most ? most : x < -most ? -most : x);
-        }
+    ref_each (g, r, c) {
+        double x = ref_load(g, r, c) * unscale;
+        ref_store(out, r, c, x > most ? most : x < -most ? -most : x);
     }
 }
 

@@ -14,9 +14,8 @@ static void keep(const tp_launch *launch)
 static void keep_rows(const tp_launch *launch, int64_t by)
 {
     const tp_operand *x = &launch->in[0], *y = &launch->out[0];
-    for (int64_t r = 0; is_bound(y) && r < y->dim[0]; r++)
-        for (int64_t c = 0; c < y->dim[1]; c++)
-            ref_store(y, r, c, r + by >= 0 && r + by < x->dim[0] ? ref_load(x, r + by, c) : 0);
+    ref_each (y, r, c)
+        ref_store(y, r, c, r + by >= 0 && r + by < x->dim[0] ? ref_load(x, r + by, c) : 0);
 }
 
 TP_REF_KERNEL(scatter_rows) { keep_rows(launch, launch->attrs.n1); }
@@ -26,10 +25,8 @@ TP_REF_KERNEL(gather_rows) { keep_rows(launch, -launch->attrs.n1); }
 TP_REF_KERNEL(reduce_scatter_part)
 {
     const tp_operand *x = &launch->in[0], *sum = &launch->out[0];
-    for (int64_t r = 0; r < x->dim[0]; r++)
-        for (int64_t c = 0; c < x->dim[1]; c++)
-            ref_store(sum, r, c,
-                      ref_load(x, r, c) + (launch->accumulate ? ref_load(sum, r, c) : 0));
+    ref_each (x, r, c)
+        ref_store(sum, r, c, ref_load(x, r, c) + (launch->accumulate ? ref_load(sum, r, c) : 0));
 }
 
 TP_REF_KERNEL(all_reduce) { keep(launch); }

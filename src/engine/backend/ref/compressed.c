@@ -35,11 +35,8 @@ TP_REF_KERNEL(compress)
 TP_REF_KERNEL(restore)
 {
     const tp_operand *codes = &launch->in[0], *scales = &launch->in[1], *y = &launch->out[0];
-    if (!is_bound(y))
-        return;
-    for (int64_t r = 0; r < y->dim[0]; r++)
-        for (int64_t c = 0; c < y->dim[1]; c++) {
-            float code = (float)ref_load(codes, r, c) - 128;
-            ref_store(y, r, c, (double)(code * (float)ref_load(scales, r, 0)));
-        }
+    ref_each (y, r, c) {
+        float code = (float)ref_load(codes, r, c) - 128;
+        ref_store(y, r, c, (double)(code * (float)ref_load(scales, r, 0)));
+    }
 }

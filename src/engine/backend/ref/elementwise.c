@@ -38,13 +38,9 @@ static double gelu_slope(double x, bool use_tanh)
 static void map(const tp_launch *launch, double (*f)(double a, double b, const tp_attrs *attrs))
 {
     const tp_operand *a = &launch->in[0], *b = &launch->in[1], *y = &launch->out[0];
-    if (!is_bound(y))
-        return;
-    for (int64_t r = 0; r < y->dim[0]; r++) {
-        for (int64_t c = 0; c < y->dim[1]; c++) {
-            double second = is_bound(b) ? ref_load(b, r, c) : 0;
-            ref_store(y, r, c, f(ref_load(a, r, c), second, &launch->attrs));
-        }
+    ref_each (y, r, c) {
+        double second = is_bound(b) ? ref_load(b, r, c) : 0;
+        ref_store(y, r, c, f(ref_load(a, r, c), second, &launch->attrs));
     }
 }
 
@@ -71,14 +67,12 @@ TP_REF_KERNEL(swiglu_grad)
 {
     const tp_operand *gate = &launch->in[0], *up = &launch->in[1], *dy = &launch->in[2];
     const tp_operand *dgate = &launch->out[0], *dup = &launch->out[1];
-    for (int64_t r = 0; r < gate->dim[0]; r++) {
-        for (int64_t c = 0; c < gate->dim[1]; c++) {
-            double g = ref_load(gate, r, c), u = ref_load(up, r, c), d = ref_load(dy, r, c);
-            if (is_bound(dgate))
-                ref_store(dgate, r, c, d * u * silu_slope(g));
-            if (is_bound(dup))
-                ref_store(dup, r, c, d * silu(g));
-        }
+    ref_each (gate, r, c) {
+        double g = ref_load(gate, r, c), u = ref_load(up, r, c), d = ref_load(dy, r, c);
+        if (is_bound(dgate))
+            ref_store(dgate, r, c, d * u * silu_slope(g));
+        if (is_bound(dup))
+            ref_store(dup, r, c, d * silu(g));
     }
 }
 
@@ -92,10 +86,8 @@ TP_REF_KERNEL(concat)
         const tp_operand *x = &launch->in[i];
         if (!is_bound(x))
             continue;
-        for (int64_t r = 0; r < x->dim[0]; r++) {
-            for (int64_t c = 0; c < x->dim[1]; c++)
-                ref_store(y, r, first_column + c, ref_load(x, r, c));
-        }
+        ref_each (x, r, c)
+            ref_store(y, r, first_column + c, ref_load(x, r, c));
         first_column += x->dim[1];
     }
 }

@@ -42,10 +42,8 @@ TP_REF_KERNEL(embed_grad)
     if (!is_bound(dtable))
         return;
     const int64_t skipped = (int64_t)launch->attrs.skip - 1;
-    for (int64_t v = 0; v < dtable->dim[0]; v++) {
-        for (int64_t c = 0; c < dtable->dim[1]; c++)
-            ref_store(dtable, v, c, ref_accumulated(launch, 2, v, c));
-    }
+    ref_each (dtable, v, c)
+        ref_store(dtable, v, c, ref_accumulated(launch, 2, v, c));
     for (int64_t t = 0; t < dy->dim[0]; t++) {
         int64_t id = ref_index(ids, t);
         if (id < 0 || id >= dtable->dim[0] || seen_before(ids, t) || id == skipped)

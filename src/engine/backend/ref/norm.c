@@ -20,12 +20,8 @@ static double value(const rows *in, int64_t t, int64_t c)
 
 static void store_sum(const rows *in, const tp_operand *sum)
 {
-    if (!is_bound(sum))
-        return;
-    for (int64_t t = 0; t < sum->dim[0]; t++) {
-        for (int64_t c = 0; c < sum->dim[1]; c++)
-            ref_store(sum, t, c, value(in, t, c));
-    }
+    ref_each (sum, t, c)
+        ref_store(sum, t, c, value(in, t, c));
 }
 
 static void rmsnorm(const rows *in, const tp_operand *w, double eps, const tp_operand *y,

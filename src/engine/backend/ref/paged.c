@@ -35,13 +35,11 @@ TP_REF_KERNEL(linear_panels)
     const tp_operand *x = &launch->in[0], *w = &launch->in[1], *b = &launch->in[2];
     const tp_operand *y = &launch->out[0];
     int32_t activation = launch->attrs.activation;
-    for (int64_t t = 0; t < y->dim[0]; t++) {
-        for (int64_t n = 0; n < y->dim[1]; n++) {
-            double sum = is_bound(b) ? ref_load(b, n, 0) : 0;
-            for (int64_t k = 0; k < x->dim[1]; k++)
-                sum += ref_load(x, t, k) * ref_load(w, n / TP_PANEL, panel_column(w, n, k));
-            ref_store(y, t, n, activation ? tp_ref_gelu_of(sum, activation == 2) : sum);
-        }
+    ref_each (y, t, n) {
+        double sum = is_bound(b) ? ref_load(b, n, 0) : 0;
+        for (int64_t k = 0; k < x->dim[1]; k++)
+            sum += ref_load(x, t, k) * ref_load(w, n / TP_PANEL, panel_column(w, n, k));
+        ref_store(y, t, n, activation ? tp_ref_gelu_of(sum, activation == 2) : sum);
     }
 }
 

@@ -7,10 +7,8 @@ TP_REF_KERNEL(sumsq)
 {
     const tp_operand *x = &launch->in[0], *out = &launch->out[0];
     double sum = ref_accumulated(launch, 1, 0, 0);
-    for (int64_t r = 0; r < x->dim[0]; r++) {
-        for (int64_t c = 0; c < x->dim[1]; c++)
-            sum += ref_load(x, r, c) * ref_load(x, r, c);
-    }
+    ref_each (x, r, c)
+        sum += ref_load(x, r, c) * ref_load(x, r, c);
     if (is_bound(out))
         ref_store(out, 0, 0, sum);
 }
@@ -27,20 +25,18 @@ TP_REF_KERNEL(adamw)
     double weight_decay = ref_load(scalars, 4, 0) * (double)launch->attrs.decay;
     double correction1 = ref_load(scalars, 5, 0), correction2 = ref_load(scalars, 6, 0);
     double factor = ref_load(scalars, 7, 0);
-    for (int64_t r = 0; r < p->dim[0]; r++) {
-        for (int64_t c = 0; c < p->dim[1]; c++) {
-            double gradient = ref_load(g, r, c) * factor;
-            double first = beta1 * ref_load(m, r, c) + (1 - beta1) * gradient;
-            double second = beta2 * ref_load(v, r, c) + (1 - beta2) * gradient * gradient;
-            double decayed = ref_load(p, r, c) * (1 - lr * weight_decay);
-            double step = lr / correction1 * first / (sqrt(second / correction2) + eps);
-            double updated = ref_round(p->dtype, decayed - step);
-            ref_store(m_out, r, c, first);
-            ref_store(v_out, r, c, second);
-            ref_store(p_out, r, c, updated);
-            if (is_bound(shadow))
-                ref_store(shadow, r, c, updated);
-        }
+    ref_each (p, r, c) {
+        double gradient = ref_load(g, r, c) * factor;
+        double first = beta1 * ref_load(m, r, c) + (1 - beta1) * gradient;
+        double second = beta2 * ref_load(v, r, c) + (1 - beta2) * gradient * gradient;
+        double decayed = ref_load(p, r, c) * (1 - lr * weight_decay);
+        double step = lr / correction1 * first / (sqrt(second / correction2) + eps);
+        double updated = ref_round(p->dtype, decayed - step);
+        ref_store(m_out, r, c, first);
+        ref_store(v_out, r, c, second);
+        ref_store(p_out, r, c, updated);
+        if (is_bound(shadow))
+            ref_store(shadow, r, c, updated);
     }
 }
 
@@ -53,18 +49,16 @@ TP_REF_KERNEL(sgd)
     double lr = ref_load(scalars, 0, 0), momentum = ref_load(scalars, 1, 0);
     double take = ref_load(scalars, 2, 0), weight_decay = ref_load(scalars, 4, 0);
     double factor = ref_load(scalars, 7, 0);
-    for (int64_t r = 0; r < p->dim[0]; r++) {
-        for (int64_t c = 0; c < p->dim[1]; c++) {
-            double at = ref_load(p, r, c);
-            double direction = ref_load(g, r, c) * factor + weight_decay * at;
-            double next = momentum * ref_load(m, r, c) + take * direction;
-            direction = launch->attrs.nesterov ? direction + momentum * next : next;
-            ref_store(m_out, r, c, next);
-            double updated = ref_round(p->dtype, at - lr * direction);
-            ref_store(p_out, r, c, updated);
-            if (is_bound(shadow))
-                ref_store(shadow, r, c, updated);
-        }
+    ref_each (p, r, c) {
+        double at = ref_load(p, r, c);
+        double direction = ref_load(g, r, c) * factor + weight_decay * at;
+        double next = momentum * ref_load(m, r, c) + take * direction;
+        direction = launch->attrs.nesterov ? direction + momentum * next : next;
+        ref_store(m_out, r, c, next);
+        double updated = ref_round(p->dtype, at - lr * direction);
+        ref_store(p_out, r, c, updated);
+        if (is_bound(shadow))
+            ref_store(shadow, r, c, updated);
     }
 }
 
