@@ -18,7 +18,7 @@
 #include "base/platform.h"
 #include "engine/model/adapter.h"
 #include "engine/model/safetensors.h"
-#include "engine/train/checkpoint.h"
+#include "engine/train/checkpoint_internal.h"
 #include "engine/train/guards.h"
 #include "engine/train/session.h"
 #include "text/json/json.h"

@@ -6,7 +6,7 @@
 #include "base/platform.h"
 #include "engine/model/adapter.h"
 #include "engine/model/safetensors.h"
-#include "engine/train/checkpoint.h"
+#include "engine/train/checkpoint_internal.h"
 #include "engine/train/session.h"
 
 static tp_status copy_tensor(const tp_safetensors *st, const char *name, tp_tensor *into,

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/files.h"
-#include "engine/train/checkpoint.h"
+#include "engine/train/checkpoint_internal.h"
 #include "text/json/json.h"
 
 typedef struct {
