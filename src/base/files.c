@@ -502,7 +502,12 @@ tp_status tp_file_copy(const char *from, const char *to, tp_error *err)
         return files_fail(err, "copy", from, tp_dir_exists(from) ? EISDIR : ENOENT);
     tp_writer *w;
     TP_TRY(tp_writer_open(&w, to, err));
-    return tp_writer_end(w, for_each_chunk(from, 0, UINT64_MAX, copy_chunk, w, err), err);
+    tp_status status = for_each_chunk(from, 0, UINT64_MAX, copy_chunk, w, err);
+    if (status != TP_OK) {
+        tp_writer_abandon(w);
+        return status;
+    }
+    return tp_writer_close(w, NULL, err);
 }
 
 typedef struct {
