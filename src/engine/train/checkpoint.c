@@ -20,7 +20,7 @@
 #include "engine/model/safetensors.h"
 #include "engine/train/checkpoint_internal.h"
 #include "engine/train/guards.h"
-#include "engine/train/session.h"
+#include "engine/train/parts.h"
 #include "text/json/json.h"
 
 /* ---- writing ---- */

@@ -7,7 +7,7 @@
 #include "engine/model/adapter.h"
 #include "engine/model/safetensors.h"
 #include "engine/train/checkpoint_internal.h"
-#include "engine/train/session.h"
+#include "engine/train/parts.h"
 
 static tp_status copy_tensor(const tp_safetensors *st, const char *name, tp_tensor *into,
                              const char *path, tp_error *err)

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "engine/model/adapter.h"
 #include "engine/train/objective.h"
+#include "engine/train/parts.h"
 
 typedef struct {
     int tokens, positions, targets, weights, cu, loss_scale, dropout_seed;

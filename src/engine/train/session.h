@@ -6,9 +6,7 @@
 #ifndef TP_ENGINE_TRAIN_SESSION_H
 #define TP_ENGINE_TRAIN_SESSION_H
 
-#include "engine/device/states.h"
 #include "engine/exec/program.h"
-#include "engine/exec/traffic.h"
 #include "engine/model/model.h"
 #include "engine/train/optimizers/optimizer.h"
 
@@ -126,14 +124,5 @@ void tp_session_reset_times(tp_session *s);
 /* Nanoseconds so far in launches of the phase (forward includes recomputation's
  * clones under backward, where they run). */
 uint64_t tp_session_phase_ns(const tp_session *s, tp_phase phase);
-
-/* ---- tensors of which every rank has a part, read as one ---- */
-
-/* For tp_part_reader, with the ranks as its user: where all ranks read the same. */
-TP_CHECKED tp_status tp_parts_read_together(void *ranks, const tp_tensor *tensor, size_t first,
-                                            size_t count, void *to, tp_error *err);
-
-/* Elements of the tensor of which `part` is a part: those of the weight that it belongs to. */
-size_t tp_parts_count(const tp_states *states, const tp_tensor *part);
 
 #endif

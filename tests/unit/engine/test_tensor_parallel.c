@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/platform.h"
+#include "engine/train/parts.h"
 #include "engine/train/session.h"
 #include "support/local_ranks.h"
 
