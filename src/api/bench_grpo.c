@@ -84,13 +84,12 @@ static tp_status run_steps(grpo_subject *s, uint64_t work, tp_error *err)
 {
     char texts[MAX_WORDS][340], *words[MAX_WORDS], folder[300];
     TP_CLEANUP(tp_recipe_close) tp_recipe recipe = {0};
-    tp_train_result result;
     tp_train_hooks hooks = {.observe = observe, .user = s};
     s->seconds = s->tokens = s->generated_per_s = 0;
     s->n_steps = 0;
     size_t n = (size_t)make_words(s, work, texts, words);
     TP_TRY(tp_recipe_open(NULL, (const char *const *)words, n, &recipe, err));
-    tp_status status = tp_train_run(recipe.config, &recipe.options, &hooks, &result, err);
+    tp_status status = tp_train_run(recipe.config, &recipe.options, &hooks, err);
     snprintf(folder, sizeof folder, "%s/run", s->folder);
     if (status == TP_OK)
         status = tp_dir_remove(folder, err);

@@ -127,10 +127,9 @@ static bool should_stop(void *user)
 
 static tp_status train(session *s, tp_recipe *recipe, tp_error *err)
 {
-    tp_train_result result;
     tp_train_hooks hooks = {
         .observe = observe, .user = s, .should_stop = should_stop, .machine = s->machine};
-    tp_status status = tp_train_run(recipe->config, &recipe->options, &hooks, &result, err);
+    tp_status status = tp_train_run(recipe->config, &recipe->options, &hooks, err);
     if (status != TP_OK && status != TP_ERR_INTERRUPTED)
         return status;
     if (s->is_stopped)

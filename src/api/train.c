@@ -105,10 +105,10 @@ static tp_status begin(tp_training *t, tp_error *err)
 
 static tp_status end(tp_training *t, tp_status status, tp_training_result *ret, tp_error *err)
 {
-    tp_train_result result;
+    tp_training_result result;
     if (t->watched) {
         status = tp_watched_end(t->watched, status, &result, err);
-        tp_training_result_write(ret, &result);
+        tp_sized_write(ret, &result, sizeof result);
     }
     tp_recipe_close(&t->recipe);
     free(t);
@@ -148,25 +148,12 @@ bool tp_training_is_over(const tp_training *t)
 tp_status tp_training_step(tp_training *t, tp_training_step_result *ret, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    tp_train_step_result r;
+    tp_training_step_result r;
     if (!t)
         return tp_fail(err, TP_ERR_ARG, "tp_training_step: there is no training");
     TP_TRY(tp_sized_check(ret, "tp_training_step_result", err));
     tp_status status = tp_train_step(tp_watched_loop(t->watched), &r, err);
-    const tp_training_step_result own = {.step = r.step,
-                                         .max_steps = r.max_steps,
-                                         .loss = r.loss,
-                                         .grad_norm = r.grad_norm,
-                                         .lr = r.lr,
-                                         .loss_scale = r.loss_scale,
-                                         .seconds = r.seconds,
-                                         .trained_tokens = r.trained_tokens,
-                                         .updates = r.updates,
-                                         .skipped = r.skipped,
-                                         .overflowed = r.overflowed,
-                                         .restored = r.restored,
-                                         .is_last = r.is_last};
-    tp_sized_write(ret, &own, sizeof own);
+    tp_sized_write(ret, &r, sizeof r);
     return status;
 }
 
@@ -189,9 +176,7 @@ tp_status tp_training_run(const char *config, const char *const *overrides, size
     tp_training *t;
     TP_TRY(tp_sized_check(ret, "tp_training_result", err));
     tp_status status = open_training(config, overrides, n_overrides, options, &t, err);
-    while (status == TP_OK && !tp_training_is_over(t)) {
-        tp_train_step_result ignored;
-        status = tp_train_step(tp_watched_loop(t->watched), &ignored, err);
-    }
+    if (status == TP_OK)
+        status = tp_train_steps(tp_watched_loop(t->watched), err);
     return t ? end(t, status, ret, err) : status;
 }

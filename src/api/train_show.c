@@ -168,7 +168,7 @@ static tp_status run(const tp_recipe *recipe, const tp_training_screen *screen,
     char dump_dir[4096];
     int mode;
     tp_machine machine;
-    tp_train_result result = {0};
+    tp_training_result result = {0};
     watcher w = {.dump_dir = dump_dir};
     TP_TRY(find_mode(screen, recipe->options.progress, &mode, err));
     snprintf(dump_dir, sizeof dump_dir, "%s/dump", recipe->options.run_dir);
@@ -184,7 +184,7 @@ static tp_status run(const tp_recipe *recipe, const tp_training_screen *screen,
                             .resume = screen->resume,
                             .dump = dump};
     tp_status status = tp_train_with_sinks(recipe->config, &recipe->options, &hooks, &result, err);
-    tp_training_result_write(ret, &result);
+    tp_sized_write(ret, &result, sizeof result);
     return status;
 }
 

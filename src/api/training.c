@@ -109,10 +109,9 @@ tp_status tp_watched_begin(const tp_config *config, const tp_train_options *opti
 
 tp_train_loop *tp_watched_loop(const tp_watched *l) { return l->loop; }
 
-tp_status tp_watched_end(tp_watched *l, tp_status status, tp_train_result *ret, tp_error *err)
+tp_status tp_watched_end(tp_watched *l, tp_status status, tp_training_result *ret, tp_error *err)
 {
-    *ret = (tp_train_result){
-        .final_loss = NAN, .val_loss = NAN, .val_accuracy = NAN, .status = TP_ERR_CONFIG};
+    *ret = (tp_training_result){.final_loss = NAN, .val_loss = NAN};
     if (l->loop)
         status = tp_train_end(l->loop, ret, err);
     tp_watching_release(&l->watching);
@@ -123,27 +122,13 @@ tp_status tp_watched_end(tp_watched *l, tp_status status, tp_train_result *ret, 
 }
 
 tp_status tp_train_with_sinks(const tp_config *config, const tp_train_options *options,
-                              const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err)
+                              const tp_train_hooks *hooks, tp_training_result *ret, tp_error *err)
 {
     tp_watched *l;
-    tp_train_step_result ignored;
     tp_status status = tp_watched_begin(config, options, hooks, &l, err);
-    if (!l)
-        return status;
-    while (status == TP_OK && !tp_train_is_over(l->loop))
-        status = tp_train_step(l->loop, &ignored, err);
-    return tp_watched_end(l, status, ret, err);
-}
-
-void tp_training_result_write(tp_training_result *ret, const tp_train_result *result)
-{
-    const tp_training_result own = {.steps = result->steps,
-                                    .final_loss = result->final_loss,
-                                    .val_loss = result->val_loss,
-                                    .was_asked_to = result->was_asked_to,
-                                    .is_silent = result->is_silent,
-                                    .is_below_threshold = result->is_below_threshold};
-    tp_sized_write(ret, &own, sizeof own);
+    if (status == TP_OK)
+        status = tp_train_steps(l->loop, err);
+    return l ? tp_watched_end(l, status, ret, err) : status;
 }
 
 tp_status tp_recipe_check_again(const char *config, tp_error *err)

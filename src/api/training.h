@@ -11,15 +11,13 @@ typedef struct tp_watched tp_watched;
 TP_CHECKED tp_status tp_watched_begin(const tp_config *config, const tp_train_options *options,
                                       const tp_train_hooks *hooks, tp_watched **ret, tp_error *err);
 tp_train_loop *tp_watched_loop(const tp_watched *watched); /* NULL: it failed before */
-TP_CHECKED tp_status tp_watched_end(tp_watched *watched, tp_status status, tp_train_result *ret,
+TP_CHECKED tp_status tp_watched_end(tp_watched *watched, tp_status status, tp_training_result *ret,
                                     tp_error *err);
 
 /* All of it. */
 TP_CHECKED tp_status tp_train_with_sinks(const tp_config *config, const tp_train_options *options,
-                                         const tp_train_hooks *hooks, tp_train_result *ret,
+                                         const tp_train_hooks *hooks, tp_training_result *ret,
                                          tp_error *err);
-/* What a caller is told of it. */
-void tp_training_result_write(tp_training_result *ret, const tp_train_result *result);
 
 /* What alarms and the judgement at the end have to say of a recipe, before anything starts. */
 TP_CHECKED tp_status tp_training_check_rules(const tp_config *config,

@@ -39,6 +39,19 @@
             return try_status_;         \
     } while (0)
 
+/* The end of a function that makes something: it becomes the caller's where `call` succeeds, and is
+ * given back where not.
+ *     TP_HAND_OVER(fill(thing, err), ret, thing, tp_thing_free(thing)); */
+#define TP_HAND_OVER(call, ret, made, give_back) \
+    do {                                         \
+        tp_status made_status_ = (call);         \
+        if (made_status_ == TP_OK)               \
+            *(ret) = (made);                     \
+        else                                     \
+            give_back;                           \
+        return made_status_;                     \
+    } while (0)
+
 /* Locals that are given back where their scope ends, on every way out of it, so that TP_TRY() may
  * stand anywhere below:
  *     TP_OWN(tp_buf) text = {0};                                   tp_buf_release(&text)
@@ -49,10 +62,7 @@
 #define TP_OWN(type) TP_CLEANUP(type##_release) type
 #define TP_FREED TP_CLEANUP(tp_free_local)
 
-static inline void tp_free_local(void *local)
-{
-    free(*(void **)local);
-}
+static inline void tp_free_local(void *local) { free(*(void **)local); }
 
 /* At the beginning of a public function: `has` says that the arguments are there. */
 #define TP_NEED(has, err)                                                           \

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -139,9 +141,8 @@ static ssize_t read_full(int fd, char *out, size_t n)
 
 static tp_status too_large(const char *path, size_t max_bytes, tp_error *err)
 {
-    char limit[32];
     return tp_fail(err, TP_ERR_FORMAT, "%s is larger than the %s allowed for this kind of file",
-                   path, tp_human_bytes((double)max_bytes, limit));
+                   path, tp_human_bytes((double)max_bytes, TP_ROOM));
 }
 
 static tp_status read_all(int fd, const char *path, size_t expected, size_t max_bytes, tp_buf *buf,
@@ -185,6 +186,17 @@ tp_status tp_file_read(const char *path, size_t max_bytes, tp_buf *ret, tp_error
     return tp_input_read(path, TP_INPUT_TEXT, max_bytes, ret, err);
 }
 
+tp_file_path tp_path_of(const char *fmt, ...)
+{
+    tp_file_path path;
+    va_list ap;
+    va_start(ap, fmt);
+    if ((size_t)vsnprintf(path.text, sizeof path.text, fmt, ap) >= sizeof path.text)
+        path.text[0] = 0;
+    va_end(ap);
+    return path;
+}
+
 bool tp_file_exists(const char *path)
 {
     struct stat st;
@@ -195,6 +207,12 @@ bool tp_dir_exists(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool tp_files_are_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 int64_t tp_file_size(const char *path)

@@ -57,7 +57,15 @@ TP_CHECKED tp_status tp_dir_check(const char *path, tp_error *err);
 /* Delete a folder and all in it; missing is fine.  Links are removed, never
  * followed; a path that is itself a link or a file is refused. */
 TP_CHECKED tp_status tp_dir_remove(const char *path, tp_error *err);
+/* A path as an argument, "%s/model" of a folder: tp_path_of(...).text lives as long as the call.
+ * One that is longer than a path may be is "", which names no file. */
+typedef struct {
+    char text[4096];
+} tp_file_path;
+tp_file_path tp_path_of(const char *fmt, ...) TP_PRINTF(1, 2);
+
 bool tp_file_exists(const char *path);
+bool tp_files_are_same(const char *a, const char *b); /* there are both, by whatever names */
 bool tp_dir_exists(const char *path);
 int64_t tp_file_size(const char *path); /* -1 when it cannot be told */
 
@@ -86,6 +94,8 @@ TP_CHECKED tp_status tp_writer_open_inside(tp_writer **ret, const char *path, tp
 TP_CHECKED tp_status tp_writer_go_to(tp_writer *w, uint64_t at, tp_error *err);
 /* Flush, fsync, close; ret_bytes may be NULL.  The writer is freed whatever happens. */
 TP_CHECKED tp_status tp_writer_close(tp_writer *w, uint64_t *ret_bytes, tp_error *err);
+/* The one or the other, by how writing went. */
+TP_CHECKED tp_status tp_writer_end(tp_writer *w, tp_status status, tp_error *err);
 void tp_writer_abandon(tp_writer *w); /* close without promise; NULL is a no-op */
 
 TP_CHECKED tp_status tp_rename_synced(const char *from, const char *to, tp_error *err);

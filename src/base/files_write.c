@@ -263,6 +263,14 @@ tp_status tp_writer_close(tp_writer *w, uint64_t *ret_bytes, tp_error *err)
     return status;
 }
 
+tp_status tp_writer_end(tp_writer *w, tp_status status, tp_error *err)
+{
+    if (status == TP_OK)
+        return tp_writer_close(w, NULL, err);
+    tp_writer_abandon(w);
+    return status;
+}
+
 void tp_writer_abandon(tp_writer *w)
 {
     if (w)

@@ -256,12 +256,7 @@ static tp_status open_output(tp_output **ret, const char *path, bool is_result, 
         status =
             p.kind == PLACE_FILE ? open_beside(o, &p, path, err) : open_stream(o, &p, path, err);
     tp_buf_release(&p.path);
-    if (status != TP_OK) {
-        tp_output_abandon(o);
-        return status;
-    }
-    *ret = o;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, o, tp_output_abandon(o));
 }
 
 tp_status tp_output_open(tp_output **ret, const char *path, tp_error *err)

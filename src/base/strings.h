@@ -41,6 +41,9 @@ tp_slice tp_slice_of(const char *s); /* strlen */
 bool tp_slice_eq(tp_slice a, tp_slice b);
 bool tp_slice_is(tp_slice a, const char *s);
 
+/* For a tp_human_bytes() and the like in an argument: room for its text, to the block's end. */
+#define TP_ROOM ((char[32]){0})
+
 /* "3 step%s": what the word ends in behind the number. */
 static inline const char *tp_plural(uint64_t n) { return n == 1 ? "" : "s"; }
 

@@ -311,13 +311,7 @@ tp_status tp_team_create(tp_team **ret, int threads, int processors, tp_error *e
         t->members[i].number = i;
         t->members[i].patience.hope = MOST_HOPE;
     }
-    tp_status status = start_workers(t, threads, err);
-    if (status != TP_OK) {
-        tp_team_free(t);
-        return status;
-    }
-    *ret = t;
-    return TP_OK;
+    TP_HAND_OVER(start_workers(t, threads, err), ret, t, tp_team_free(t));
 }
 
 void tp_team_free(tp_team *t)

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const tp_prompt_row_options variants[] = {
+    static const tp_schema_options variants[] = {
         {0}, {.output_key = "answer", .system_prompt = "be", .prompt_template = "<{}>"}};
     if (size > 1 << 14)
         return 0;

@@ -10,7 +10,7 @@
 
 #include "base/platform.h"
 #include "engine/model/ggml.h"
-#include "engine/model/gguf_mix.h"
+#include "engine/model/gguf_export.h"
 #include "engine/model/gguf_names.h"
 #include "engine/model/safetensors.h"
 

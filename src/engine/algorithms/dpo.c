@@ -89,12 +89,7 @@ static tp_status open_steps(trainer *t, tp_error *err)
     dpo *d = t->own;
     TP_TRY(tp_dpo_split_data(t, err));
     TP_TRY(tp_microbatch_init(&d->mb, (int32_t)tp_trainer_token_budget(t->o), err));
-    uint64_t batch = (uint64_t)t->o->policy.train_global_batch_size;
-    t->steps_per_epoch = (d->train.n + batch - 1) / batch;
-    uint64_t epochs = (uint64_t)t->o->loop.max_num_epochs;
-    t->max_steps = t->o->loop.max_num_steps;
-    if (epochs <= (uint64_t)t->max_steps / t->steps_per_epoch)
-        t->max_steps = (int64_t)(t->steps_per_epoch * epochs);
+    tp_trainer_count_steps(t, d->train.n, (uint64_t)t->o->policy.train_global_batch_size);
     return TP_OK;
 }
 

@@ -7,27 +7,24 @@
 
 #define STREAM_SPLIT UINT64_C(0x73706c6974000000) /* as data sets split */
 
-static const char *either(const char *a, const char *b) { return a ? a : b; }
-
 static tp_status read_file(trainer *t, const tp_data_source_options *source, tp_preferences *ret,
                            tp_error *err)
 {
-    const tp_data_source_options *f = &t->o->data.fallback;
     const dpo *d = t->own;
     TP_OWN(tp_buf) prompt = {0}, system = {0};
     tp_preference_options options = {.path = source->data_path,
-                                     .prompt_key = either(source->prompt_key, f->prompt_key),
-                                     .chosen_key = either(source->chosen_key, f->chosen_key),
-                                     .rejected_key = either(source->rejected_key, f->rejected_key),
-                                     .separator = either(source->separator, f->separator),
+                                     .prompt_key = source->rows.prompt_key,
+                                     .chosen_key = source->chosen_key,
+                                     .rejected_key = source->rejected_key,
+                                     .separator = source->rows.separator,
                                      .renderer = d->renderer,
                                      .skip_bad = t->o->data.skip_bad_rows,
                                      .progress = tp_trainer_keep_going,
                                      .user = t};
-    TP_TRY(tp_prompt_file_read(either(source->prompt_file, f->prompt_file), true, &prompt,
-                               &options.prompt_template, err));
-    TP_TRY(tp_prompt_file_read(either(source->system_prompt_file, f->system_prompt_file), false,
-                               &system, &options.system_prompt, err));
+    TP_TRY(tp_prompt_file_read(source->rows.prompt_file, true, &prompt, &options.prompt_template,
+                               err));
+    TP_TRY(tp_prompt_file_read(source->rows.system_prompt_file, false, &system,
+                               &options.system_prompt, err));
     return tp_preferences_read(&options, ret, err);
 }
 

@@ -50,12 +50,9 @@ static void choose_estimator(trainer *t)
 
 /* ---- prompts and judges ---- */
 
-static const char *either(const char *a, const char *b) { return a ? a : b; }
-
 static tp_status open_prompts(trainer *t, const tp_data_source_options *source, tp_split split,
                               tp_prompts **ret, tp_error *err)
 {
-    const tp_data_source_options *f = &t->o->data.fallback;
     TP_OWN(tp_buf) generator = {0};
     if (source->dataset_name)
         tp_buf_addf(&generator, "data.%s", source->dataset_name);
@@ -66,14 +63,7 @@ static tp_status open_prompts(trainer *t, const tp_data_source_options *source, 
     tp_prompts_options options = {
         .dataset_name = source->dataset_name,
         .data_path = source->data_path,
-        .input_key = either(source->input_key, f->input_key),
-        .output_key = either(source->output_key, f->output_key),
-        .prompt_key = either(source->prompt_key, f->prompt_key),
-        .chat_key = either(source->chat_key, f->chat_key),
-        .system_key = either(source->system_key, f->system_key),
-        .prompt_file = either(source->prompt_file, f->prompt_file),
-        .system_prompt_file = either(source->system_prompt_file, f->system_prompt_file),
-        .separator = either(source->separator, f->separator),
+        .rows = source->rows,
         .split = split,
         .split_validation_size = isfinite(share) ? share : 0,
         .seed = (uint64_t)t->o->seed,
@@ -141,10 +131,8 @@ static void send_example(trainer *t, const tp_prompt *prompt, const tp_ids *ids)
     tp_environment_describe(g->env, &text);
     tp_buf_addf(&text, "\n%s, %zu token%s, expected: %s\n", prompt->id, ids->len,
                 tp_plural((uint64_t)ids->len), prompt->truth ? prompt->truth : "(not said)");
-    uint8_t *nothing = calloc(ids->len + 1, 1);
-    TP_HAVE(nothing);
+    TP_FREED uint8_t *nothing = tp_new(ids->len + 1, 1);
     tp_render_show(t->tokenizer, ids->data, nothing, ids->len, 256, &text);
-    free(nothing);
     tp_train_event event = {.kind = TP_EVENT_EXAMPLE, .text = tp_buf_str(&text)};
     tp_trainer_send(t, &event);
 }
@@ -153,15 +141,12 @@ static tp_status show_example(trainer *t, tp_error *err)
 {
     grpo *g = t->own;
     tp_prompt prompt;
-    tp_ids ids = {0};
-    tp_status status = tp_prompts_get(g->prompts, 0, &g->arena, &prompt, err);
-    if (status == TP_OK)
-        status = tp_prompt_encode(g->encoder, &prompt, &ids, NULL, err);
-    if (status == TP_OK)
-        send_example(t, &prompt, &ids);
-    tp_ids_release(&ids);
+    TP_OWN(tp_ids) ids = {0};
+    TP_TRY(tp_prompts_get(g->prompts, 0, &g->arena, &prompt, err));
+    TP_TRY(tp_prompt_encode(g->encoder, &prompt, &ids, NULL, err));
+    send_example(t, &prompt, &ids);
     tp_arena_rewind(&g->arena, 0);
-    return status;
+    return TP_OK;
 }
 
 static void fingerprint(trainer *t)
@@ -187,8 +172,7 @@ static tp_status choose_stops(trainer *t, tp_error *err)
     grpo *g = t->own;
     const tp_f64_list *ids = &t->o->generation.stop_token_ids;
     int32_t eos = tp_tokenizer_eos(t->tokenizer);
-    g->stop_ids = calloc(ids->n + 1, sizeof *g->stop_ids);
-    TP_HAVE(g->stop_ids);
+    g->stop_ids = tp_new(ids->n + 1, sizeof *g->stop_ids);
     if (eos >= 0)
         g->stop_ids[g->n_stop_ids++] = eos;
     for (size_t i = 0; i < ids->n; i++) {
@@ -242,14 +226,9 @@ static tp_status count_steps(trainer *t, tp_error *err)
 {
     const grpo *g = t->own;
     uint64_t prompts = tp_prompts_count(g->prompts);
-    uint64_t per_step = (uint64_t)options(t)->num_prompts;
     if (prompts == 0)
         return tp_fail(err, TP_ERR_CONFIG, "there are no prompts to learn from");
-    t->steps_per_epoch = (prompts + per_step - 1) / per_step;
-    uint64_t epochs = (uint64_t)t->o->loop.max_num_epochs;
-    t->max_steps = t->o->loop.max_num_steps;
-    if (epochs <= (uint64_t)t->max_steps / t->steps_per_epoch)
-        t->max_steps = (int64_t)(t->steps_per_epoch * epochs);
+    tp_trainer_count_steps(t, prompts, (uint64_t)options(t)->num_prompts);
     return TP_OK;
 }
 
@@ -257,16 +236,14 @@ static void reserve_scratch(trainer *t)
 {
     grpo *g = t->own;
     size_t batch = (size_t)t->o->policy.train_global_batch_size;
-    g->sequences = calloc(batch, sizeof *g->sequences);
-    g->trained = calloc(batch, sizeof *g->trained);
-    g->gradient = calloc((size_t)t->o->policy.max_total_sequence_length + 1, sizeof *g->gradient);
-    TP_HAVE(g->sequences && g->trained && g->gradient);
+    g->sequences = tp_new(batch, sizeof *g->sequences);
+    g->trained = tp_new(batch, sizeof *g->trained);
+    g->gradient = tp_new((size_t)t->o->policy.max_total_sequence_length + 1, sizeof *g->gradient);
 }
 
 static tp_status open_algorithm(trainer *t, tp_error *err)
 {
-    grpo *g = calloc(1, sizeof *g);
-    TP_HAVE(g);
+    grpo *g = tp_new(1, sizeof *g);
     t->own = g;
     g->val_any = NAN;
     choose_estimator(t);
@@ -444,9 +421,8 @@ static void add_group(const grpo_rollout *r, const grpo_group *group, val_sums *
 static tp_status validate_part(trainer *t, uint64_t first, uint32_t n, val_sums *s, tp_error *err)
 {
     grpo *g = t->own;
-    uint64_t *indices = calloc(n, sizeof *indices);
-    grpo_rollout rollout = {0};
-    TP_HAVE(indices);
+    TP_FREED uint64_t *indices = tp_new(n, sizeof *indices);
+    TP_CLEANUP(release_rollout) grpo_rollout rollout = {0};
     for (uint32_t i = 0; i < n; i++)
         indices[i] = first + i;
     int64_t top_k = t->o->generation.val_top_k;
@@ -462,12 +438,10 @@ static tp_status validate_part(trainer *t, uint64_t first, uint32_t n, val_sums 
                                    .top_k = top_k == TP_OPT_UNSET_INT ? 0 : top_k,
                                    .top_p = t->o->generation.val_top_p}};
     tp_arena_rewind(&g->arena, 0);
-    tp_status status = tp_grpo_generate(t, &draw, &rollout, &s->counts, err);
-    for (uint32_t k = 0; k < rollout.n_groups && status == TP_OK; k++)
+    TP_TRY(tp_grpo_generate(t, &draw, &rollout, &s->counts, err));
+    for (uint32_t k = 0; k < rollout.n_groups; k++)
         add_group(&rollout, &rollout.groups[k], s);
-    release_rollout(&rollout);
-    free(indices);
-    return status;
+    return TP_OK;
 }
 
 /* grpo.stop_at_validation_metric */

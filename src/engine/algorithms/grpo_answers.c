@@ -7,13 +7,12 @@ void tp_grpo_reserve(grpo_rollout *r, uint32_t groups, uint32_t samples)
 {
     if (r->n_groups + groups > r->cap_groups) {
         r->cap_groups = 2 * (r->n_groups + groups);
-        r->groups = realloc(r->groups, r->cap_groups * sizeof *r->groups);
+        r->groups = tp_grow(r->groups, r->cap_groups, sizeof *r->groups);
     }
     if (r->n_samples + samples > r->cap_samples) {
         r->cap_samples = 2 * (r->n_samples + samples);
-        r->samples = realloc(r->samples, r->cap_samples * sizeof *r->samples);
+        r->samples = tp_grow(r->samples, r->cap_samples, sizeof *r->samples);
     }
-    TP_HAVE(r->groups && r->samples);
 }
 
 bool tp_grpo_can_train(const trainer *t, const grpo_sample *s)

@@ -138,14 +138,11 @@ static void take_group(trainer *t, reading *from, grpo_rollout *to, grpo_counts 
 static tp_status gather(trainer *t, const tp_buf *own, size_t *starts, tp_buf *all, tp_error *err)
 {
     int n = tp_trainer_ranks(t);
-    uint64_t mine = own->len, *lengths = calloc((size_t)n, sizeof *lengths);
-    TP_HAVE(lengths);
-    tp_status status = tp_comm_gather(t->comm, &mine, sizeof mine, lengths, err);
+    uint64_t mine = own->len;
+    TP_FREED uint64_t *lengths = tp_new((size_t)n, sizeof *lengths);
+    TP_TRY(tp_comm_gather(t->comm, &mine, sizeof mine, lengths, err));
     for (int i = 0; i < n; i++)
         starts[i + 1] = starts[i] + (size_t)lengths[i];
-    free(lengths);
-    if (status != TP_OK)
-        return status;
     tp_buf_reserve(all, starts[n] + 1);
     memcpy(all->data + starts[tp_comm_rank(t->comm)], own->data, own->len);
     tp_exchange *exchange;
@@ -159,8 +156,7 @@ static void rebuild(trainer *t, const grpo_draw *draw, const char *all, const si
                     grpo_rollout *to, grpo_counts *counts, uint64_t *ret_left_out)
 {
     uint32_t n = (uint32_t)tp_trainer_ranks(t);
-    TP_FREED reading *from = calloc(n, sizeof *from);
-    TP_HAVE(from);
+    TP_FREED reading *from = tp_new(n, sizeof *from);
     for (uint32_t r = 0; r < n; r++) {
         char why[sizeof counts->why];
         from[r] = (reading){all + starts[r], all + starts[r + 1]};
@@ -189,8 +185,7 @@ tp_status tp_grpo_share(trainer *t, const grpo_draw *draw, const grpo_rollout *m
 {
     TP_OWN(tp_buf) own = {0}, all = {0};
     char said[sizeof counts->why] = "";
-    TP_FREED size_t *starts = calloc((size_t)tp_trainer_ranks(t) + 1, sizeof *starts);
-    TP_HAVE(starts);
+    TP_FREED size_t *starts = tp_new((size_t)tp_trainer_ranks(t) + 1, sizeof *starts);
     snprintf(said, sizeof said, "%s", why);
     put(&own, said, sizeof said);
     for (uint32_t k = 0; k < mine->n_groups; k++)
@@ -238,31 +233,26 @@ tp_status tp_grpo_share_scores(trainer *t, float *(*scores_of)(const grpo_sample
     bool tells;
     if (n == 1)
         return TP_OK;
-    size_t *starts = calloc(n + 1, sizeof *starts);
-    TP_HAVE(starts);
+    TP_FREED size_t *starts = tp_new(n + 1, sizeof *starts);
     for (uint32_t r = 0; r < n; r++) {
         uint32_t share = share_of(t, r, &tells);
         starts[r + 1] = starts[r] + (tells ? walk(g, share, shares, scores_of, NULL, false) : 0);
     }
-    float *all = calloc(starts[n] + 1, sizeof *all);
-    TP_HAVE(all);
+    TP_FREED float *all = tp_new(starts[n] + 1, sizeof *all);
     uint32_t own = share_of(t, rank, &tells);
     if (tells)
         walk(g, own, shares, scores_of, all + starts[rank], true);
     tp_exchange *exchange;
     const tp_exchange_spec spec = {
         .kind = TP_ALL_GATHER, .element = sizeof *all, .data = all, .starts = starts};
-    tp_status status = tp_comm_start(t->comm, &spec, &exchange, err);
-    if (status == TP_OK)
-        status = tp_comm_wait(t->comm, exchange, err);
-    for (uint32_t r = 0; r < n && status == TP_OK; r++) {
+    TP_TRY(tp_comm_start(t->comm, &spec, &exchange, err));
+    TP_TRY(tp_comm_wait(t->comm, exchange, err));
+    for (uint32_t r = 0; r < n; r++) {
         uint32_t share = share_of(t, r, &tells);
         if (tells)
             walk(g, share, shares, scores_of, all + starts[r], false);
     }
-    free(all);
-    free(starts);
-    return status;
+    return TP_OK;
 }
 
 tp_status tp_grpo_join(trainer *t, tp_policy_sums *sums, step_result *part, tp_error *err)
@@ -270,8 +260,7 @@ tp_status tp_grpo_join(trainer *t, tp_policy_sums *sums, step_result *part, tp_e
     int n = tp_trainer_ranks(t);
     if (n == 1)
         return TP_OK;
-    TP_FREED tp_policy_sums *all = calloc((size_t)n, sizeof *all);
-    TP_HAVE(all);
+    TP_FREED tp_policy_sums *all = tp_new((size_t)n, sizeof *all);
     tp_status status = tp_comm_gather(t->comm, sums, sizeof *sums, all, err);
     tp_policy_sums_init(sums);
     for (int i = 0; i < n && status == TP_OK; i++) {

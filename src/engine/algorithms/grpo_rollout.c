@@ -234,8 +234,7 @@ static tp_status find_verdicts(answering *a, tp_rewards *ret, tp_error *err)
     uint32_t n = a->to->n_samples - a->first;
     if (a->judges)
         return wait_for_verdicts(a, ret, err);
-    TP_FREED tp_completion *completions = calloc(n ? n : 1, sizeof *completions);
-    TP_HAVE(completions);
+    TP_FREED tp_completion *completions = tp_new(n ? n : 1, sizeof *completions);
     for (uint32_t i = 0; i < n; i++)
         completions[i] = completion_of(a, &a->to->samples[a->first + i]);
     return tp_environment_score(a->draw->env, completions, n, g->pool, ret, err);
@@ -259,9 +258,8 @@ static void summarise_groups(trainer *t, grpo_rollout *r, uint32_t first_group)
 {
     const grpo *g = t->own;
     double *rewards =
-        calloc(2 * (size_t)options(t)->num_generations + 2 * r->n_samples, sizeof *rewards);
-    TP_FREED bool *valid = calloc(r->n_samples + 1, sizeof *valid);
-    TP_HAVE(rewards && valid);
+        tp_new(2 * (size_t)options(t)->num_generations + 2 * r->n_samples, sizeof *rewards);
+    TP_FREED bool *valid = tp_new(r->n_samples + 1, sizeof *valid);
     for (uint32_t k = first_group; k < r->n_groups; k++) {
         grpo_group *group = &r->groups[k];
         double *raw = rewards + group->n;
@@ -390,9 +388,8 @@ static tp_status generate_all(trainer *t, const grpo_draw *draw, grpo_rollout *t
 {
     TP_ZONE("generation");
     grpo *g = t->own;
-    TP_FREED asked *asked_list = calloc(draw->n_prompts + 1, sizeof *asked_list);
-    TP_FREED uint32_t *asked_of_group = calloc(draw->n_prompts + 1, sizeof *asked_of_group);
-    TP_HAVE(asked_list && asked_of_group);
+    TP_FREED asked *asked_list = tp_new(draw->n_prompts + 1, sizeof *asked_list);
+    TP_FREED uint32_t *asked_of_group = tp_new(draw->n_prompts + 1, sizeof *asked_of_group);
     for (uint32_t i = 0; i < draw->n_prompts; i++)
         asked_list[i].request = -1;
     tp_status status = tp_engine_weights_changed(g->engine, err);
@@ -460,8 +457,8 @@ tp_status tp_grpo_rollout(trainer *t, uint64_t *ret_prompts, tp_error *err)
     uint32_t wanted = (uint32_t)options(t)->num_prompts;
     double factor = dynamic ? options(t)->batch_multiplier : 1;
     uint32_t n = (uint32_t)ceil((double)wanted * factor);
-    uint64_t *indices = calloc(n, sizeof *indices), drawn = 0;
-    TP_HAVE(indices);
+    TP_FREED uint64_t *indices = tp_new(n, sizeof *indices);
+    uint64_t drawn = 0;
     tp_status status = TP_OK;
     do {
         uint64_t at = (uint64_t)t->state.prompts + drawn;
@@ -487,7 +484,6 @@ tp_status tp_grpo_rollout(trainer *t, uint64_t *ret_prompts, tp_error *err)
             keep_useful(g, &g->rollout, first_group, wanted);
     } while (status == TP_OK && dynamic && g->rollout.n_groups < wanted &&
              g->counts.draws < (uint64_t)options(t)->dynamic_max_batches);
-    free(indices);
     *ret_prompts = drawn;
     return status;
 }

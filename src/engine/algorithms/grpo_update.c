@@ -272,9 +272,8 @@ static void group_advantages(grpo *g)
     uint32_t most = 0;
     for (uint32_t k = 0; k < g->rollout.n_groups; k++)
         most = TP_MAX(most, g->rollout.groups[k].n);
-    TP_FREED double *rewards = calloc(2 * (size_t)most + 1, sizeof *rewards);
-    TP_FREED bool *valid = calloc((size_t)most + 1, sizeof *valid);
-    TP_HAVE(rewards && valid);
+    TP_FREED double *rewards = tp_new(2 * (size_t)most + 1, sizeof *rewards);
+    TP_FREED bool *valid = tp_new((size_t)most + 1, sizeof *valid);
     for (uint32_t k = 0; k < g->rollout.n_groups; k++) {
         const grpo_group *group = &g->rollout.groups[k];
         grpo_sample *samples = g->rollout.samples + group->first;
@@ -299,8 +298,7 @@ static void find_advantages(trainer *t)
     group_advantages(g);
     for (uint32_t i = 0; i < g->rollout.n_samples; i++)
         n += (size_t)g->rollout.samples[i].n_answer;
-    double *flat = calloc(2 * n + 1, sizeof *flat);
-    TP_HAVE(flat);
+    double *flat = tp_new(2 * n + 1, sizeof *flat);
     spread_over_tokens(t, flat, flat + n);
     if (g->advantage.spread == TP_SPREAD_BATCH)
         tp_advantage_whiten(flat, flat + n, n);

@@ -43,25 +43,13 @@ typedef struct {
 
 /* ---- data ---- */
 
-static const char *either(const char *a, const char *b) { return a ? a : b; }
-
 static tp_dataset_options dataset_options(const trainer *t, const tp_data_source_options *source,
                                           const char *template_text)
 {
-    const tp_data_source_options *f = &t->o->data.fallback;
     double split = source->split_validation_size;
     return (tp_dataset_options){
         .data_path = source->data_path,
-        .input_key = either(source->input_key, f->input_key),
-        .output_key = either(source->output_key, f->output_key),
-        .prompt_key = either(source->prompt_key, f->prompt_key),
-        .chat_key = either(source->chat_key, f->chat_key),
-        .text_key = either(source->text_key, f->text_key),
-        .tool_key = either(source->tool_key, f->tool_key),
-        .system_key = either(source->system_key, f->system_key),
-        .prompt_file = either(source->prompt_file, f->prompt_file),
-        .system_prompt_file = either(source->system_prompt_file, f->system_prompt_file),
-        .separator = either(source->separator, f->separator),
+        .rows = source->rows,
         .chat_template = template_text,
         .template_variables = t->o->policy.template_variables,
         .only_unmask_final = options(t)->only_unmask_final,
@@ -86,11 +74,10 @@ static tp_status send_example(const trainer *t, tp_error *err)
     if (s->val_data)
         report.n_validation = tp_dataset_get_report(s->val_data)->n_train;
     tp_dataset_report_text(&report, &text);
-    tp_status status = tp_dataset_show(s->data, TP_SPLIT_TRAIN, 0, &text, err);
+    TP_TRY(tp_dataset_show(s->data, TP_SPLIT_TRAIN, 0, &text, err));
     tp_train_event event = {.kind = TP_EVENT_EXAMPLE, .text = tp_buf_str(&text)};
-    if (status == TP_OK)
-        tp_trainer_send(t, &event);
-    return status;
+    tp_trainer_send(t, &event);
+    return TP_OK;
 }
 
 static tp_status open_source(trainer *t, const tp_dataset_options *options, tp_dataset **ret,
@@ -192,11 +179,7 @@ static tp_status open_loaders(trainer *t, tp_error *err)
     uint64_t per_epoch = tp_loader_steps_per_epoch(t->loader);
     if (per_epoch == 0)
         return tp_fail(err, TP_ERR_CONFIG, "the training data has no examples to learn from");
-    t->steps_per_epoch = per_epoch;
-    uint64_t all = per_epoch * (uint64_t)t->o->loop.max_num_epochs;
-    t->max_steps = t->o->loop.max_num_steps;
-    if (all / per_epoch == (uint64_t)t->o->loop.max_num_epochs && all < (uint64_t)t->max_steps)
-        t->max_steps = (int64_t)all;
+    tp_trainer_count_steps(t, per_epoch, 1);
     const tp_dataset *v = s->val_data ? s->val_data : s->data;
     tp_split split = s->val_data ? TP_SPLIT_TRAIN : TP_SPLIT_VALIDATION;
     if (!validates(t->o))
@@ -213,11 +196,11 @@ static void fingerprint_data(trainer *t)
     tp_loader_options o = loader_options(t->o, false);
     const char *cache = tp_dataset_get_report(s->data)->cache_path;
     const char *base = strrchr(cache, '/');
-    char text[4096];
-    snprintf(text, sizeof text, "%s|%llu|%d|%llu|%d", base ? base + 1 : cache,
-             (unsigned long long)o.pack.seed, o.pack.shuffle, (unsigned long long)o.pack.batch_size,
-             o.pack.row_length);
-    tp_trainer_fingerprint(t, text);
+    TP_OWN(tp_buf) text = {0};
+    tp_buf_addf(&text, "%s|%llu|%d|%llu|%d", base ? base + 1 : cache,
+                (unsigned long long)o.pack.seed, o.pack.shuffle,
+                (unsigned long long)o.pack.batch_size, o.pack.row_length);
+    tp_trainer_fingerprint(t, text.data);
 }
 
 static tp_status open_steps(trainer *t, tp_error *err)

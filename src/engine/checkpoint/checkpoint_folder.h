@@ -8,7 +8,7 @@
 
 enum { TP_STEP_HISTORY = 128 };
 
-/* The last numbers of a series, a ring; see train/step_history.h. */
+/* The last numbers of a series, a ring; see train/guards.h. */
 typedef struct {
     double v[TP_STEP_HISTORY];
     int64_t n; /* ever */

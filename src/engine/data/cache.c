@@ -5,6 +5,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/platform.h"
+
 static const char magic[8] = "TPTOKENS";
 
 enum { RECORD_HEAD = 24, KEY_BYTES = 32 };
@@ -75,6 +77,23 @@ size_t tp_cache_encode(tp_buf *out, const int32_t *ids, const uint8_t *mask, siz
     out->len += size;
     out->data[out->len] = 0;
     return size;
+}
+
+void tp_cache_counts_add(tp_cache_counts *sum, const tp_cache_counts *c)
+{
+    sum->n_examples += c->n_examples;
+    sum->n_tokens += c->n_tokens;
+    sum->n_targets += c->n_targets;
+    sum->n_rows += c->n_rows;
+    sum->n_bad += c->n_bad;
+    sum->n_masked += c->n_masked;
+    sum->n_truncated += c->n_truncated;
+    sum->n_straddling += c->n_straddling;
+    sum->longest = TP_MAX(sum->longest, c->longest);
+    sum->source_bytes += c->source_bytes;
+    sum->max_id = TP_MAX(sum->max_id, c->max_id);
+    sum->schema = c->schema;
+    sum->schema_detected = c->schema_detected;
 }
 
 tp_status tp_cache_writer_open(const char *path, const char *key, bool wide, tp_cache_writer *ret,

@@ -39,6 +39,8 @@ typedef struct {
     int32_t max_id;                   /* highest token id, -1 when there is none */
     uint32_t reserved;
 } tp_cache_counts;
+/* Of two sources together; the schema is the last one's. */
+void tp_cache_counts_add(tp_cache_counts *sum, const tp_cache_counts *more);
 
 typedef struct {
     const char *name; /* the path, for messages; owned */

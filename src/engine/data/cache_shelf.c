@@ -45,10 +45,8 @@ static void add_file(int folder, const char *name, tp_cache_shelf *shelf)
     if (!is_cache(name, &is_unfinished) || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(st.st_mode) || (is_unfinished && has_writer(folder, name)))
         return;
-    tp_cache_file *list = realloc(shelf->v, (shelf->n + 1) * sizeof *list);
-    TP_ASSERT(list);
-    shelf->v = list;
-    tp_cache_file *f = &list[shelf->n++];
+    shelf->v = tp_grow(shelf->v, shelf->n + 1, sizeof *shelf->v);
+    tp_cache_file *f = &shelf->v[shelf->n++];
     *f = (tp_cache_file){.bytes = (uint64_t)st.st_size,
                          .used = (double)st.st_atim.tv_sec + 1e-9 * (double)st.st_atim.tv_nsec,
                          .is_rest = is_unfinished};

@@ -118,11 +118,7 @@ static tp_status try_open(const wish *w, tp_cache *ret, tp_error *err)
     else if (cache.counts.max_id >= vocabulary)
         status = tp_fail(err, TP_ERR_FORMAT, "%s has token id %d, the vocabulary has %d", w->path,
                          cache.counts.max_id, vocabulary);
-    if (status == TP_OK)
-        *ret = cache;
-    else
-        tp_cache_close(&cache);
-    return status;
+    TP_HAND_OVER(status, ret, cache, tp_cache_close(&cache));
 }
 
 static tp_status build_beside(const wish *w, tp_cache_outcome *outcome, tp_error *err)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "base/vec.h"
 #include "engine/data/lines.h"
 
 enum { PIECE_BYTES = 64 << 10, WAVE_ROWS = 1 << 18, PIECE_ROWS = 1 << 12 };
@@ -55,6 +56,7 @@ static void reset_piece(piece *p)
     p->bad_status = p->status = TP_OK;
 }
 
+/* Pieces of waves before keep their memory. */
 static piece *add_piece(build *b)
 {
     if (b->n_pieces == b->pieces_cap) {
@@ -70,13 +72,9 @@ static piece *add_piece(build *b)
 
 static void keep_record(build *b, piece *p, const tp_rendered *r, uint64_t line)
 {
-    if (p->n_records == p->sizes_cap) {
-        p->sizes_cap = p->sizes_cap ? 2 * p->sizes_cap : 256;
-        p->sizes = tp_grow(p->sizes, p->sizes_cap, sizeof *p->sizes);
-    }
     const int32_t *ids = r->ids.data;
     size_t n = r->ids.len;
-    p->sizes[p->n_records++] = (uint32_t)tp_cache_encode(
+    *TP_VEC_PUSH(p->sizes, p->n_records, p->sizes_cap) = (uint32_t)tp_cache_encode(
         &p->records, ids, (const uint8_t *)r->mask.data, n, b->wide, line);
     p->counts.n_tokens += n;
     p->counts.n_targets += r->n_targets;
@@ -201,15 +199,7 @@ static tp_status collect(build *b, tp_error *err)
             return p->status;
         }
         TP_TRY(tp_cache_writer_add(&b->writer, &p->records, p->sizes, p->n_records, err));
-        sum->n_tokens += p->counts.n_tokens;
-        sum->n_targets += p->counts.n_targets;
-        sum->n_rows += p->counts.n_rows;
-        sum->n_bad += p->counts.n_bad;
-        sum->n_masked += p->counts.n_masked;
-        sum->n_truncated += p->counts.n_truncated;
-        sum->n_straddling += p->counts.n_straddling;
-        sum->longest = TP_MAX(sum->longest, p->counts.longest);
-        sum->max_id = TP_MAX(sum->max_id, p->counts.max_id);
+        tp_cache_counts_add(sum, &p->counts);
     }
     return TP_OK;
 }
@@ -381,13 +371,10 @@ tp_status tp_corpus_build(const tp_corpus *corpus, const char *path, const char 
     build b = {.corpus = corpus, .wide = tp_tokenizer_vocab_size(tok) > 1 << 16};
     b.result.counts.max_id = -1;
     b.n_workers = tp_pool_size(corpus->pool);
-    b.workers = tp_grow(NULL, (size_t)b.n_workers, sizeof *b.workers);
-    memset(b.workers, 0, (size_t)b.n_workers * sizeof *b.workers);
+    b.workers = tp_new((size_t)b.n_workers, sizeof *b.workers);
     for (int i = 0; i < b.n_workers; i++)
         tp_rendered_init(&b.workers[i].rendered, corpus->renderer);
     tp_status status = run(&b, path, key, err);
-    if (status == TP_OK)
-        *ret = b.result;
     release(&b);
-    return status;
+    TP_HAND_OVER(status, ret, b.result, (void)0);
 }

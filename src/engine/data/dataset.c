@@ -11,6 +11,7 @@
 #include "engine/data/cache_shelf.h"
 #include "engine/data/cache_store.h"
 #include "engine/data/render.h"
+#include "engine/data/schema.h"
 #include "engine/device/memory.h"
 
 #define STREAM_SPLIT UINT64_C(0x73706c6974000000)
@@ -69,17 +70,10 @@ static bool hear_of_reading(void *user, uint64_t done, uint64_t total)
 static tp_status prepare(opening *o)
 {
     const tp_dataset_options *options = o->options;
-    o->schema = (tp_schema_options){.input_key = options->input_key,
-                                    .output_key = options->output_key,
-                                    .prompt_key = options->prompt_key,
-                                    .chat_key = options->chat_key,
-                                    .text_key = options->text_key,
-                                    .tool_key = options->tool_key,
-                                    .system_key = options->system_key,
-                                    .separator = options->separator};
-    TP_TRY(tp_prompt_file_read(options->prompt_file, true, &o->prompt, &o->schema.prompt_template,
-                               o->err));
-    TP_TRY(tp_prompt_file_read(options->system_prompt_file, false, &o->system,
+    o->schema = options->rows;
+    TP_TRY(tp_prompt_file_read(options->rows.prompt_file, true, &o->prompt,
+                               &o->schema.prompt_template, o->err));
+    TP_TRY(tp_prompt_file_read(options->rows.system_prompt_file, false, &o->system,
                                &o->schema.system_prompt, o->err));
     tp_render_options render = {.chat_template = options->chat_template,
                                 .variables = options->template_variables,
@@ -204,23 +198,6 @@ static tp_status split_file(opening *o)
     return TP_OK;
 }
 
-static void add_counts(tp_cache_counts *sum, const tp_cache_counts *c)
-{
-    sum->n_examples += c->n_examples;
-    sum->n_tokens += c->n_tokens;
-    sum->n_targets += c->n_targets;
-    sum->n_rows += c->n_rows;
-    sum->n_bad += c->n_bad;
-    sum->n_masked += c->n_masked;
-    sum->n_truncated += c->n_truncated;
-    sum->n_straddling += c->n_straddling;
-    sum->longest = TP_MAX(sum->longest, c->longest);
-    sum->source_bytes += c->source_bytes;
-    sum->max_id = TP_MAX(sum->max_id, c->max_id);
-    sum->schema = c->schema;
-    sum->schema_detected = c->schema_detected;
-}
-
 static void write_report(opening *o, double seconds)
 {
     tp_dataset *ds = o->ds;
@@ -236,7 +213,7 @@ static void write_report(opening *o, double seconds)
     double build_s = 0, tokens = 0, bytes = 0;
     for (int s = 0; s < TP_SPLITS && ds->caches[s].name; s++) {
         const tp_cache_outcome *outcome = &ds->outcomes[s];
-        add_counts(&report->counts, &ds->caches[s].counts);
+        tp_cache_counts_add(&report->counts, &ds->caches[s].counts);
         if (outcome->hit)
             continue;
         report->cache_hit = false;
@@ -282,7 +259,6 @@ static void trim_others(const opening *o)
 {
     const char *keep[TP_SPLITS];
     size_t n = 0;
-    char a[32];
     tp_cache_freed freed;
     tp_error why;
     for (int s = 0; s < TP_SPLITS; s++) {
@@ -299,7 +275,7 @@ static void trim_others(const opening *o)
         tp_log(TP_LOG_NOTICE, "data",
                "%zu token caches not used for longest (%s) were deleted: "
                "data.cache_limit",
-               freed.n, tp_human_bytes((double)freed.bytes, a));
+               freed.n, tp_human_bytes((double)freed.bytes, TP_ROOM));
 }
 
 tp_status tp_dataset_open(const tp_dataset_options *options, const tp_tokenizer *tok, tp_pool *pool,
@@ -318,11 +294,7 @@ tp_status tp_dataset_open(const tp_dataset_options *options, const tp_tokenizer 
     tp_buf_release(&o.folder);
     tp_buf_release(&o.prompt);
     tp_buf_release(&o.system);
-    if (status != TP_OK)
-        tp_dataset_close(ds);
-    else
-        *ret = ds;
-    return status;
+    TP_HAND_OVER(status, ret, ds, tp_dataset_close(ds));
 }
 
 void tp_dataset_close(tp_dataset *ds)

@@ -15,6 +15,7 @@
 #include "engine/data/arithmetic.h"
 #include "engine/data/cache.h"
 #include "engine/data/loader.h"
+#include "engine/data/schema.h"
 #include "text/json/json.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -24,10 +25,7 @@ typedef struct {
     const tp_arithmetic_options *arithmetic; /* with n_train and n_validation examples */
     uint64_t n_train, n_validation;
 
-    const char *input_key, *output_key, *prompt_key, *chat_key, *text_key;
-    const char *tool_key, *system_key;
-    const char *prompt_file, *system_prompt_file; /* read as they are */
-    const char *separator;                        /* see schema.h */
+    tp_schema_options rows;    /* without the texts of its files */
     const char *chat_template; /* NULL: the tokenizer's; "": join contents; else a template */
     const tp_json *template_variables; /* further ones for it, an object; or NULL */
     bool only_unmask_final, add_bos, add_eos;

@@ -162,8 +162,7 @@ static tp_status init_slots(tp_loader *l, tp_error *err)
 {
     const tp_pack_options *pack = &l->options.pack;
     int32_t capacity = tp_pack_capacity(pack);
-    l->slots = tp_grow(NULL, l->n_slots, sizeof *l->slots);
-    memset(l->slots, 0, l->n_slots * sizeof *l->slots);
+    l->slots = tp_new(l->n_slots, sizeof *l->slots);
     for (uint64_t i = 0; i < l->n_slots; i++) {
         void *items;
         TP_TRY(tp_microbatch_init(&l->slots[i].mb, capacity, err));
@@ -221,12 +220,7 @@ tp_status tp_loader_open(const tp_sample_set *set, const tp_loader_options *opti
     tp_status status = init_slots(l, err);
     if (status == TP_OK)
         status = start_threads(l, err);
-    if (status != TP_OK) {
-        tp_loader_close(l);
-        return status;
-    }
-    *ret = l;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, l, tp_loader_close(l));
 }
 
 void tp_loader_close(tp_loader *l)

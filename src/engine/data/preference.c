@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "base/vec.h"
 #include "engine/data/lines.h"
 #include "engine/data/row_place.h"
 
@@ -302,13 +303,9 @@ static void keep_pair(tp_preference_reader *r, const tp_row *row, tp_preferences
         p->n_empty++;
         return;
     }
-    if (p->n == r->cap) {
-        r->cap = r->cap ? 2 * r->cap : 256;
-        p->pairs = tp_grow(p->pairs, r->cap, sizeof *p->pairs);
-    }
     p->n_equal += are_equal(chosen, rejected);
     p->longest_pair = TP_MAX(p->longest_pair, chosen->ids.len + rejected->ids.len);
-    p->pairs[p->n++] = (tp_preference_pair){
+    *TP_VEC_PUSH(p->pairs, p->n, r->cap) = (tp_preference_pair){
         .chosen = keep(p, chosen), .rejected = keep(p, rejected), .line = row->line};
 }
 

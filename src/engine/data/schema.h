@@ -37,19 +37,20 @@ typedef enum {
 
 const char *tp_schema_name(tp_schema_kind kind); /* "messages", ... */
 
-/* What the configuration says; NULL everywhere means: detect. */
+/* What the configuration says of the rows of a file; NULL everywhere means: detect. */
 typedef struct {
-    const char *input_key, *output_key; /* either one selects input_output */
-    const char *prompt_key;             /* selects prompt_completion */
-    const char *chat_key;               /* selects messages */
-    const char *text_key;               /* selects text */
-    const char *tool_key;               /* default "tools" */
-    const char *system_key;             /* (optional) column with a system prompt */
-    const char *system_prompt;          /* (optional) for conversations that bring none */
-    const char *prompt_template;        /* (optional) replaces the first user message; "{}" is
-                                           its text, "{{" and "}}" are braces */
-    const char *separator;              /* between prompt and answer where no chat template stands;
-                                           NULL: "\n" for alpaca and question_answer, else "" */
+    const char *input_key, *output_key;           /* either one selects input_output */
+    const char *prompt_key;                       /* selects prompt_completion */
+    const char *chat_key;                         /* selects messages */
+    const char *text_key;                         /* selects text */
+    const char *tool_key;                         /* default "tools" */
+    const char *system_key;                       /* (optional) column with a system prompt */
+    const char *prompt_file, *system_prompt_file; /* (optional) what the next two are read from */
+    const char *system_prompt;                    /* (optional) for conversations that bring none */
+    const char *prompt_template; /* (optional) replaces the first user message; "{}" is
+                                    its text, "{{" and "}}" are braces */
+    const char *separator;       /* between prompt and answer where no chat template stands;
+                                    NULL: "\n" for alpaca and question_answer, else "" */
 } tp_schema_options;
 
 typedef struct {

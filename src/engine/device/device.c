@@ -16,13 +16,7 @@ tp_status tp_device_open(const tp_backend *backend, const tp_device_options *opt
     tp_device *d = tp_new(1, sizeof *d);
     d->backend = backend;
     d->threads = options->threads > 0 ? options->threads : 1;
-    tp_status status = backend->open ? backend->open(d, err) : TP_OK;
-    if (status != TP_OK) {
-        free(d);
-        return status;
-    }
-    *ret = d;
-    return TP_OK;
+    TP_HAND_OVER(backend->open ? backend->open(d, err) : TP_OK, ret, d, free(d));
 }
 
 void tp_device_close(tp_device *device)
@@ -72,13 +66,7 @@ tp_status tp_buffer_alloc(tp_device *device, tp_mem_kind kind, size_t bytes, tp_
 {
     tp_buffer *b = tp_new(1, sizeof *b);
     *b = (tp_buffer){.device = device, .kind = kind, .bytes = bytes};
-    tp_status status = device->backend->alloc(b, err);
-    if (status != TP_OK) {
-        free(b);
-        return status;
-    }
-    *ret = b;
-    return TP_OK;
+    TP_HAND_OVER(device->backend->alloc(b, err), ret, b, free(b));
 }
 
 void tp_buffer_free(tp_buffer *buffer)

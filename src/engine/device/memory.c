@@ -111,14 +111,13 @@ static void refund(tp_mem_kind kind, size_t bytes)
 
 static tp_status no_memory(tp_mem_kind kind, size_t bytes, const char *why, tp_error *err)
 {
-    char want[32], have[32], most[32];
     pthread_mutex_lock(&lock);
     size_t in_use = stats.total_current, allowed = limit;
     pthread_mutex_unlock(&lock);
     return tp_fail(err, TP_ERR_NOMEM, "cannot allocate %s for %s (%s in use, limit %s): %s",
-                   tp_human_bytes((double)bytes, want), tp_mem_kind_name(kind),
-                   tp_human_bytes((double)in_use, have),
-                   allowed ? tp_human_bytes((double)allowed, most) : "none", why);
+                   tp_human_bytes((double)bytes, TP_ROOM), tp_mem_kind_name(kind),
+                   tp_human_bytes((double)in_use, TP_ROOM),
+                   allowed ? tp_human_bytes((double)allowed, TP_ROOM) : "none", why);
 }
 
 static tp_status over_limit(tp_mem_kind kind, size_t bytes, tp_error *err)

@@ -31,14 +31,7 @@ tp_status tp_eval_job_open_questions(tp_eval_job *j, tp_error *err)
     tp_prompts_options options = {
         .dataset_name = o->data.dataset_name,
         .data_path = o->data.data_path,
-        .input_key = o->data.input_key,
-        .output_key = o->data.output_key,
-        .prompt_key = o->data.prompt_key,
-        .chat_key = o->data.chat_key,
-        .system_key = o->data.system_key,
-        .separator = o->data.separator,
-        .prompt_file = o->data.prompt_file,
-        .system_prompt_file = o->data.system_prompt_file,
+        .rows = o->data.rows,
         .split = o->data.split && strcmp(o->data.split, "train") == 0 ? TP_SPLIT_TRAIN
                                                                       : TP_SPLIT_VALIDATION,
         .split_validation_size = o->data.split_validation_size,

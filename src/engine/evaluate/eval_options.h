@@ -4,6 +4,7 @@
 #define TP_ENGINE_EVALUATE_EVAL_OPTIONS_H
 
 #include "config/config.h"
+#include "engine/data/schema.h"
 #include "stats/eval_summary.h"
 
 enum { TP_EVAL_PASS_AT_K, TP_EVAL_CONS_AT_K };
@@ -36,9 +37,8 @@ typedef struct {
 
     struct {
         const char *dataset_name, *data_path, *split, *env_name;
-        const char *input_key, *output_key, *problem_key, *solution_key;
-        const char *prompt_key, *chat_key, *system_key, *separator;
-        const char *prompt_file, *system_prompt_file;
+        const char *problem_key, *solution_key; /* other words for keys of: */
+        tp_schema_options rows;
         double split_validation_size;
         int64_t max_samples, seed;
         bool add_bos;

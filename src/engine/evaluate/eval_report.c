@@ -49,9 +49,8 @@ static void add_estimate(tp_buf *out, const char *name, const tp_eval_estimate *
 static void add_header(const tp_eval_report *r, tp_buf *out)
 {
     const tp_eval_options *o = r->options;
-    char count[32];
     tp_buf_addf(out, "%s: %s, %s parameters, %s\n", r->model, r->family,
-                tp_human_count((double)r->n_parameters, count),
+                tp_human_count((double)r->n_parameters, TP_ROOM),
                 o->generation.precision ? "bfloat16" : "float32");
     tp_buf_addf(out, "%s\n", r->data);
     tp_buf_addf(out, "judged by %s\n", r->env);

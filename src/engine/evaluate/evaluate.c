@@ -391,12 +391,7 @@ tp_status tp_evaluate(tp_engine *engine, const tp_model *model, const tp_tokeniz
     tp_arena_release(&v.perturbed);
     tp_ids_release(&v.ids);
     tp_buf_release(&v.text);
-    if (status != TP_OK) {
-        tp_evaluation_release(&e);
-        return status;
-    }
-    *ret = e;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, e, tp_evaluation_release(&e));
 }
 
 void tp_evaluation_release(tp_evaluation *e)

@@ -27,20 +27,6 @@ static void fingerprint(const tp_backend *backend, int threads, char out[33])
     snprintf(out, 33, "%016llx%016llx", (unsigned long long)h[0], (unsigned long long)h[1]);
 }
 
-static tp_status file_path(char *out, size_t cap, bool make, tp_error *err)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char dir[2048];
-    if (cache && *cache)
-        snprintf(dir, sizeof dir, "%s/temper", cache);
-    else
-        snprintf(dir, sizeof dir, "%s/.cache/temper", home && *home ? home : "/tmp");
-    if (make)
-        TP_TRY(tp_dir_make(dir, err));
-    snprintf(out, cap, "%s/machine.json", dir);
-    return TP_OK;
-}
-
 static const struct {
     const char *key;
     size_t offset;
@@ -102,8 +88,8 @@ tp_status tp_machine_load(const tp_backend *backend, int threads, tp_machine *re
     tp_machine m = {0};
     *ret_found = false;
     describe(backend, threads, &m);
-    TP_TRY(file_path(path, sizeof path, false, err));
-    if (!tp_file_exists(path))
+    if (tp_cache_path("machine.json", false, path, sizeof path, NULL) != TP_OK ||
+        !tp_file_exists(path))
         return TP_OK;
     TP_TRY(tp_file_read(path, MAX_FILE, &text, err));
     TP_TRY(tp_arena_init(&arena, 64 << 20, err));
@@ -140,7 +126,7 @@ static tp_status rewrite(const tp_machine *entry, tp_error *err)
     TP_OWN(tp_buf) text = {0};
     TP_OWN(tp_arena) arena = {0};
     const tp_json *root = NULL;
-    TP_TRY(file_path(path, sizeof path, true, err));
+    TP_TRY(tp_cache_path("machine.json", true, path, sizeof path, err));
     if (tp_file_exists(path) && tp_json_read(&arena, path, MAX_FILE, NULL, &root, NULL) != TP_OK)
         root = NULL;
     tp_json_w w = tp_json_w_open(&text, 2, '{');
@@ -400,15 +386,15 @@ static void judge(bench *b, double wall_s, double processor_s, tp_machine *m)
 /* In a small container the measurement would be what kills the run. */
 static tp_status check_room(size_t bytes, tp_error *err)
 {
-    char a[32], b[32];
     tp_limits limits;
     tp_limits_memory(&limits);
     const tp_limit *least = tp_limits_least(&limits);
     if ((double)bytes <= 0.5 * least->value)
         return TP_OK;
-    return tp_fail(
-        err, TP_ERR_NOMEM, "measuring this machine takes %s, the memory limit is %s (%s)",
-        tp_human_bytes((double)bytes, a), tp_human_bytes(least->value, b), least->source);
+    return tp_fail(err, TP_ERR_NOMEM,
+                   "measuring this machine takes %s, the memory limit is %s (%s)",
+                   tp_human_bytes((double)bytes, TP_ROOM), tp_human_bytes(least->value, TP_ROOM),
+                   least->source);
 }
 
 /* A kernel that was faster than the loop over registers shows that the loop was disturbed. */

@@ -1,5 +1,5 @@
 /* blocks.c - reference counts of the blocks of the KV cache and the list of free ones. */
-#include "engine/generate/blocks.h"
+#include "engine/generate/engine_internal.h"
 
 #include <stdlib.h>
 
@@ -8,9 +8,8 @@
 void tp_blocks_init(tp_blocks *b, int32_t n)
 {
     *b = (tp_blocks){.n = n, .n_free = n, .least_free = n};
-    b->free = calloc((size_t)n, sizeof *b->free);
-    b->keepers = calloc((size_t)n, sizeof *b->keepers);
-    TP_HAVE(b->free && b->keepers);
+    b->free = tp_new((size_t)n, sizeof *b->free);
+    b->keepers = tp_new((size_t)n, sizeof *b->keepers);
     for (int32_t i = 0; i < n; i++) /* the first block lies on top */
         b->free[i] = n - 1 - i;
 }

@@ -142,38 +142,31 @@ static tp_status build(tp_engine *e, int32_t n_blocks, int64_t positions, tp_err
     return TP_OK;
 }
 
-static void *zeroed(int64_t n, size_t size)
-{
-    void *p = calloc((size_t)n, size);
-    TP_HAVE(p);
-    return p;
-}
-
 static void allocate_lists(tp_engine *e, int32_t n_blocks)
 {
     int64_t T = e->options.step_tokens, R = e->options.max_running, A = e->most_rows;
     tp_blocks_init(&e->blocks, n_blocks);
-    e->tokens = zeroed(T, sizeof *e->tokens);
-    e->positions = zeroed(T, sizeof *e->positions);
-    e->slots = zeroed(T, sizeof *e->slots);
-    e->which = zeroed(T, sizeof *e->which);
-    e->place = zeroed(T, sizeof *e->place);
+    e->tokens = tp_new((size_t)T, sizeof *e->tokens);
+    e->positions = tp_new((size_t)T, sizeof *e->positions);
+    e->slots = tp_new((size_t)T, sizeof *e->slots);
+    e->which = tp_new((size_t)T, sizeof *e->which);
+    e->place = tp_new((size_t)T, sizeof *e->place);
     e->n_adapters = (int64_t)tp_model_adapters_beside(e->model);
-    e->adapters = zeroed(e->n_adapters + 1, sizeof *e->adapters);
+    e->adapters = tp_new((size_t)(e->n_adapters + 1), sizeof *e->adapters);
     for (int64_t i = 0; i < e->n_adapters; i++)
-        e->adapters[i].rows = zeroed(T, sizeof *e->adapters[i].rows);
-    e->tables = zeroed(R * e->table_width, sizeof *e->tables);
-    e->rows = zeroed(A, sizeof *e->rows);
-    e->sampling = zeroed(4 * A, sizeof *e->sampling);
-    e->draws = zeroed(A, sizeof *e->draws);
-    e->row_samples = zeroed(A, sizeof *e->row_samples);
-    e->ids = zeroed(A, sizeof *e->ids);
-    e->logp = zeroed(A, sizeof *e->logp);
-    e->sampled_logp = zeroed(A, sizeof *e->sampled_logp);
-    e->copies = zeroed(R, sizeof *e->copies);
-    e->running = zeroed(R, sizeof *e->running);
-    e->returned = zeroed(R, sizeof *e->returned);
-    e->slot_in_use = zeroed(R, sizeof *e->slot_in_use);
+        e->adapters[i].rows = tp_new((size_t)T, sizeof *e->adapters[i].rows);
+    e->tables = tp_new((size_t)(R * e->table_width), sizeof *e->tables);
+    e->rows = tp_new((size_t)A, sizeof *e->rows);
+    e->sampling = tp_new((size_t)(4 * A), sizeof *e->sampling);
+    e->draws = tp_new((size_t)A, sizeof *e->draws);
+    e->row_samples = tp_new((size_t)A, sizeof *e->row_samples);
+    e->ids = tp_new((size_t)A, sizeof *e->ids);
+    e->logp = tp_new((size_t)A, sizeof *e->logp);
+    e->sampled_logp = tp_new((size_t)A, sizeof *e->sampled_logp);
+    e->copies = tp_new((size_t)R, sizeof *e->copies);
+    e->running = tp_new((size_t)R, sizeof *e->running);
+    e->returned = tp_new((size_t)R, sizeof *e->returned);
+    e->slot_in_use = tp_new((size_t)R, sizeof *e->slot_in_use);
 }
 
 static tp_status create(tp_engine *e, const tp_engine_options *options, tp_error *err)
@@ -199,17 +192,11 @@ static tp_status create(tp_engine *e, const tp_engine_options *options, tp_error
 tp_status tp_engine_create(const tp_model *model, const tp_engine_options *options,
                            tp_states *states, tp_engine **ret, tp_error *err)
 {
-    tp_engine *e = zeroed(1, sizeof *e);
+    tp_engine *e = tp_new(1, sizeof *e);
     e->model = model;
     e->states = states;
     e->program = options->program;
-    tp_status status = create(e, options, err);
-    if (status != TP_OK) {
-        tp_engine_free(e);
-        return status;
-    }
-    *ret = e;
-    return TP_OK;
+    TP_HAND_OVER(create(e, options, err), ret, e, tp_engine_free(e));
 }
 
 tp_status tp_engine_alloc(tp_engine *e, tp_error *err)
@@ -291,7 +278,7 @@ static tp_status check_request(const tp_engine *e, const tp_request *r, tp_error
 
 static void *copied(const void *from, size_t n, size_t size)
 {
-    void *to = zeroed((int64_t)n + 1, size);
+    void *to = tp_new(n + 1, size);
     if (n)
         memcpy(to, from, n * size);
     return to;
@@ -299,7 +286,7 @@ static void *copied(const void *from, size_t n, size_t size)
 
 static request *copy_request(const tp_engine *e, const tp_request *from)
 {
-    request *r = zeroed(1, sizeof *r);
+    request *r = tp_new(1, sizeof *r);
     r->prompt = copied(from->prompt, from->n_prompt, sizeof *from->prompt);
     r->n_prompt = (int64_t)from->n_prompt;
     r->max_new = from->max_new_tokens > 0 ? from->max_new_tokens : INT64_MAX;
@@ -313,7 +300,7 @@ static request *copy_request(const tp_engine *e, const tp_request *from)
     r->stream = from->stream;
     r->stop_ids = copied(from->stop_ids, from->n_stop_ids, sizeof *from->stop_ids);
     r->n_stop_ids = from->n_stop_ids;
-    r->stop_strings = zeroed((int64_t)from->n_stop_strings + 1, sizeof *r->stop_strings);
+    r->stop_strings = tp_new((size_t)from->n_stop_strings + 1, sizeof *r->stop_strings);
     r->n_stop_strings = from->n_stop_strings;
     for (size_t i = 0; i < from->n_stop_strings; i++) {
         r->stop_strings[i] = strdup(from->stop_strings[i]);
@@ -322,10 +309,10 @@ static request *copy_request(const tp_engine *e, const tp_request *from)
     r->on_token = from->on_token;
     r->user = from->user;
     r->n_samples = from->n_samples > 0 ? from->n_samples : 1;
-    r->samples = zeroed(r->n_samples, sizeof *r->samples);
+    r->samples = tp_new((size_t)(r->n_samples), sizeof *r->samples);
     for (int64_t i = 0; i < r->n_samples; i++)
         r->samples[i] = (sample){.request = r, .index = i, .slot = -1, .stop_string = -1};
-    r->prefix_blocks = zeroed(e->table_width, sizeof *r->prefix_blocks);
+    r->prefix_blocks = tp_new((size_t)(e->table_width), sizeof *r->prefix_blocks);
     return r;
 }
 
@@ -357,8 +344,7 @@ tp_status tp_engine_submit(tp_engine *e, const tp_request *from, int64_t *ret_id
     request *r = copy_request(e, from);
     if (e->n_requests == e->cap_requests) {
         e->cap_requests = e->cap_requests ? 2 * e->cap_requests : 64;
-        e->requests = realloc(e->requests, (size_t)e->cap_requests * sizeof(request *));
-        TP_HAVE(e->requests);
+        e->requests = tp_grow(e->requests, (size_t)e->cap_requests, sizeof(request *));
     }
     r->id = e->n_requests;
     e->requests[e->n_requests++] = r;

@@ -44,8 +44,7 @@ tp_status tp_rules_prepare(tp_engine *e, tp_error *err)
 {
     if (e->rules)
         return TP_OK;
-    e->rules = calloc(1, sizeof *e->rules);
-    TP_HAVE(e->rules);
+    e->rules = tp_new(1, sizeof *e->rules);
     return build(e, e->rules, err);
 }
 

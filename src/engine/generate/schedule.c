@@ -319,10 +319,9 @@ void tp_sample_reserve(sample *s, int64_t n)
     if (n <= s->cap)
         return;
     s->cap = TP_MAX(n, s->cap ? 2 * s->cap : 32);
-    s->ids = realloc(s->ids, (size_t)s->cap * sizeof *s->ids);
-    s->logp = realloc(s->logp, (size_t)s->cap * sizeof *s->logp);
-    s->drawn = realloc(s->drawn, (size_t)s->cap * sizeof *s->drawn);
-    TP_HAVE(s->ids && s->logp && s->drawn);
+    s->ids = tp_grow(s->ids, (size_t)s->cap, sizeof *s->ids);
+    s->logp = tp_grow(s->logp, (size_t)s->cap, sizeof *s->logp);
+    s->drawn = tp_grow(s->drawn, (size_t)s->cap, sizeof *s->drawn);
 }
 
 int64_t tp_schedule_reserve(tp_engine *e, sample *s, int64_t n)

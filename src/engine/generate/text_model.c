@@ -14,9 +14,7 @@
 
 static bool has_file(const tp_text_model *m, const char *name)
 {
-    TP_OWN(tp_buf) path = {0};
-    tp_buf_addf(&path, "%s/%s", m->folder.data, name);
-    return tp_file_exists(path.data);
+    return tp_file_exists(tp_path_of("%s/%s", m->folder.data, name).text);
 }
 
 /* Where this companion is: the folder of an adapter need have none. */

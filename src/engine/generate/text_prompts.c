@@ -14,8 +14,7 @@ static tp_text_prompt *add(tp_prompt_list *p, const char *place)
 {
     if (p->n == p->cap) {
         p->cap = p->cap ? 2 * p->cap : 16;
-        p->items = realloc(p->items, p->cap * sizeof *p->items);
-        TP_HAVE(p->items);
+        p->items = tp_grow(p->items, p->cap, sizeof *p->items);
     }
     tp_text_prompt *item = &p->items[p->n++];
     *item = (tp_text_prompt){.place = strdup(place), .adapter = TP_PROMPT_UNNAMED};

@@ -98,6 +98,10 @@ typedef struct {
     tp_op rest; /* makes outputs 1.. from output 0 and inputs 2.., bit for bit */
 } tp_op_def;
 
+/* A row: the op, its signature, and what else it has. */
+#define TP_OP(op, signature_, ...) \
+    const tp_op_def tp_op_##op = {.name = #op, .signature = signature_, __VA_ARGS__}
+
 extern const tp_op_def *const tp_ops[TP_OP_COUNT];
 
 /* ---- a signature, read ---- */

@@ -356,10 +356,5 @@ tp_status tp_graph_parse(const char *name, const char *text, size_t n, tp_graph 
     free(p.refs);
     if (status == TP_OK && (status = tp_graph_verify(&g, err)) != TP_OK)
         tp_error_prefix(err, status, "%s: ", name);
-    if (status != TP_OK) {
-        tp_graph_release(&g);
-        return status;
-    }
-    *ret = g;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, g, tp_graph_release(&g));
 }

@@ -160,18 +160,16 @@ static tp_status check_graph_outputs(const checker *c, tp_error *err)
 
 static tp_status check_names(const tp_graph *g, tp_error *err)
 {
-    const char **names = tp_new(g->n_nodes, sizeof *names);
+    TP_FREED const char **names = tp_new(g->n_nodes, sizeof *names);
     size_t n = 0;
     for (uint32_t i = 1; i < g->n_nodes; i++)
         if (tp_ops[g->nodes[i].op]->traits & TP_OP_SOURCE)
             names[n++] = g->values[g->nodes[i].out[0]].name;
     qsort(names, n, sizeof *names, tp_str_order);
-    tp_status status = TP_OK;
-    for (size_t i = 1; i < n && status == TP_OK; i++)
+    for (size_t i = 1; i < n; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
-            status = tp_fail(err, TP_ERR_FORMAT, "two sources are called '%s'", names[i]);
-    free(names);
-    return status;
+            return tp_fail(err, TP_ERR_FORMAT, "two sources are called '%s'", names[i]);
+    return TP_OK;
 }
 
 tp_status tp_graph_verify(const tp_graph *g, tp_error *err)

@@ -17,13 +17,7 @@ static tp_status read_packed(const tp_states *states, const tp_param *p, float *
     float *out = malloc((size_t)(p->dim[0] * p->dim[1]) * sizeof *out);
     if (!out)
         return tp_fail(err, TP_ERR_NOMEM, "cannot read '%s': out of memory", p->name);
-    tp_status status = tp_param_unpack(p, states, out, err);
-    if (status != TP_OK) {
-        free(out);
-        return status;
-    }
-    *ret = out;
-    return TP_OK;
+    TP_HAND_OVER(tp_param_unpack(p, states, out, err), ret, out, free(out));
 }
 
 /* A tensor's elements in f32; free() them. */
@@ -44,12 +38,7 @@ static tp_status read_all(const tp_states *states, const tp_param *p, float **re
         tp_convert_to_f32(stored, t->dtype, out, n);
     if (stored != out)
         free(stored);
-    if (status != TP_OK) {
-        free(out);
-        return status;
-    }
-    *ret = out;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, out, free(out));
 }
 
 static tp_status write_all(const tp_states *states, const tp_param *p, const float *x,
@@ -107,12 +96,7 @@ static tp_status open_module(const tp_model *model, const tp_states *states, con
         status = read_all(states, m->b, &x.b, err);
     if (status == TP_OK && m->m)
         status = read_all(states, m->m, &x.m, err);
-    if (status != TP_OK) {
-        release(&x);
-        return status;
-    }
-    *ret = x;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, x, release(&x));
 }
 
 /* Weights of output i with the adapter: w + scale * b a, into row[in]. */
@@ -286,9 +270,8 @@ tp_status tp_lora_load(const tp_lora *l, const char *folder, tp_adapter_use use,
                        tp_error *err)
 {
     tp_safetensors *file;
-    TP_OWN(tp_buf) path = {0};
-    tp_buf_addf(&path, "%s/adapter_model.safetensors", folder);
-    TP_TRY(tp_safetensors_open(path.data, &file, err));
+    TP_TRY(
+        tp_safetensors_open(tp_path_of("%s/adapter_model.safetensors", folder).text, &file, err));
     TP_FREED bool *seen = tp_new(l->n_params, sizeof *seen);
     tp_status status = load_from(l, file, use, states, seen, err);
     tp_safetensors_close(file);
@@ -308,7 +291,6 @@ static tp_status write_tensors(const tp_model *model, const tp_states *states, c
                                tp_shard among, tensors_writer write, tp_error *err)
 {
     const tp_lora *l = model->lora;
-    TP_OWN(tp_buf) path = {0};
     TP_FREED tp_tensor_out *out = tp_new(l->n_params, sizeof *out);
     char(*names)[320] = tp_new(l->n_params, sizeof *names);
     for (size_t i = 0; i < l->n_params; i++) {
@@ -325,8 +307,8 @@ static tp_status write_tensors(const tp_model *model, const tp_states *states, c
                                  .src_dtype = TP_DTYPE_F32};
         tp_tensor_share(state, tp_tensor_count(state), among, &out[i].begin, &out[i].end);
     }
-    tp_buf_addf(&path, "%s/adapter_model.safetensors", folder);
-    tp_status status = write(path.data, out, l->n_params, err);
+    tp_status status =
+        write(tp_path_of("%s/adapter_model.safetensors", folder).text, out, l->n_params, err);
     free(names);
     return status;
 }

@@ -4,10 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "engine/model/model.h"
 #include "text/json/json.h"
 #include "text/tokenizer/tokenizer_gguf.h"
 
@@ -51,12 +51,6 @@ static bool has_template(const char *name)
            strcmp(name, config_file) == 0;
 }
 
-static bool is_same_folder(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 /* What is done with each file. */
 typedef struct {
     const tp_companions *c;
@@ -70,23 +64,15 @@ static tp_status copy_one(visit *v, const char *from, const char *name, tp_error
     v->bytes += size > 0 ? (size_t)size : 0;
     if (!v->folder)
         return TP_OK;
-    TP_OWN(tp_buf) to = {0};
-    tp_buf_addf(&to, "%s/%s", v->folder, name);
-    return tp_file_copy(from, to.data, err);
+    return tp_file_copy(from, tp_path_of("%s/%s", v->folder, name).text, err);
 }
 
-static tp_status write_text(const char *folder, const char *name, const char *text, size_t n,
-                            tp_error *err)
+tp_status tp_model_write_text(const char *folder, const char *name, const tp_buf *text,
+                              tp_error *err)
 {
     tp_writer *w;
-    TP_OWN(tp_buf) path = {0};
-    tp_buf_addf(&path, "%s/%s", folder, name);
-    TP_TRY(tp_writer_open(&w, path.data, err));
-    tp_status status = tp_writer_write(w, text, n, err);
-    if (status == TP_OK)
-        return tp_writer_close(w, NULL, err);
-    tp_writer_abandon(w);
-    return status;
+    TP_TRY(tp_writer_open(&w, tp_path_of("%s/%s", folder, name).text, err));
+    return tp_writer_end(w, tp_writer_write(w, text->data, text->len, err), err);
 }
 
 /* The keys of a GGUF file as the files that they came from. */
@@ -108,9 +94,9 @@ static tp_status each_of_gguf(visit *v, const char *path, tp_error *err)
     tp_status status = gguf_texts(path, &tokenizer, &config, err);
     v->bytes += tokenizer.len + config.len;
     if (status == TP_OK && v->folder)
-        status = write_text(v->folder, "tokenizer.json", tokenizer.data, tokenizer.len, err);
+        status = tp_model_write_text(v->folder, "tokenizer.json", &tokenizer, err);
     if (status == TP_OK && v->folder && !v->c->chat_template)
-        status = write_text(v->folder, config_file, config.data, config.len, err);
+        status = tp_model_write_text(v->folder, config_file, &config, err);
     return status;
 }
 
@@ -118,7 +104,7 @@ static tp_status each_of(visit *v, const char *folder, bool (*is_wanted)(const c
                          tp_error *err)
 {
     /* The files may be there already. */
-    if (!folder || (v->folder && is_same_folder(folder, v->folder)))
+    if (!folder || (v->folder && tp_files_are_same(folder, v->folder)))
         return TP_OK;
     DIR *dir = opendir(folder);
     if (!dir)
@@ -183,7 +169,7 @@ static tp_status write_config(const tp_companions *c, const char *folder, tp_err
     }
     if (status == TP_OK) {
         rewrite_config(root, c->chat_template, &out);
-        status = write_text(folder, config_file, out.data, out.len, err);
+        status = tp_model_write_text(folder, config_file, &out, err);
     }
     return status;
 }
@@ -202,6 +188,8 @@ tp_status tp_companions_write(const tp_companions *c, const char *folder, tp_err
     TP_TRY(each(&v, err));
     if (!c->chat_template || !c->tokenizer)
         return TP_OK;
-    TP_TRY(write_text(folder, template_file, c->chat_template, strlen(c->chat_template), err));
+    TP_OWN(tp_buf) text = {0};
+    tp_buf_adds(&text, c->chat_template);
+    TP_TRY(tp_model_write_text(folder, template_file, &text, err));
     return write_config(c, folder, err);
 }

@@ -1,11 +1,12 @@
-/* decoder.c - configuration, parameters and forward graph of the shared decoder block. */
-#include "engine/model/decoder.h"
-
+/* decoder.c - the block that Llama, Qwen2 and Qwen3 share, and these families, a row each.
+ *
+ * RMSNorm, grouped-query attention with rotary positions, RMSNorm, gated MLP, both
+ * behind residuals.  The families differ in which projections have a bias, in the
+ * norm of q and k, and in defaults. */
 #include <string.h>
 
 #include "engine/model/builder.h"
-
-const char *const tp_decoder_ignored[] = {"rotary_emb.inv_freq", NULL};
+#include "engine/model/family.h"
 
 static tp_status read_sizes(tp_model *model, const tp_fields *c, tp_error *err)
 {
@@ -42,22 +43,9 @@ static tp_status read_pad(tp_model *model, const tp_fields *c, tp_error *err)
     return TP_OK;
 }
 
-tp_status tp_decoder_read(tp_model *model, const tp_fields *c, tp_error *err)
-{
-    TP_TRY(read_sizes(model, c, err));
-    TP_TRY(read_pad(model, c, err));
-    TP_TRY(tp_fields_number(c, "rms_norm_eps", 0, 1, 1e-6, &model->info.norm_eps, err));
-    TP_TRY(tp_fields_bool(c, "tie_word_embeddings", false, &model->info.tied, err));
-    TP_TRY(tp_family_read_activation(model, c, "hidden_act", "silu", err));
-    TP_TRY(tp_rope_read(c, model->info.max_positions, &model->rope, err));
-    model->info.rope_theta = model->rope.theta;
-    model->embedding_name = "model.embed_tokens.weight";
-    return TP_OK;
-}
-
 /* A window is in use when it is switched on and some layer lies past the last one
  * with full attention; newer files say the kind of each layer. */
-tp_status tp_decoder_check_windows(const tp_model *model, const tp_fields *c, tp_error *err)
+static tp_status check_windows(const tp_model *model, const tp_fields *c, tp_error *err)
 {
     const tp_json *kinds = tp_fields_get(c, "layer_types");
     for (const tp_json *v = kinds ? kinds->child : NULL; v; v = v->next) {
@@ -76,6 +64,33 @@ tp_status tp_decoder_check_windows(const tp_model *model, const tp_fields *c, tp
         return tp_fields_fail(c, "use_sliding_window", TP_ERR_UNSUPPORTED, err,
                               "sliding-window attention is not supported");
     return TP_OK;
+}
+
+static tp_status read_biases(tp_model *model, const tp_fields *c, tp_error *err)
+{
+    const tp_family *family = model->family;
+    model->has_qkv_bias = family->has_qkv_bias;
+    model->has_qk_norm = family->has_qk_norm;
+    if (family->reads_attention_bias) {
+        TP_TRY(tp_fields_bool(c, "attention_bias", false, &model->has_qkv_bias, err));
+        model->has_out_bias = model->has_qkv_bias;
+    }
+    return family->reads_mlp_bias ? tp_fields_bool(c, "mlp_bias", false, &model->has_mlp_bias, err)
+                                  : TP_OK;
+}
+
+static tp_status read(tp_model *model, const tp_fields *c, tp_error *err)
+{
+    TP_TRY(read_sizes(model, c, err));
+    TP_TRY(read_pad(model, c, err));
+    TP_TRY(tp_fields_number(c, "rms_norm_eps", 0, 1, 1e-6, &model->info.norm_eps, err));
+    TP_TRY(tp_fields_bool(c, "tie_word_embeddings", false, &model->info.tied, err));
+    TP_TRY(tp_family_read_activation(model, c, "hidden_act", "silu", err));
+    TP_TRY(tp_rope_read(c, model->info.max_positions, &model->rope, err));
+    model->info.rope_theta = model->rope.theta;
+    model->embedding_name = "model.embed_tokens.weight";
+    TP_TRY(read_biases(model, c, err));
+    return check_windows(model, c, err);
 }
 
 static void list_projection(tp_model *m, int64_t layer, const char *name, int64_t out, int64_t in,
@@ -110,7 +125,7 @@ static void list_layer(tp_model *m, int64_t l)
     tp_model_add_layer_param(m, l, "post_attention_layernorm.weight", C, 0, TP_INIT_ONE);
 }
 
-void tp_decoder_list_params(tp_model *m)
+static void list_params(tp_model *m)
 {
     const tp_model_info *i = &m->info;
     tp_model_add_param(m, "model.embed_tokens.weight", i->vocab, i->hidden, TP_INIT_NORMAL)->place =
@@ -173,7 +188,7 @@ static tp_ref rope_table(const tp_builder *b)
     return known ? known : tp_graph_state(b->g, &table);
 }
 
-void tp_decoder_forward(const tp_model *model, tp_graph *g, const tp_forward *f, tp_ref *ret_hidden)
+static void forward(const tp_model *model, tp_graph *g, const tp_forward *f, tp_ref *ret_hidden)
 {
     tp_builder b = {.model = model, .g = g, .f = f, .layer = -1};
     tp_ref table = rope_table(&b);
@@ -188,3 +203,28 @@ void tp_decoder_forward(const tp_model *model, tp_graph *g, const tp_forward *f,
     tp_build_enter(&b, -1);
     *ret_hidden = norm(&b, x, "model.norm.weight", "norm");
 }
+
+/* ---- the families ---- */
+
+static const char *const ignored[] = {"rotary_emb.inv_freq", NULL};
+
+#define DECODER(type, name, bit, models_, ...)                              \
+    const tp_family tp_family_##type = {.model_type = #type,                \
+                                        .models = models_,                  \
+                                        .architecture = name "ForCausalLM", \
+                                        .base_architecture = name "Model",  \
+                                        .prefix = "model.",                 \
+                                        .layer_prefix = "model.layers.",    \
+                                        .keys = bit,                        \
+                                        .ignored = ignored,                 \
+                                        .read = read,                       \
+                                        .list_params = list_params,         \
+                                        .forward = forward,                 \
+                                        __VA_ARGS__}
+
+DECODER(llama, "Llama", TP_KEYS_LLAMA, "Llama 2 and 3, SmolLM2", .reads_attention_bias = true,
+        .reads_mlp_bias = true);
+DECODER(qwen2, "Qwen2", TP_KEYS_QWEN2, "Qwen2, Qwen2.5", .has_qkv_bias = true,
+        .default_kv_heads = 32);
+DECODER(qwen3, "Qwen3", TP_KEYS_QWEN3, "Qwen3 dense", .reads_attention_bias = true,
+        .has_qk_norm = true, .default_kv_heads = 32, .default_head_dim = 128);

@@ -23,8 +23,10 @@ typedef struct {
     const char *layer_prefix;      /* "model.layers.", before the layer's number */
     unsigned keys;                 /* TP_KEYS_...: rows of config_keys.def */
     int64_t default_kv_heads;      /* where config.json is silent; 0: as many as heads */
-    int64_t default_head_dim;      /* likewise; 0: width / heads */
+    int64_t default_head_dim;      /* likewise, whatever the width is; 0: width / heads */
     bool has_conv1d;               /* weights of its blocks are [in, out] */
+    /* What sets one of decoder.c apart: how its projections have biases, norms of q and k. */
+    bool has_qkv_bias, has_qk_norm, reads_attention_bias, reads_mlp_bias;
     /* Buffers that old files hold and that are no parameters: ends of names. */
     const char *const *ignored;
 

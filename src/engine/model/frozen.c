@@ -67,12 +67,7 @@ static tp_status open(const tp_param *p, parts *ret, tp_error *err)
         if (!x.data[i] && status == TP_OK)
             status = tp_fail(err, TP_ERR_NOMEM, "cannot keep '%s': out of memory", p->name);
     }
-    if (status != TP_OK) {
-        release(&x);
-        return status;
-    }
-    *ret = x;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, x, release(&x));
 }
 
 static tp_status find(const tp_states *states, const tp_tensor *part, const tp_tensor **ret,

@@ -4,6 +4,7 @@
 #include "engine/model/adapter.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -15,8 +16,8 @@
 #include "base/threads.h"
 #include "engine/model/ggml.h"
 #include "engine/model/gguf_config.h"
-#include "engine/model/gguf_mix.h"
 #include "engine/model/weights.h"
+#include "text/gguf/gguf.h"
 #include "text/tokenizer/tokenizer_gguf.h"
 
 enum { PIECE = 16 << 20 /* elements in memory at a time */, PARTS = 64 };
@@ -198,7 +199,6 @@ static tp_status prepare_folder(const exporting *x, const char *path, tp_error *
 {
     struct statvfs fs;
     struct stat st;
-    char need[32], room[32];
     bool is_there = stat(path, &st) == 0;
     if (strcmp(path, "-") == 0 || (is_there && !S_ISREG(st.st_mode)))
         return TP_OK; /* a stream */
@@ -214,7 +214,8 @@ static tp_status prepare_folder(const exporting *x, const char *path, tp_error *
     return tp_fail(err, TP_ERR_OUTPUT,
                    "cannot write %s: it takes %s, the disk has %s free; free some space or choose "
                    "another folder",
-                   path, tp_human_bytes((double)x->bytes, need), tp_human_bytes(available, room));
+                   path, tp_human_bytes((double)x->bytes, TP_ROOM),
+                   tp_human_bytes(available, TP_ROOM));
 }
 
 /* ---- the data ---- */
@@ -421,4 +422,35 @@ tp_status tp_gguf_export(const tp_model *model, const tp_tokenizer *tokenizer, c
     free(x.turned);
     free(x.blocks);
     return status;
+}
+
+/* ---- Q4_K_M: the rules of llama-quantize (llama_tensor_get_type() of llama.cpp) ---- */
+
+/* The first eighth of the blocks, the last one, and every third between them. */
+static bool gets_more_bits(int64_t layer, int64_t n)
+{
+    return layer < n / 8 || layer >= 7 * n / 8 || (layer - n / 8) % 3 == 2;
+}
+
+/* What llama.cpp calls a 70B: many heads share a small attn_v. */
+static bool is_70b(const tp_model_info *info)
+{
+    bool is_qwen2 = strcmp(info->family, "qwen2") == 0;
+    bool is_llama = strcmp(info->family, "llama") == 0 && info->heads != info->kv_heads;
+    return info->layers == 80 && (is_qwen2 || is_llama);
+}
+
+uint32_t tp_gguf_q4_k_m(const tp_model *model, const tp_param *param, const char *name)
+{
+    const tp_model_info *info = tp_model_get_info(model);
+    char part[32];
+    int layer;
+    if (tp_model_is_head(model, param))
+        return TP_GGML_Q6_K;
+    if (sscanf(name, "blk.%d.%31[a-z_].weight", &layer, part) != 2)
+        return TP_GGML_Q4_K;
+    bool is_value = strcmp(part, "attn_v") == 0 || strcmp(part, "attn_qkv") == 0;
+    if ((is_value || strcmp(part, "ffn_down") == 0) && gets_more_bits(layer, info->layers))
+        return TP_GGML_Q6_K;
+    return is_value && is_70b(info) ? TP_GGML_Q5_K : TP_GGML_Q4_K;
 }

@@ -27,4 +27,7 @@ TP_CHECKED tp_status tp_gguf_export(const tp_model *model, const tp_tokenizer *t
                                     const char *path, const tp_gguf_export_options *options,
                                     tp_gguf_export_result *ret, tp_error *err);
 
+/* The type of a matrix whose name in GGUF is `name`: Q4_K, Q5_K or Q6_K. */
+uint32_t tp_gguf_q4_k_m(const tp_model *model, const tp_param *param, const char *name);
+
 #endif

@@ -200,13 +200,7 @@ tp_status tp_model_parse_in(const char *folder, const char *name, const char *te
     if (n > TP_MAX_CONFIG_BYTES)
         return tp_fail(err, TP_ERR_FORMAT, "%s: %zu bytes are too many for a config.json", name, n);
     tp_model *model = tp_new(1, sizeof *model);
-    tp_status status = parse(model, folder, name, text, n, err);
-    if (status != TP_OK) {
-        tp_model_free(model);
-        return status;
-    }
-    *ret = model;
-    return TP_OK;
+    TP_HAND_OVER(parse(model, folder, name, text, n, err), ret, model, tp_model_free(model));
 }
 
 tp_status tp_model_parse(const char *name, const char *text, size_t n, tp_model **ret,

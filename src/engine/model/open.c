@@ -45,12 +45,7 @@ static tp_status open_file(const char *config, const char *folder, tp_model **re
         status = tp_model_parse_in(folder, config, tp_buf_str(&text), text.len, &model, err);
     if (status == TP_OK && folder)
         status = read_generation_config(model, err);
-    if (status != TP_OK) {
-        tp_model_free(model);
-        return status;
-    }
-    *ret = model;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, model, tp_model_free(model));
 }
 
 /* As if its keys were a config.json. */

@@ -429,13 +429,7 @@ tp_status tp_safetensors_parse(const char *name, const void *data, size_t n, tp_
                                tp_error *err)
 {
     tp_safetensors *st = tp_new(1, sizeof *st);
-    tp_status status = parse(st, name, data, n, err);
-    if (status != TP_OK) {
-        tp_safetensors_close(st);
-        return status;
-    }
-    *ret = st;
-    return TP_OK;
+    TP_HAND_OVER(parse(st, name, data, n, err), ret, st, tp_safetensors_close(st));
 }
 
 tp_status tp_safetensors_open(const char *path, tp_safetensors **ret, tp_error *err)

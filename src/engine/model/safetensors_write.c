@@ -119,14 +119,6 @@ static tp_status write_header(tp_writer *w, const tp_buf *header, size_t data_by
     return tp_writer_extend(w, sizeof length + header->len + data_bytes, err);
 }
 
-static tp_status close_writer(tp_writer *w, tp_status status, tp_error *err)
-{
-    if (status == TP_OK)
-        return tp_writer_close(w, NULL, err);
-    tp_writer_abandon(w);
-    return status;
-}
-
 static const tp_tensor_out **sort(const tp_tensor_out *tensors, size_t n)
 {
     const tp_tensor_out **sorted = tp_new(n + 1, sizeof *sorted);
@@ -139,21 +131,15 @@ static const tp_tensor_out **sort(const tp_tensor_out *tensors, size_t n)
 tp_status tp_safetensors_frame(const char *path, const tp_tensor_out *tensors, size_t n,
                                tp_error *err)
 {
-    const tp_tensor_out **sorted = sort(tensors, n);
+    TP_FREED const tp_tensor_out **sorted = sort(tensors, n);
     TP_OWN(tp_buf) header = {0};
     size_t data_bytes = 0;
     tp_writer *w;
-    tp_status status = check(sorted, n, err);
-    if (status == TP_OK) {
-        qsort(sorted, n, sizeof *sorted, by_size_and_name);
-        status = make_header(sorted, n, &header, &data_bytes, err);
-    }
-    if (status == TP_OK)
-        status = tp_writer_open(&w, path, err);
-    if (status == TP_OK)
-        status = close_writer(w, write_header(w, &header, data_bytes, err), err);
-    free(sorted);
-    return status;
+    TP_TRY(check(sorted, n, err));
+    qsort(sorted, n, sizeof *sorted, by_size_and_name);
+    TP_TRY(make_header(sorted, n, &header, &data_bytes, err));
+    TP_TRY(tp_writer_open(&w, path, err));
+    return tp_writer_end(w, write_header(w, &header, data_bytes, err), err);
 }
 
 static tp_status fill_range(tp_writer *w, const tp_tensor_out *t, uint64_t offset, scratch s,
@@ -194,13 +180,12 @@ static tp_status fill(const tp_safetensors *st, const tp_tensor_out **sorted, si
                       tp_error *err)
 {
     tp_writer *w;
-    tp_status status = tp_writer_open_inside(&w, tp_safetensors_name(st), err);
-    if (status != TP_OK)
-        return status;
+    tp_status status = TP_OK;
+    TP_TRY(tp_writer_open_inside(&w, tp_safetensors_name(st), err));
     for (size_t i = 0; i < n && status == TP_OK; i++)
         if (sorted[i]->end > sorted[i]->begin)
             status = fill_tensor(st, w, sorted[i], s, err);
-    return close_writer(w, status, err);
+    return tp_writer_end(w, status, err);
 }
 
 tp_status tp_safetensors_fill(const char *path, const tp_tensor_out *tensors, size_t n,

@@ -28,7 +28,6 @@ static tp_status check_room(const saving *s, tp_error *err)
 {
     enum { HEADER_PER_TENSOR = 256, SMALL_FILES = 64 << 10 };
     struct statvfs fs;
-    char need[32], room[32];
     size_t companions;
     TP_TRY(tp_companions_size(s->companions, &companions, err));
     size_t bytes = s->n_bytes + companions + s->model->n_params * HEADER_PER_TENSOR +
@@ -42,7 +41,7 @@ static tp_status check_room(const saving *s, tp_error *err)
         err, TP_ERR_OUTPUT,
         "cannot save the model to %s: it takes %s, the disk has %s free; free some space "
         "or choose another folder",
-        s->folder, tp_human_bytes((double)bytes, need), tp_human_bytes(available, room));
+        s->folder, tp_human_bytes((double)bytes, TP_ROOM), tp_human_bytes(available, TP_ROOM));
 }
 
 static tp_status gather(saving *s, const tp_states *states, tp_error *err)
@@ -99,20 +98,6 @@ static tp_status write_shards(const saving *s, shard_writer write, tp_error *err
         first = end;
     }
     return TP_OK;
-}
-
-tp_status tp_model_write_text(const char *folder, const char *name, const tp_buf *text,
-                              tp_error *err)
-{
-    TP_OWN(tp_buf) path = {0};
-    tp_writer *w = NULL;
-    tp_buf_addf(&path, "%s/%s", folder, name);
-    TP_TRY(tp_writer_open(&w, path.data, err));
-    tp_status status = tp_writer_write(w, text->data, text->len, err);
-    if (status == TP_OK)
-        return tp_writer_close(w, NULL, err);
-    tp_writer_abandon(w);
-    return status;
 }
 
 static int by_name(const void *a, const void *b)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/files.h"
 #include "text/json/json.h"
 
 enum {
@@ -143,12 +144,7 @@ static tp_status open_indexed(const char *folder, const char *index, tp_shards *
     tp_buf_release(&text);
     tp_buf_release(&o->missing_files.text);
     tp_buf_release(&o->missing_tensors.text);
-    if (status != TP_OK) {
-        tp_shards_close(&shards);
-        return status;
-    }
-    *ret = shards;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, shards, tp_shards_close(&shards));
 }
 
 static tp_status open_single(const char *path, tp_shards *ret, tp_error *err)
@@ -163,9 +159,7 @@ static tp_status open_single(const char *path, tp_shards *ret, tp_error *err)
 
 static tp_status nothing_to_open(const char *folder, tp_error *err)
 {
-    TP_OWN(tp_buf) path = {0};
-    tp_buf_addf(&path, "%s/pytorch_model.bin", folder);
-    bool has_pickle = tp_file_exists(path.data);
+    bool has_pickle = tp_file_exists(tp_path_of("%s/pytorch_model.bin", folder).text);
     if (has_pickle)
         return tp_fail(err, TP_ERR_UNSUPPORTED,
                        "%s has its weights in pytorch_model.bin, a format that can run code; "

@@ -186,12 +186,7 @@ tp_status tp_weights_open(const tp_model *model, tp_weights *ret, tp_error *err)
     note_dtypes(&w);
     if (status == TP_OK)
         status = check_complete(&w, err);
-    if (status != TP_OK) {
-        tp_weights_close(&w);
-        return status;
-    }
-    *ret = w;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, w, tp_weights_close(&w));
 }
 
 void tp_weights_close(tp_weights *w)

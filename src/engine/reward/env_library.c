@@ -92,13 +92,7 @@ static tp_status open_library(const void *settings_, const tp_environment_contex
     library *lib = tp_new(1, sizeof *lib);
     lib->handle = handle;
     pthread_mutex_init(&lib->mutex, NULL);
-    tp_status status = connect_library(lib, o, err);
-    if (status != TP_OK) {
-        close_library(lib);
-        return status;
-    }
-    *ret_state = lib;
-    return TP_OK;
+    TP_HAND_OVER(connect_library(lib, o, err), ret_state, lib, close_library(lib));
 }
 
 static void give(const tp_judge_verdict *v, int rc, tp_reward *ret)

@@ -29,13 +29,30 @@
 #include "engine/reward/environment_rows.h"
 #include "engine/reward/process.h"
 #include "engine/reward/program_line.h"
-#include "engine/reward/program_settings.h"
 
+enum { MOST_IN_FLIGHT = 256 };
 enum { MAX_STRAY_LINES = 1000, FLOOD_LINES = 16, DEFAULT_WORKERS = 2 };
 enum { STOP_PATIENCE_MS = 300, STOP_GRACE_MS = 2000, DEATH_PATIENCE_MS = 50 };
 static const double ASK_WATCH_S = 0.2, SAY_AFTER_S = 5, LONGEST_BACKOFF_S = 0.5;
 
-typedef tp_program_settings settings;
+typedef struct {
+    tp_str_list command;
+    double timeout, grace, backoff;
+    int64_t in_flight, retries, max_failures, max_line_bytes;
+} settings;
+
+/* clang-format off */
+static const tp_option rows[] = {
+    TEXTS("command", command, "\?\?\?", "The program and its arguments, [python3, judge.py]; one text goes to the shell.")
+    REAL("timeout", timeout, "10.0", 0.001, 86400, "Seconds for one answer.")
+    REAL("grace", grace, "1.0", 0, 86400, "Seconds more, without new questions, before a late program is killed.")
+    COUNT("in_flight", in_flight, "1", 1, MOST_IN_FLIGHT, "Questions that one program has at a time; it may answer them in any order.")
+    COUNT("retries", retries, "1", 0, 100, "Times that a question is asked again after the program died over it.")
+    REAL("backoff", backoff, "0.05", 0, 60, "Seconds before a second start in a row; doubled each time, to 0.5 at most.")
+    COUNT("max_failures", max_failures, "20", 1, 1e6, "Programs lost in a row, without one verdict between, that end the run.")
+    COUNT("max_line_bytes", max_line_bytes, "1048576", 1024, 1 << 26, "Longest answer; a program that says more than 16 times this without a verdict is killed.")
+};
+/* clang-format on */
 
 typedef struct {
     int64_t id; /* of the question */
@@ -44,7 +61,7 @@ typedef struct {
 
 typedef struct {
     tp_process process;
-    question asked[TP_PROGRAM_MOST_IN_FLIGHT];
+    question asked[MOST_IN_FLIGHT];
     int n_asked;
     bool is_owing; /* its question was given up; the answer may still come */
     double deadline, restart_at;
@@ -175,12 +192,7 @@ static tp_status open_pool(const void *settings_, const tp_environment_context *
     p->workers = tp_new(n, sizeof *p->workers);
     p->fds = tp_new(n * TP_PROCESS_FDS, sizeof *p->fds);
     tp_status status = start(p, &p->workers[0], err); /* does it exist at all? */
-    if (status != TP_OK) {
-        close_pool(p);
-        return status;
-    }
-    *ret_state = p;
-    return TP_OK;
+    TP_HAND_OVER(status, ret_state, p, close_pool(p));
 }
 
 /* ---- questions ---- */
@@ -546,7 +558,7 @@ const tp_environment_kind tp_env_program = {
     .name = "program",
     .doc = "Judged by a program that speaks one JSON object per line.",
     .is_outside = true,
-    .settings = {tp_program_rows, TP_PROGRAM_ROWS, sizeof(settings)},
+    .settings = {rows, TP_COUNTOF(rows), sizeof(settings)},
     .open = open_pool,
     .close = close_pool,
     .score_all = score_all,

@@ -211,12 +211,7 @@ static tp_status open_named(tp_config *config, const char *name, bool only_check
     }
     if (status == TP_OK)
         status = open_section(env, section, err);
-    if (status != TP_OK) {
-        tp_environment_close(env);
-        return status;
-    }
-    *ret = env;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, env, tp_environment_close(env));
 }
 
 tp_status tp_environment_open(tp_config *config, const char *name, tp_environment **ret,

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/no_memory.h"
-#include "base/platform.h"
 #include "engine/reward/environment_kind.h"
 #include "temper/trace.h"
 
@@ -119,8 +118,7 @@ static void *work(void *user)
 
 tp_status tp_judging_create(tp_judging **ret, tp_error *err)
 {
-    tp_judging *j = calloc(1, sizeof *j);
-    TP_HAVE(j);
+    tp_judging *j = tp_new(1, sizeof *j);
     pthread_condattr_t monotonic;
     sigset_t before;
     pthread_mutex_init(&j->lock, NULL);

@@ -38,12 +38,7 @@ tp_status tp_prompt_encoder_new(const tp_tokenizer *tokenizer, const char *chat_
         status = open_template(e, chat_template, err);
     if (status == TP_OK)
         e->scratch = tp_tokenizer_scratch_new(tokenizer);
-    if (status != TP_OK) {
-        tp_prompt_encoder_free(e);
-        return status;
-    }
-    *ret = e;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, e, tp_prompt_encoder_free(e));
 }
 
 void tp_prompt_encoder_free(tp_prompt_encoder *e)

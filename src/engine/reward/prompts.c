@@ -31,8 +31,7 @@ struct tp_prompts {
     /* a file */
     char *path;
     tp_buf text, system_prompt, prompt_template;
-    tp_prompt_row_options row_options;
-    char *keys[6]; /* copies of the names in row_options */
+    tp_schema_options row_options;
     place *places;
     size_t n_places, longest;
     char hash[33];
@@ -157,22 +156,12 @@ static tp_status check_rows(const tp_prompts *p, tp_error *err)
     return TP_OK;
 }
 
-static const char *keep_key(tp_prompts *p, int i, const char *key)
-{
-    return p->keys[i] = tp_strdup(key);
-}
-
 static tp_status read_option_files(tp_prompts *p, const tp_prompts_options *o, tp_error *err)
 {
-    p->row_options = (tp_prompt_row_options){.input_key = keep_key(p, 0, o->input_key),
-                                             .output_key = keep_key(p, 1, o->output_key),
-                                             .prompt_key = keep_key(p, 2, o->prompt_key),
-                                             .chat_key = keep_key(p, 3, o->chat_key),
-                                             .system_key = keep_key(p, 4, o->system_key),
-                                             .separator = keep_key(p, 5, o->separator)};
-    TP_TRY(tp_prompt_file_read(o->system_prompt_file, false, &p->system_prompt,
+    p->row_options = o->rows;
+    TP_TRY(tp_prompt_file_read(o->rows.system_prompt_file, false, &p->system_prompt,
                                &p->row_options.system_prompt, err));
-    return tp_prompt_file_read(o->prompt_file, true, &p->prompt_template,
+    return tp_prompt_file_read(o->rows.prompt_file, true, &p->prompt_template,
                                &p->row_options.prompt_template, err);
 }
 
@@ -223,13 +212,7 @@ tp_status tp_prompts_open(const tp_prompts_options *options, tp_prompts **ret, t
 {
     tp_prompts *p = tp_new(1, sizeof *p);
     p->split = options->split;
-    tp_status status = open_any(p, options, err);
-    if (status != TP_OK) {
-        tp_prompts_close(p);
-        return status;
-    }
-    *ret = p;
-    return TP_OK;
+    TP_HAND_OVER(open_any(p, options, err), ret, p, tp_prompts_close(p));
 }
 
 void tp_prompts_close(tp_prompts *p)
@@ -242,8 +225,6 @@ void tp_prompts_close(tp_prompts *p)
     tp_buf_release(&p->text);
     tp_buf_release(&p->system_prompt);
     tp_buf_release(&p->prompt_template);
-    for (size_t i = 0; i < TP_COUNTOF(p->keys); i++)
-        free(p->keys[i]);
     free(p->places);
     free(p);
 }
@@ -269,7 +250,7 @@ void tp_prompts_describe(const tp_prompts *p, tp_buf *out)
     if (p->kind) {
         p->kind->describe(p->settings, out);
     } else {
-        const tp_prompt_row_options *o = &p->row_options;
+        const tp_schema_options *o = &p->row_options;
         tp_buf_addf(out, "%s (%s)", p->path, p->hash);
         if (o->prompt_template)
             tp_buf_adds(out, ", with a prompt template");

@@ -10,6 +10,7 @@
 
 #include "config/config.h"
 #include "engine/data/arithmetic.h"
+#include "engine/data/schema.h"
 #include "text/tokenizer/tokenizer.h"
 
 /* One question; what it points to lives in the arena it was made in, or in the source. */
@@ -24,12 +25,9 @@ typedef struct {
 
 /* Names as under data.train and data.validation; zeroed means default. */
 typedef struct {
-    const char *dataset_name;           /* a generator of tp_environment_kinds, or any name with: */
-    const char *data_path;              /* a JSONL file */
-    const char *input_key, *output_key; /* question and answer; NULL: recognised by name */
-    const char *prompt_key, *chat_key, *system_key;
-    const char *separator; /* behind a question without chat template, see data/schema.h */
-    const char *prompt_file, *system_prompt_file; /* templates, read as they are */
+    const char *dataset_name; /* a generator of tp_environment_kinds, or any name with: */
+    const char *data_path;    /* a JSONL file */
+    tp_schema_options rows;   /* of the file, without the texts of its files; these stay */
     tp_split split;
     double split_validation_size; /* share of a file that belongs to validation; 0: all rows
                                      belong to either split */

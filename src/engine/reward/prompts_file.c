@@ -9,7 +9,7 @@
 #include "text/json/tree.h"
 
 typedef struct {
-    const tp_prompt_row_options *o;
+    const tp_schema_options *o;
     const tp_row *row;
     tp_arena *arena;
     tp_error *err;
@@ -255,8 +255,8 @@ static const char *separator_for(const reading *r, const char *key)
     return spaced ? "\n" : "";
 }
 
-tp_status tp_prompt_row_read(const tp_prompt_row_options *options, const tp_row *row,
-                             tp_arena *arena, tp_prompt *ret, tp_error *err)
+tp_status tp_prompt_row_read(const tp_schema_options *options, const tp_row *row, tp_arena *arena,
+                             tp_prompt *ret, tp_error *err)
 {
     reading r = {options, row, arena, err};
     tp_json_options json = tp_row_json_options(row);
@@ -288,7 +288,7 @@ tp_status tp_prompt_row_read(const tp_prompt_row_options *options, const tp_row 
 
 /* As for tp_schema_arena_bytes(): a parsed row takes at most 64 bytes per byte, the rest is
  * copies of texts. */
-size_t tp_prompt_row_arena_bytes(const tp_prompt_row_options *o, size_t longest_row)
+size_t tp_prompt_row_arena_bytes(const tp_schema_options *o, size_t longest_row)
 {
     size_t fixed = (1 << 20) + (o->system_prompt ? 2 * strlen(o->system_prompt) : 0) +
                    (o->prompt_template ? 2 * strlen(o->prompt_template) : 0);

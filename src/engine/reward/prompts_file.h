@@ -11,14 +11,9 @@
 #include "engine/data/schema.h"
 #include "engine/reward/environment_kind.h"
 
-typedef struct {
-    const char *input_key, *output_key, *prompt_key, *chat_key, *system_key;
-    const char *system_prompt, *prompt_template, *separator;
-} tp_prompt_row_options;
-
 /* The arena needs tp_prompt_row_arena_bytes(). */
-TP_CHECKED tp_status tp_prompt_row_read(const tp_prompt_row_options *options, const tp_row *row,
+TP_CHECKED tp_status tp_prompt_row_read(const tp_schema_options *options, const tp_row *row,
                                         tp_arena *arena, tp_prompt *ret, tp_error *err);
-size_t tp_prompt_row_arena_bytes(const tp_prompt_row_options *options, size_t longest_row);
+size_t tp_prompt_row_arena_bytes(const tp_schema_options *options, size_t longest_row);
 
 #endif

@@ -13,15 +13,14 @@
 #include "engine/data/loader.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/custom_metrics.h"
+#include "engine/train/guards.h"
 #include "engine/train/levers.h"
-#include "engine/train/loss_scaler.h"
 #include "engine/train/memory_watch.h"
 #include "engine/train/plan.h"
 #include "engine/train/profile.h"
 #include "engine/train/run.h"
 #include "engine/train/schedule.h"
 #include "engine/train/trainer.h"
-#include "engine/train/watchdog.h"
 #include "text/tokenizer/tokenizer.h"
 #include "trace/trace.h"
 
@@ -243,6 +242,8 @@ bool tp_trainer_keep_going(void *user, const char *what, uint64_t done, uint64_t
 TP_CHECKED tp_status tp_trainer_chat_template(trainer *t, tp_buf *file, const char **ret,
                                               tp_error *err);
 size_t tp_trainer_longest(const trainer *t); /* tokens of an example, at most */
+/* `n` examples of the data, so many of them a step: steps of an epoch, and of the run. */
+void tp_trainer_count_steps(trainer *t, uint64_t n, uint64_t each);
 /* Memory for graphs.reference, and the weights that the run began with. */
 TP_CHECKED tp_status tp_trainer_fill_reference(trainer *t, tp_error *err);
 void tp_trainer_fingerprint(trainer *t, const char *text);

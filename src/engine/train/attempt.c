@@ -2,7 +2,6 @@
  * what has changed since the attempt before. */
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,12 +15,6 @@ enum { MAX_CONFIG = 16 << 20 };
 
 /* ---- whose checkpoints these are ---- */
 
-static bool is_same_folder(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 /* run.json is gone.  Checkpoints in the run's own folder, or with its name, are the run's. */
 static tp_status adopt(trainer *t, tp_error *err)
 {
@@ -29,7 +22,7 @@ static tp_status adopt(trainer *t, tp_error *err)
     bool found;
     char own[4096];
     TP_TRY(tp_checkpoint_owner(t->checkpoint_dir, &owner, &found, err));
-    bool is_own = is_same_folder(t->checkpoint_dir, tp_run_path(t->run, "checkpoints", own)) ||
+    bool is_own = tp_files_are_same(t->checkpoint_dir, tp_run_path(t->run, "checkpoints", own)) ||
                   strcmp(owner.run_name, tp_run_name(t->run)) == 0;
     if (found && is_own)
         tp_run_adopt(t->run, owner.run_id);
@@ -56,7 +49,8 @@ tp_status tp_attempt_claim(trainer *t, tp_error *err)
         return TP_OK;
     if (resume && !tp_run_before(t->run))
         TP_TRY(adopt(t, err));
-    bool is_run_folder = is_same_folder(t->checkpoint_dir, tp_run_dir(t->run)); /* locked already */
+    bool is_run_folder =
+        tp_files_are_same(t->checkpoint_dir, tp_run_dir(t->run)); /* locked already */
     t->made_checkpoint_dir = !tp_dir_exists(t->checkpoint_dir);
     return tp_checkpoint_claim(t->checkpoint_dir, tp_run_id(t->run), resume,
                                is_run_folder ? NULL : &t->checkpoint_lock, err);
@@ -154,7 +148,7 @@ static tp_status begin_anew(const trainer *t, size_t n_damaged, tp_error *err)
                        "choose another run.name to start anew",
                        n_damaged, tp_run_name(t->run), t->checkpoint_dir);
     if (before && before->checkpoint_dir[0] && tp_dir_exists(before->checkpoint_dir) &&
-        !is_same_folder(before->checkpoint_dir, t->checkpoint_dir))
+        !tp_files_are_same(before->checkpoint_dir, t->checkpoint_dir))
         return tp_fail(err, TP_ERR_CONFIG,
                        "run '%s' has its checkpoints in '%s', checkpointing.checkpoint_dir is '%s'",
                        tp_run_name(t->run), before->checkpoint_dir, t->checkpoint_dir);
@@ -171,14 +165,10 @@ tp_status tp_attempt_resume(trainer *t, bool *ret_resumed, tp_error *err)
 {
     TP_OWN(tp_buf) path = {0};
     size_t n_steps;
-    tp_status status =
-        tp_checkpoint_find(t->checkpoint_dir, tp_run_id(t->run), &path, &n_steps, err);
-    *ret_resumed = status == TP_OK && path.len > 0;
-    if (*ret_resumed)
-        status = load(t, path.data, err);
-    else if (status == TP_OK)
-        status = begin_anew(t, n_steps, err);
-    return status;
+    *ret_resumed = false;
+    TP_TRY(tp_checkpoint_find(t->checkpoint_dir, tp_run_id(t->run), &path, &n_steps, err));
+    *ret_resumed = path.len > 0;
+    return *ret_resumed ? load(t, path.data, err) : begin_anew(t, n_steps, err);
 }
 
 /* ---- back to a checkpoint ---- */

@@ -75,7 +75,6 @@ static void folder_of(const trainer *t, char out[4096])
 static tp_status keep_batch(const trainer *t, const char *folder, uint32_t i,
                             const tp_batch_view *b, tp_error *err)
 {
-    char path[4200];
     int64_t n = tp_session_get_options(t->session)->tokens;
     const struct {
         const char *name;
@@ -95,8 +94,8 @@ static tp_status keep_batch(const trainer *t, const char *folder, uint32_t i,
                                  .dim = {parts[k].n},
                                  .source = parts[k].data,
                                  .src_dtype = parts[k].dtype};
-    snprintf(path, sizeof path, "%s/micro-%u.safetensors", folder, i);
-    return tp_safetensors_write(path, out, TP_COUNTOF(out), err);
+    return tp_safetensors_write(tp_path_of("%s/micro-%u.safetensors", folder, i).text, out,
+                                TP_COUNTOF(out), err);
 }
 
 /* A folder that cannot be written is no reason for a run to end. */
@@ -172,13 +171,12 @@ static void put_record(const trainer *t, const step_result *r, const bad_step *b
 
 void tp_bad_step_record(trainer *t, const step_result *r, const bad_step *b)
 {
-    char path[4200];
     tp_error why;
     TP_OWN(tp_buf) text = {0};
     if (!b->folder[0])
         return;
     put_record(t, r, b, &text);
-    snprintf(path, sizeof path, "%s/record.json", b->folder);
-    if (tp_file_write_atomic(path, text.data, text.len, &why) != TP_OK)
+    if (tp_file_write_atomic(tp_path_of("%s/record.json", b->folder).text, text.data, text.len,
+                             &why) != TP_OK)
         tp_trainer_notice(t, "the step is not kept: %s", why.message);
 }

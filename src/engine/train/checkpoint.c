@@ -6,10 +6,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/files.h"
 #include "base/log.h"
@@ -17,8 +19,8 @@
 #include "engine/model/adapter.h"
 #include "engine/model/safetensors.h"
 #include "engine/train/checkpoint_internal.h"
+#include "engine/train/guards.h"
 #include "engine/train/parts.h"
-#include "engine/train/step_history.h"
 #include "text/json/json.h"
 
 /* ---- writing ---- */
@@ -373,4 +375,22 @@ tp_status tp_checkpoint_meet(const char *root, const char *run_id, tp_session *s
                          "distributed.tensor_parallel_size",
                          blind, tp_comm_host(comm, blind), root, tp_comm_host(comm, 0));
     return tp_comm_agree(comm, status, err);
+}
+
+/* ---- whether a checkpoint belongs to this model ---- */
+
+void tp_model_fingerprint(const tp_model *model, char ret[33])
+{
+    size_t n;
+    const tp_param *params = tp_model_params(model, &n);
+    TP_OWN(tp_buf) text = {0};
+    for (size_t i = 0; i < n; i++)
+        tp_buf_addf(&text, "%s %lld %lld\n", params[i].name, (long long)params[i].dim[0],
+                    (long long)params[i].dim[1]);
+    params = tp_model_trained(model, &n);
+    for (size_t i = 0; tp_model_has_adapter(model) && i < n; i++)
+        tp_buf_addf(&text, "%s %lld %lld\n", params[i].name, (long long)params[i].dim[0],
+                    (long long)params[i].dim[1]);
+    XXH128_hash_t h = XXH3_128bits(text.data, text.len);
+    snprintf(ret, 33, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
 }

@@ -116,7 +116,6 @@ static tp_status write_list(const char *folder, const listing *l, const char (*h
                             int64_t step, tp_error *err)
 {
     TP_OWN(tp_buf) text = {0};
-    char path[4096];
     tp_status status = TP_OK;
     tp_json_w w = tp_json_w_open(&text, 1, '{');
     tp_json_w_put_i64(&w, "format", 1);
@@ -131,8 +130,7 @@ static tp_status write_list(const char *folder, const listing *l, const char (*h
         status = tp_model_write_text(folder, "manifest.json", &text, err);
     if (status != TP_OK)
         return status;
-    snprintf(path, sizeof path, "%s/model", folder);
-    TP_TRY(tp_dir_sync(path, err));
+    TP_TRY(tp_dir_sync(tp_path_of("%s/model", folder).text, err));
     return tp_dir_sync(folder, err);
 }
 

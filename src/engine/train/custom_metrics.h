@@ -4,6 +4,8 @@
 #ifndef TP_ENGINE_TRAIN_CUSTOM_METRICS_H
 #define TP_ENGINE_TRAIN_CUSTOM_METRICS_H
 
+#include <stddef.h>
+
 #include "text/json/json.h"
 
 typedef enum {
@@ -45,5 +47,22 @@ const char *tp_custom_why(const tp_custom_metrics *c, tp_custom_metric metric);
 /* {"train/lr": {"mean": .., "max": .., "last": .., "n": ..}, ...}; unknown: nulls, n 0 and
  * "why" */
 void tp_custom_write(const tp_custom_metrics *c, tp_json_w *w);
+
+/* ---- accelerators ----
+ *
+ * How busy they are, asked of NVML at run time: nothing is linked, libnvidia-ml.so.1 is loaded when
+ * it is there.  Where it is not, or does not answer, the figures are unknown and `why` says so;
+ * they are never 0 instead. */
+
+typedef struct {
+    int n;              /* devices; 0: unknown */
+    double utilization; /* 0..1, mean of the devices that answered; NaN: unknown */
+    double used_bytes;  /* of their memory, summed; NaN: unknown */
+    double total_bytes;
+    const char *why; /* unknown: the reason, "no NVML"; NULL when both are known */
+} tp_accelerator_state;
+
+/* Costs tens of microseconds per device.  From one thread at a time. */
+tp_accelerator_state tp_accelerator_read(void);
 
 #endif

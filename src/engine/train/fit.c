@@ -195,23 +195,22 @@ void tp_run_plan_remedies(const tp_train_options *o, const tp_model *model, bool
 static void add_lever(const tp_run_plan *plan, const char *change, const tp_plan_remedy *l,
                       const char *separator, tp_buf *out)
 {
-    char a[32], b[32];
     tp_buf_addf(out, "%swith %s it needs %s (%s less) and %s", separator, change,
-                tp_human_bytes((double)l->peak_bytes, a),
-                tp_human_bytes((double)(plan->peak_bytes - l->peak_bytes), b),
+                tp_human_bytes((double)l->peak_bytes, TP_ROOM),
+                tp_human_bytes((double)(plan->peak_bytes - l->peak_bytes), TP_ROOM),
                 l->fits ? "fits" : "does not fit");
 }
 
 void tp_run_plan_verdict(const tp_run_plan *plan, const tp_plan_remedies *levers,
                          const char *separator, tp_buf *out)
 {
-    char a[32], b[32], c[32];
     const tp_memory_allowance *m = &plan->allowance;
     tp_buf_addf(out, "%s: needs %s, limit %s (", plan->fits ? "fits" : "does not fit",
-                tp_human_bytes((double)plan->peak_bytes, a), tp_human_bytes(m->bytes, b));
+                tp_human_bytes((double)plan->peak_bytes, TP_ROOM),
+                tp_human_bytes(m->bytes, TP_ROOM));
     if (m->of > 0)
         tp_buf_addf(out, "engine.memory_fraction %g of %s: ", m->fraction,
-                    tp_human_bytes(m->of, c));
+                    tp_human_bytes(m->of, TP_ROOM));
     tp_buf_addf(out, "%s)", m->source);
     if (plan->fits || !levers)
         return;
@@ -323,12 +322,7 @@ static tp_status bind_chosen(const tp_recipe *r, bool sizes_only, char text[][96
             status = tp_config_set(chosen.config, text[i], origin, err);
     if (status == TP_OK)
         status = tp_recipe_bind(&chosen, sizes_only, err);
-    if (status != TP_OK) {
-        tp_recipe_close(&chosen);
-        return status;
-    }
-    *ret = chosen;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, chosen, tp_recipe_close(&chosen));
 }
 
 /* `chosen` in its place, with a sentence about it; takes both. */
@@ -343,16 +337,15 @@ static void replace(tp_recipe *r, const tp_recipe *chosen, const tp_buf *said)
 static void say_chosen(const search *s, const tp_memory_allowance *m, size_t bytes,
                        char text[N_CHOICES][96], tp_buf *out)
 {
-    char a[32], b[32], c[32];
-    tp_buf_addf(out, "chosen to fit %s (%s): ", tp_human_bytes(m->bytes, a), m->source);
+    tp_buf_addf(out, "chosen to fit %s (%s): ", tp_human_bytes(m->bytes, TP_ROOM), m->source);
     const char *separator = "";
     for (size_t i = 0; i < N_CHOICES; i++)
         if (text[i][0]) {
             tp_buf_addf(out, "%s%s", separator, text[i]);
             separator = ", ";
         }
-    tp_buf_addf(out, "; it needs %s, and %s without", tp_human_bytes((double)bytes, b),
-                tp_human_bytes((double)s->before, c));
+    tp_buf_addf(out, "; it needs %s, and %s without", tp_human_bytes((double)bytes, TP_ROOM),
+                tp_human_bytes((double)s->before, TP_ROOM));
 }
 
 static tp_status fit(tp_recipe *r, const tp_model *model, bool sizes_only, tp_error *err)

@@ -11,7 +11,6 @@
 #include "base/platform.h"
 #include "engine/passes/plugin.h"
 #include "engine/train/algorithm.h"
-#include "engine/train/peft.h"
 #include "engine/train/plan_ranks.h"
 
 int tp_trainer_threads(const tp_train_options *o)
@@ -66,9 +65,7 @@ int64_t tp_trainer_token_budget(const tp_train_options *o)
 
 tp_status tp_trainer_find_folder(const char *path, const char *file, tp_buf *ret, tp_error *err)
 {
-    TP_OWN(tp_buf) probe = {0};
-    tp_buf_addf(&probe, "%s/%s", path, file);
-    bool is_found = !tp_dir_exists(path) || tp_file_exists(probe.data);
+    bool is_found = !tp_dir_exists(path) || tp_file_exists(tp_path_of("%s/%s", path, file).text);
     if (!is_found)
         return tp_checkpoint_find_model(path, ret, err);
     tp_buf_adds(ret, path);
@@ -93,12 +90,7 @@ tp_status tp_run_model_open(const tp_train_options *o, tp_model **ret, tp_buf *r
     if (status == TP_OK)
         status = tp_peft_attach(o, model, err);
     tp_buf_release(&own);
-    if (status != TP_OK) {
-        tp_model_free(model);
-        return status;
-    }
-    *ret = model;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, model, tp_model_free(model));
 }
 
 tp_algorithm_needs tp_trainer_needs(const tp_train_options *o)

@@ -8,6 +8,7 @@
 
 #include "base/affinity.h"
 #include "engine/generate/engine.h"
+#include "engine/model/adapter.h"
 #include "engine/train/options.h"
 #include "engine/train/session.h"
 
@@ -60,5 +61,12 @@ int32_t tp_trainer_alignment(const tp_train_options *o);
 bool tp_trainer_is_packed(const tp_train_options *o);
 /* Without tokenizer. */
 tp_engine_options tp_trainer_engine_options(const tp_train_options *o, tp_device *device);
+
+/* ---- the adapter that is asked for: policy.peft, or policy.dtensor_cfg.lora_cfg ---- */
+
+/* After binding: which of the two sections counts, and whether Temper does what it says. */
+TP_CHECKED tp_status tp_peft_bind(const tp_config *config, tp_train_options *o, tp_error *err);
+/* Attach what is asked for, and freeze the base of whatever adapter there is. */
+TP_CHECKED tp_status tp_peft_attach(const tp_train_options *o, tp_model *model, tp_error *err);
 
 #endif

@@ -54,9 +54,7 @@ static tp_status take_facts(inspection *in, const char *path, const tp_json *roo
 /* Whoever writes a run holds its lock. */
 static bool is_written(const char *dir)
 {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/.lock", dir);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(tp_path_of("%s/.lock", dir).text, O_RDONLY | O_CLOEXEC);
     bool is_held = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0;
     if (fd >= 0)
         close(fd);
@@ -151,11 +149,9 @@ static tp_status read_metrics(const char *path, metrics *m, tp_error *err)
  * and the metrics lack are. */
 static void check_metrics(inspection *in)
 {
-    char path[4096];
     tp_error err = {0};
     metrics m = {0};
-    snprintf(path, sizeof path, "%s/metrics.jsonl", in->dir);
-    if (read_metrics(path, &m, &err) != TP_OK) {
+    if (read_metrics(tp_path_of("%s/metrics.jsonl", in->dir).text, &m, &err) != TP_OK) {
         tell(in, "metrics.jsonl", TP_FOUND_FAILED, "%s", err.message);
         return;
     }
@@ -194,9 +190,8 @@ static void check_checkpoints(inspection *in, const char *root)
     if (tp_checkpoint_list(root, &steps, &n, &err) != TP_OK)
         tell(in, "checkpoints", TP_FOUND_FAILED, "%s", err.message);
     for (size_t i = 0; i < n; i++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/step-%" PRId64, root, steps[i]);
-        if (check_one(path, steps[i], &found, &err) != TP_OK) {
+        if (check_one(tp_path_of("%s/step-%" PRId64, root, steps[i]).text, steps[i], &found,
+                      &err) != TP_OK) {
             tell(in, "checkpoint", TP_FOUND_FAILED, "%s", err.message);
             continue;
         }

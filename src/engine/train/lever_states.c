@@ -11,7 +11,6 @@
 #include "base/platform.h"
 #include "base/strings.h"
 #include "engine/passes/plugin.h"
-#include "engine/train/lever_rows.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer_internal.h"
 
@@ -125,30 +124,19 @@ static void look_affinity(const tp_train_options *o, tp_lever_report *r)
         r->state = TP_LEVER_ON;
 }
 
-static void look_numa(const tp_train_options *o, tp_lever_report *r)
-{
-    char why[128];
-    r->state = o->engine.numa ? TP_LEVER_ON : TP_LEVER_OFF;
-    if (o->engine.numa && tp_numa_interleave_refused(why, sizeof why))
-        say(r, TP_LEVER_FELL_BACK, "%s", why);
-}
-
-static void look_huge_pages(const tp_train_options *o, tp_lever_report *r)
-{
-    char why[128];
-    r->state = o->engine.huge_pages ? TP_LEVER_ON : TP_LEVER_OFF;
-    if (o->engine.huge_pages && tp_huge_pages_refused(why, sizeof why))
-        say(r, TP_LEVER_FELL_BACK, "%s", why);
-}
-
-static void look_pinned(const tp_train_options *o, tp_lever_report *r)
-{
-    char why[128];
-    r->state = o->data.pin_memory ? TP_LEVER_ON : TP_LEVER_OFF;
-    if (o->data.pin_memory &&
-        tp_locked_memory_refused(tp_trainer_needs(o).loader_bytes, why, sizeof why))
-        say(r, TP_LEVER_FELL_BACK, "%s", why);
-}
+/* A lever that the system may refuse, which says why. */
+#define LOOK(name, asked, refused)                                         \
+    static void look_##name(const tp_train_options *o, tp_lever_report *r) \
+    {                                                                      \
+        char why[128];                                                     \
+        r->state = (asked) ? TP_LEVER_ON : TP_LEVER_OFF;                   \
+        if ((asked) && refused)                                            \
+            say(r, TP_LEVER_FELL_BACK, "%s", why);                         \
+    }
+LOOK(numa, o->engine.numa, tp_numa_interleave_refused(why, sizeof why))
+LOOK(huge_pages, o->engine.huge_pages, tp_huge_pages_refused(why, sizeof why))
+LOOK(pinned, o->data.pin_memory,
+     tp_locked_memory_refused(tp_trainer_needs(o).loader_bytes, why, sizeof why))
 
 /* ---- what was measured ---- */
 

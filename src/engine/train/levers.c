@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/platform.h"
-#include "engine/train/lever_rows.h"
 
 /* ---- settings: "key=value key=value" ---- */
 

@@ -50,4 +50,24 @@ void tp_levers_measure(const trainer *t, tp_lever_reports *levers);
 /* "levers": [{"name", "state", "why", "predicted", "measured"}] */
 void tp_levers_put(const tp_lever_reports *levers, tp_json_w *w);
 
+/* ---- a row of the table ---- */
+
+/* What a plan with the lever the other way can tell about it. */
+enum { TP_TELLS_BYTES = 1, TP_TELLS_SECONDS = 2, TP_TELLS_LAUNCHES = 4 };
+
+typedef struct {
+    tp_lever shown;
+    unsigned told;
+    /* (optional) state and reason where the settings do not say them */
+    void (*look)(const tp_train_options *o, tp_lever_report *r);
+    /* (optional) */
+    tp_lever_measure (*measure)(const trainer *t);
+} tp_lever_row;
+
+extern const tp_lever_row tp_lever_rows[];
+extern const size_t tp_lever_row_count;
+
+/* The next of "key=value key=value"; false behind the last. */
+bool tp_setting_next(const char **text, tp_slice *ret_key, tp_slice *ret_value);
+
 #endif

@@ -8,7 +8,7 @@
  *              cosine:   half a cosine to min_lr at D, then min_lr  CosineAnnealingLR, ConstantLR
  *
  * The values stay references into policy.megatron_cfg, so that overrides of it count. */
-#include "engine/train/megatron.h"
+#include "engine/train/options.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -16,11 +16,16 @@
 #define OPTIMIZER "policy.megatron_cfg.optimizer"
 #define SCHEDULER "policy.megatron_cfg.scheduler"
 
+static bool is_true(const tp_config *config, const char *path)
+{
+    bool value = false;
+    const tp_json *v = tp_config_find(config, path);
+    return v && tp_json_bool(v, &value) && value;
+}
+
 static bool is_enabled(const tp_config *config)
 {
-    bool enabled = false;
-    const tp_json *v = tp_config_find(config, "policy.megatron_cfg.enabled");
-    return v && tp_json_bool(v, &enabled) && enabled;
+    return is_true(config, "policy.megatron_cfg.enabled");
 }
 
 static bool is_null(const tp_config *config, const char *path)
@@ -38,11 +43,9 @@ static bool is_from_command_line(const tp_config *config, const char *path)
     if (strcmp(tp_config_origin(config, path), "command line") == 0)
         return true;
     for (const tp_json *child = v->child; v->type == TP_JSON_OBJECT && child; child = child->next) {
-        tp_buf below = {0};
+        TP_OWN(tp_buf) below = {0};
         tp_buf_addf(&below, "%s.%.*s", path, (int)child->key.len, child->key.data);
-        bool found = is_from_command_line(config, below.data);
-        tp_buf_release(&below);
-        if (found)
+        if (is_from_command_line(config, below.data))
             return true;
     }
     return false;
@@ -81,6 +84,12 @@ static tp_status adopt_optimizer(tp_config *config, tp_error *err)
 typedef struct {
     tp_buf parts, milestones;
 } schedule_text;
+
+static void schedule_text_release(schedule_text *s)
+{
+    tp_buf_release(&s->parts);
+    tp_buf_release(&s->milestones);
+}
 
 static void add_part(schedule_text *s, int64_t from, const char *fmt, ...) TP_PRINTF(3, 4);
 static void add_part(schedule_text *s, int64_t from, const char *fmt, ...)
@@ -144,18 +153,13 @@ static tp_status adopt_scheduler(tp_config *config, tp_error *err)
 {
     if (!tp_config_find(config, SCHEDULER) || is_null(config, SCHEDULER))
         return tp_config_set(config, "policy.scheduler=null", "default", err);
-    schedule_text s = {0};
+    TP_OWN(schedule_text) s = {0};
     TP_OWN(tp_buf) text = {0};
-    tp_status status = make_schedule(config, &s, err);
-    if (status == TP_OK) {
-        tp_buf_addf(&text, "policy.scheduler=[%s%s%s%s]", tp_buf_str(&s.parts),
-                    s.milestones.len ? ", {milestones: [" : "", tp_buf_str(&s.milestones),
-                    s.milestones.len ? "]}" : "");
-        status = tp_config_set(config, tp_buf_str(&text), tp_config_origin(config, SCHEDULER), err);
-    }
-    tp_buf_release(&s.parts);
-    tp_buf_release(&s.milestones);
-    return status;
+    TP_TRY(make_schedule(config, &s, err));
+    tp_buf_addf(&text, "policy.scheduler=[%s%s%s%s]", tp_buf_str(&s.parts),
+                s.milestones.len ? ", {milestones: [" : "", tp_buf_str(&s.milestones),
+                s.milestones.len ? "]}" : "");
+    return tp_config_set(config, tp_buf_str(&text), tp_config_origin(config, SCHEDULER), err);
 }
 
 tp_status tp_megatron_adopt(tp_config *config, tp_error *err)
@@ -181,4 +185,19 @@ tp_status tp_megatron_adopt(tp_config *config, tp_error *err)
                    "Decays all weights, while Megatron leaves out biases and norms.");
     TP_TRY(adopt_optimizer(config, err));
     return adopt_scheduler(config, err);
+}
+
+void tp_megatron_read(const tp_config *config, tp_train_options *o)
+{
+    int64_t n;
+    bool is_megatron = is_enabled(config);
+    o->distributed.theirs_key = is_megatron ? "policy.megatron_cfg.tensor_model_parallel_size"
+                                            : "policy.dtensor_cfg.tensor_parallel_size";
+    const tp_json *v = tp_config_find(config, o->distributed.theirs_key);
+    o->distributed.theirs = v && tp_json_i64(v, &n) && n > 1 ? n : 1;
+    o->distributed.theirs_sequence =
+        is_true(config, is_megatron ? "policy.megatron_cfg.sequence_parallel"
+                                    : "policy.dtensor_cfg.sequence_parallel");
+    o->policy.activation_checkpointing |=
+        is_megatron && is_true(config, "policy.megatron_cfg.activation_checkpointing");
 }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "engine/train/levers.h"
 #include "engine/train/trainer_internal.h"
 
 /* Reading the limits costs some files: a run of short steps has better things to do. */
@@ -32,15 +33,14 @@ static const double LEAST_SHARE = 0.01;
 
 static bool is_above(const trainer *t, double used, double limit, const char *source, char why[320])
 {
-    char a[32], b[32];
     if ((double)t->memory_watch.planned < LEAST_SHARE * limit)
         return false;
     double halfway = fmin(0.5 * ((double)t->memory_watch.planned + limit), 0.95 * limit);
     double most = fmax(t->o->engine.memory_watch * limit, halfway);
     if (!(used > most))
         return false;
-    snprintf(why, 320, "%s of %s are in use (%s)", tp_human_bytes(used, a),
-             tp_human_bytes(limit, b), source);
+    snprintf(why, 320, "%s of %s are in use (%s)", tp_human_bytes(used, TP_ROOM),
+             tp_human_bytes(limit, TP_ROOM), source);
     return true;
 }
 
@@ -108,12 +108,11 @@ static tp_status rebuild(trainer *t, tp_error *err)
 /* "key=value key=value" */
 static tp_status set_all(tp_config *config, const char *settings, tp_error *err)
 {
+    tp_slice key, value;
     char one[128];
-    for (const char *s = settings + strspn(settings, " "); *s; s += strspn(s, " ")) {
-        size_t n = strcspn(s, " ");
-        snprintf(one, sizeof one, "%.*s", (int)n, s);
+    while (tp_setting_next(&settings, &key, &value)) {
+        snprintf(one, sizeof one, "%.*s=%.*s", (int)key.len, key.data, (int)value.len, value.data);
         TP_TRY(tp_config_set(config, one, "memory watch", err));
-        s += n;
     }
     return TP_OK;
 }

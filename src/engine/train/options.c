@@ -1,6 +1,6 @@
 /* options.c - the options of an algorithm, and what must hold across keys. */
 #include "engine/train/options.h"
-#include "engine/train/peft.h"
+#include "engine/train/graphs.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -12,7 +12,6 @@
 #include "engine/checkpoint/run_record.h"
 #include "engine/train/algorithm.h"
 #include "engine/train/levers.h"
-#include "engine/train/megatron.h"
 #include "engine/train/option_rows.h"
 #include "engine/train/profile.h"
 #include "engine/train/schedule.h"
@@ -35,25 +34,27 @@
     IDLE(prefix ".seed", COUNT, text("seed"), "There is one seed.")                                \
     COUNT_OR_NULL(prefix ".max_samples", member.max_samples, text("max_samples"), 1, INFINITY,     \
                   "Prompts to use, the first so many; for rollouts.")                              \
-    TEXT_OR_NULL(prefix ".input_key", member.input_key, text("input_key"),                         \
+    TEXT_OR_NULL(prefix ".input_key", member.rows.input_key, text("input_key"),                    \
                  "Member with the prompt.")                                                        \
-    TEXT_OR_NULL(prefix ".output_key", member.output_key, text("output_key"),                      \
+    TEXT_OR_NULL(prefix ".output_key", member.rows.output_key, text("output_key"),                 \
                  "Member with the answer.")                                                        \
-    TEXT_OR_NULL(prefix ".prompt_key", member.prompt_key, text("prompt_key"),                      \
+    TEXT_OR_NULL(prefix ".prompt_key", member.rows.prompt_key, text("prompt_key"),                 \
                  "Member with the prompt, beside a completion.")                                   \
-    TEXT_OR_NULL(prefix ".chat_key", member.chat_key, text("chat_key"),                            \
+    TEXT_OR_NULL(prefix ".chat_key", member.rows.chat_key, text("chat_key"),                       \
                  "Member with the messages.")                                                      \
-    TEXT_OR_NULL(prefix ".text_key", member.text_key, text("text_key"), "Member with plain text.") \
-    TEXT_OR_NULL(prefix ".tool_key", member.tool_key, text("tool_key"), "Member with the tools.")  \
-    TEXT_OR_NULL(prefix ".system_key", member.system_key, text("system_key"),                      \
+    TEXT_OR_NULL(prefix ".text_key", member.rows.text_key, text("text_key"),                       \
+                 "Member with plain text.")                                                        \
+    TEXT_OR_NULL(prefix ".tool_key", member.rows.tool_key, text("tool_key"),                       \
+                 "Member with the tools.")                                                         \
+    TEXT_OR_NULL(prefix ".system_key", member.rows.system_key, text("system_key"),                 \
                  "Member with the system prompt.")                                                 \
     IDLE(prefix ".system_prompt", TEXT, text("system_prompt"),                                     \
          "The system prompt is read from system_prompt_file.")                                     \
-    PATH(prefix ".system_prompt_file", member.system_prompt_file, text("system_prompt_file"),      \
+    PATH(prefix ".system_prompt_file", member.rows.system_prompt_file, text("system_prompt_file"), \
          "File with the system prompt.")                                                           \
-    PATH(prefix ".prompt_file", member.prompt_file, text("prompt_file"),                           \
+    PATH(prefix ".prompt_file", member.rows.prompt_file, text("prompt_file"),                      \
          "File with a template of the user's message; {} is the prompt.")                          \
-    TEXT_OR_NULL(prefix ".separator", member.separator, text("separator"),                         \
+    TEXT_OR_NULL(prefix ".separator", member.rows.separator, text("separator"),                    \
                  "Text between prompt and answer where there is no chat template.")                \
     IDLE(prefix ".subset", TEXT, text("subset"), "A file has no subsets.")                         \
     TEXT_OR_NULL(prefix ".chosen_key", member.chosen_key, text("chosen_key"),                      \
@@ -270,34 +271,31 @@ static tp_status find_algorithm(const tp_config *config, const tp_algorithm **re
     return TP_OK;
 }
 
-static bool megatron_recomputes(const tp_train_options *o)
+static void take_unset(const char **text, const char *from)
 {
-    bool enabled = false, recomputes = false;
-    return tp_json_bool(tp_json_get(o->policy.megatron, "enabled"), &enabled) && enabled &&
-           tp_json_bool(tp_json_get(o->policy.megatron, "activation_checkpointing"), &recomputes) &&
-           recomputes;
+    if (!*text)
+        *text = from;
 }
 
-/* NeMo RL's keys for tensor_parallel_size and sequence_parallel: those of the backend that is
- * enabled. */
-static void read_theirs(const tp_config *config, tp_train_options *o)
+/* What a source says nothing about is as data.default has it. */
+static void inherit(tp_data_source_options *source, const tp_data_source_options *from)
 {
-    bool enabled = false;
-    int64_t n;
-    bool is_megatron =
-        tp_json_bool(tp_json_get(o->policy.megatron, "enabled"), &enabled) && enabled;
-    o->distributed.theirs_key = is_megatron ? "policy.megatron_cfg.tensor_model_parallel_size"
-                                            : "policy.dtensor_cfg.tensor_parallel_size";
-    const tp_json *v = tp_config_find(config, o->distributed.theirs_key);
-    o->distributed.theirs = v && tp_json_i64(v, &n) && n > 1 ? n : 1;
-    v = tp_config_find(config, is_megatron ? "policy.megatron_cfg.sequence_parallel"
-                                           : "policy.dtensor_cfg.sequence_parallel");
-    o->distributed.theirs_sequence = v && tp_json_bool(v, &enabled) && enabled;
+    enum { TEXTS = sizeof source->rows / sizeof(char *) };
+    const char *texts[TEXTS], *usual[TEXTS];
+    memcpy(texts, &source->rows, sizeof texts);
+    memcpy(usual, &from->rows, sizeof usual);
+    for (int i = 0; i < TEXTS; i++)
+        take_unset(&texts[i], usual[i]);
+    memcpy(&source->rows, texts, sizeof texts);
+    take_unset(&source->chosen_key, from->chosen_key);
+    take_unset(&source->rejected_key, from->rejected_key);
 }
 
 /* NeMo RL's nulls for "the usual". */
 static void replace_nulls(tp_train_options *o)
 {
+    inherit(&o->data.train, &o->data.fallback);
+    inherit(&o->data.validation, &o->data.fallback);
     if (o->data.max_input_seq_length == TP_OPT_UNSET_INT)
         o->data.max_input_seq_length = o->policy.max_total_sequence_length;
 }
@@ -306,7 +304,7 @@ static tp_status read_recompute(const tp_config *config, tp_train_options *o, tp
 {
     const char *text = o->policy.recompute_text;
     if (!text)
-        text = o->policy.activation_checkpointing || megatron_recomputes(o) ? "full" : "none";
+        text = o->policy.activation_checkpointing ? "full" : "none";
     tp_status status =
         tp_recompute_parse(text, &o->policy.recompute, &o->policy.recompute_every, err);
     if (status != TP_OK)
@@ -407,6 +405,17 @@ static tp_status check_model(const tp_config *config, const tp_train_options *o,
     return TP_OK;
 }
 
+static tp_status check_holds(const tp_config *config, const char *key, int64_t tokens,
+                             int64_t length, tp_error *err)
+{
+    if (tokens >= length)
+        return TP_OK;
+    return tp_config_fail(config, key, err,
+                          "%lld tokens do not hold a sequence of "
+                          "policy.max_total_sequence_length, %lld",
+                          (long long)tokens, (long long)length);
+}
+
 static tp_status check_batches(const tp_config *config, const tp_train_options *o, tp_error *err)
 {
     int64_t length = o->policy.max_total_sequence_length;
@@ -414,17 +423,12 @@ static tp_status check_batches(const tp_config *config, const tp_train_options *
         return tp_config_fail(config, "policy.dynamic_batching.enabled", err,
                               "packing and dynamic batching exclude each other; set "
                               "policy.sequence_packing.enabled=false");
-    if (o->policy.packing.enabled && o->policy.packing.train_mb_tokens < length)
-        return tp_config_fail(config, "policy.sequence_packing.train_mb_tokens", err,
-                              "%lld tokens do not hold a sequence of "
-                              "policy.max_total_sequence_length, %lld",
-                              (long long)o->policy.packing.train_mb_tokens, (long long)length);
-    if (o->policy.dynamic_batching.enabled && o->policy.dynamic_batching.train_mb_tokens < length)
-        return tp_config_fail(config, "policy.dynamic_batching.train_mb_tokens", err,
-                              "%lld tokens do not hold a sequence of "
-                              "policy.max_total_sequence_length, %lld",
-                              (long long)o->policy.dynamic_batching.train_mb_tokens,
-                              (long long)length);
+    if (o->policy.packing.enabled)
+        TP_TRY(check_holds(config, "policy.sequence_packing.train_mb_tokens",
+                           o->policy.packing.train_mb_tokens, length, err));
+    if (o->policy.dynamic_batching.enabled)
+        TP_TRY(check_holds(config, "policy.dynamic_batching.train_mb_tokens",
+                           o->policy.dynamic_batching.train_mb_tokens, length, err));
     if (isfinite(o->policy.clip_grad_value) && isfinite(o->policy.adaptive_clip_factor))
         return tp_config_fail(config, "policy.adaptive_clip_factor", err,
                               "clipping by value and adaptive clipping exclude each other; set "
@@ -459,14 +463,11 @@ static tp_status check_data(const tp_config *config, const tp_train_options *o, 
 static tp_status check_dump(const tp_config *config, const tp_train_options *o, tp_error *err)
 {
     for (size_t i = 0; i < o->engine.dump.n; i++) {
-        tp_buf known = {0};
+        TP_OWN(tp_buf) known = {0};
         const char *stage = o->engine.dump.v[i];
-        tp_status status = TP_OK;
         if (!tp_program_is_stage(stage, &known))
-            status = tp_config_fail(config, "engine.dump", err,
-                                    "there is no stage '%.100s'; known: %s", stage, known.data);
-        tp_buf_release(&known);
-        TP_TRY(status);
+            return tp_config_fail(config, "engine.dump", err,
+                                  "there is no stage '%.100s'; known: %s", stage, known.data);
     }
     return TP_OK;
 }
@@ -541,7 +542,7 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     if (tp_optimizer_names[o.policy.optimizer.name].kind != o.policy.optimizer.kind)
         return tp_config_fail(config, "policy.optimizer.name", err,
                               "must be a name, no reference: its kwargs follow from it");
-    read_theirs(config, &o);
+    tp_megatron_read(config, &o);
     replace_nulls(&o);
     TP_TRY(check_name(config, &o, err));
     TP_TRY(read_recompute(config, &o, err));

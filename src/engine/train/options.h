@@ -9,11 +9,13 @@
 #ifndef TP_ENGINE_TRAIN_OPTIONS_H
 #define TP_ENGINE_TRAIN_OPTIONS_H
 
+#include <stddef.h>
+
 #include "config/config.h"
+#include "engine/data/schema.h"
 #include "engine/exec/traffic.h"
 #include "engine/passes/pass.h"
 #include "engine/train/optimizers/optimizer.h"
-#include <stddef.h>
 
 /* In the order of the choices in options.def. */
 typedef enum { TP_PRECISION_FLOAT32, TP_PRECISION_BFLOAT16, TP_PRECISION_FLOAT16 } tp_precision;
@@ -67,8 +69,7 @@ typedef struct {
 /* data.train, data.validation: what is not set comes from data.default. */
 typedef struct {
     const char *dataset_name, *data_path;
-    const char *input_key, *output_key, *prompt_key, *chat_key, *text_key, *tool_key, *system_key;
-    const char *system_prompt_file, *prompt_file, *separator;
+    tp_schema_options rows;
     const char *chosen_key, *rejected_key, *env_name;
     int64_t max_samples;          /* TP_OPT_UNSET_INT: all */
     double split_validation_size; /* share of the rows; NaN or 0: none */
@@ -134,8 +135,8 @@ typedef struct {
         int64_t train_global_batch_size, train_micro_batch_size, max_total_sequence_length;
         const char *train_mb_memory;  /* "512MiB" */
         double train_mb_memory_bytes; /* INFINITY: not asked for */
-        int precision;                                                     /* tp_precision */
-        double max_grad_norm;                                              /* NaN: no clipping */
+        int precision;                /* tp_precision */
+        double max_grad_norm;         /* NaN: no clipping */
         double clip_grad_value, adaptive_clip_factor, percentile_clipping; /* likewise */
         struct {
             bool enabled;
@@ -154,7 +155,6 @@ typedef struct {
         tp_optimizer_settings optimizer;
         tp_peft_options peft;
         tp_lora_cfg_options lora_cfg; /* adopted by peft */
-        const tp_json *megatron;      /* NeMo RL's other backend, or NULL */
         const tp_json *scheduler;     /* for tp_schedule_parse(), or NULL */
     } policy;
 
@@ -268,5 +268,16 @@ TP_CHECKED tp_status tp_train_options_bind(tp_config *config, tp_train_options *
 /* The same, but no data need be named: for a plan, which reads none. */
 TP_CHECKED tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret,
                                                  tp_error *err);
+
+/* ---- NeMo RL's other sections ----
+ *
+ * Its other training backend keeps optimizer and schedule in a section of its own,
+ * policy.megatron_cfg: while that is enabled they are what counts. */
+
+/* Before binding: write them as policy.optimizer, policy.scheduler and policy.max_grad_norm. */
+TP_CHECKED tp_status tp_megatron_adopt(tp_config *config, tp_error *err);
+/* Behind it: what the backend that is enabled says of tensor_parallel_size, sequence_parallel and
+ * activation_checkpointing. */
+void tp_megatron_read(const tp_config *config, tp_train_options *o);
 
 #endif

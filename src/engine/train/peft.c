@@ -1,5 +1,5 @@
 /* peft.c - the two sections that ask for an adapter, as one. */
-#include "engine/train/peft.h"
+#include "engine/train/graphs.h"
 
 #define LORA_CFG "policy.dtensor_cfg.lora_cfg"
 

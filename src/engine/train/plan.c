@@ -238,10 +238,8 @@ tp_status tp_run_plan_make(const tp_train_options *o, const tp_model *model,
 tp_status tp_run_plan_compute(const tp_train_options *o, const tp_model *model, bool resumes,
                               const tp_machine *machine, tp_run_plan *ret, tp_error *err)
 {
-    tp_run_graphs graphs;
+    TP_OWN(tp_run_graphs) graphs = {0};
     tp_run_graphs_options more = {.resumes = resumes};
     TP_TRY(tp_run_graphs_create(o, model, &more, &graphs, err));
-    tp_status status = tp_run_plan_make(o, model, &graphs, machine, ret, err);
-    tp_run_graphs_release(&graphs);
-    return status;
+    return tp_run_plan_make(o, model, &graphs, machine, ret, err);
 }

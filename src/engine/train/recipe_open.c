@@ -12,12 +12,7 @@ static tp_status open_recipe(const char *path, const char *const *overrides, siz
     tp_status status = tp_recipe_bind(&r, sizes_only, err);
     if (status == TP_OK)
         status = tp_recipe_fit(&r, sizes_only, err);
-    if (status != TP_OK) {
-        tp_recipe_close(&r);
-        return status;
-    }
-    *ret = r;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, r, tp_recipe_close(&r));
 }
 
 tp_status tp_recipe_open(const char *path, const char *const *overrides, size_t n, tp_recipe *ret,

@@ -252,13 +252,7 @@ tp_status tp_run_open(const char *dir, bool resume, tp_run **ret, tp_error *err)
 {
     tp_run *run;
     TP_TRY(new_run(dir, &run, err));
-    tp_status status = open_run(run, resume, err);
-    if (status != TP_OK) {
-        tp_run_close(run);
-        return status;
-    }
-    *ret = run;
-    return TP_OK;
+    TP_HAND_OVER(open_run(run, resume, err), ret, run, tp_run_close(run));
 }
 
 void tp_run_close(tp_run *run)

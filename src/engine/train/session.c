@@ -260,13 +260,7 @@ tp_status tp_session_create(const tp_model *model, const tp_session_options *opt
     s->program = options->program;
     s->loss_scale = 1.0f;
     memset(s->graphs, -1, sizeof s->graphs);
-    tp_status status = create(s, err);
-    if (status != TP_OK) {
-        tp_session_free(s);
-        return status;
-    }
-    *ret = s;
-    return TP_OK;
+    TP_HAND_OVER(create(s, err), ret, s, tp_session_free(s));
 }
 
 static batch_inputs find_inputs(const tp_exec *e)

@@ -40,10 +40,8 @@ tp_arithmetic_options tp_trainer_arithmetic(const tp_train_options *o)
 static tp_status train_tokenizer(trainer *t, tp_error *err)
 {
     static const char *const special[] = {"<|endoftext|>"};
-    char path[4096];
     snprintf(t->tokenizer_dir, sizeof t->tokenizer_dir, "%s/tokenizer", t->o->run_dir);
-    snprintf(path, sizeof path, "%s/tokenizer.json", t->tokenizer_dir);
-    if (tp_file_exists(path))
+    if (tp_file_exists(tp_path_of("%s/tokenizer.json", t->tokenizer_dir).text))
         return TP_OK;
     snprintf(t->tokenizer_dir, sizeof t->tokenizer_dir, "%s/tokenizer", tp_run_dir(t->run));
     tp_arithmetic_options options = tp_trainer_arithmetic(t->o);
@@ -61,47 +59,43 @@ static tp_status train_tokenizer(trainer *t, tp_error *err)
     return tp_tokenizer_train(texts, &text.len, 1, &bpe, t->tokenizer_dir, err);
 }
 
-/* The model's, or that of a folder, a run or a checkpoint. */
 /* The folder of an adapter need have no tokenizer. */
 static void use_the_base(const trainer *t, tp_buf *path)
 {
-    TP_OWN(tp_buf) file = {0};
-    tp_buf_addf(&file, "%s/tokenizer.json", path->data);
-    bool is_there = tp_file_exists(file.data);
+    bool is_there = tp_file_exists(tp_path_of("%s/tokenizer.json", path->data).text);
     if (is_there || strcmp(path->data, t->model_folder) != 0)
         return;
     tp_buf_clear(path);
     tp_buf_adds(path, tp_model_base_folder(t->model));
 }
 
+/* The model's, or that of a folder, a run or a checkpoint. */
 static tp_status find_tokenizer(trainer *t, const char *name, tp_error *err)
 {
     TP_OWN(tp_buf) path = {0};
     const char *model = t->o->policy.model_name;
-    tp_status status = TP_OK;
     if (model && t->model_folder[0] && strcmp(name, model) == 0)
         tp_buf_adds(&path, t->model_folder);
     else
-        status = tp_trainer_find_folder(name, "tokenizer.json", &path, err);
-    if (status == TP_OK && tp_file_exists(path.data) && !tp_gguf_is_file(path.data)) {
+        TP_TRY(tp_trainer_find_folder(name, "tokenizer.json", &path, err));
+    if (tp_file_exists(path.data) && !tp_gguf_is_file(path.data)) {
         /* checkpoints take the whole folder */
         const char *slash = strrchr(path.data, '/'), *file = slash ? slash + 1 : path.data;
         size_t n = slash ? (size_t)TP_MAX(slash - path.data, 1) : 0;
         if (strcmp(file, "tokenizer.json") != 0)
-            status = tp_fail(err, TP_ERR_CONFIG,
-                             "policy.tokenizer.name is '%s': name its folder, in which the file is "
-                             "tokenizer.json",
-                             name);
+            return tp_fail(err, TP_ERR_CONFIG,
+                           "policy.tokenizer.name is '%s': name its folder, in which the file is "
+                           "tokenizer.json",
+                           name);
         tp_buf_clear(&path);
         tp_buf_addf(&path, "%.*s", n ? (int)n : 1, n ? name : ".");
     }
-    if (status == TP_OK && tp_model_adapter_folder(t->model))
+    if (tp_model_adapter_folder(t->model))
         use_the_base(t, &path);
-    if (status == TP_OK && path.len >= sizeof t->tokenizer_dir)
-        status = tp_fail(err, TP_ERR_CONFIG, "policy.tokenizer.name is too long");
-    if (status == TP_OK)
-        memcpy(t->tokenizer_dir, path.data, path.len + 1);
-    return status;
+    if (path.len >= sizeof t->tokenizer_dir)
+        return tp_fail(err, TP_ERR_CONFIG, "policy.tokenizer.name is too long");
+    memcpy(t->tokenizer_dir, path.data, path.len + 1);
+    return TP_OK;
 }
 
 static tp_status open_tokenizer(trainer *t, tp_error *err)
@@ -193,6 +187,15 @@ size_t tp_trainer_longest(const trainer *t)
 {
     int64_t input = t->o->data.max_input_seq_length, total = t->o->policy.max_total_sequence_length;
     return (size_t)(input < total ? input : total);
+}
+
+void tp_trainer_count_steps(trainer *t, uint64_t n, uint64_t each)
+{
+    uint64_t epochs = (uint64_t)t->o->loop.max_num_epochs;
+    t->steps_per_epoch = (n + each - 1) / each;
+    t->max_steps = t->o->loop.max_num_steps;
+    if (epochs <= (uint64_t)t->max_steps / t->steps_per_epoch)
+        t->max_steps = (int64_t)(t->steps_per_epoch * epochs);
 }
 
 void tp_trainer_fingerprint(trainer *t, const char *text)
@@ -417,10 +420,9 @@ static tp_status open_the_model(trainer *t, tp_error *err)
 
 static void describe_model(const trainer *t, tp_buf *out)
 {
-    char count[32];
     int64_t n = tp_model_param_count(t->model);
     tp_buf_addf(out, "%s, %lld parameters (%s)", tp_model_get_info(t->model)->family, (long long)n,
-                tp_human_count((double)n, count));
+                tp_human_count((double)n, TP_ROOM));
 }
 
 static void describe_memory(const trainer *t, tp_buf *out)
@@ -486,10 +488,9 @@ static tp_status check_disk(trainer *t, tp_error *err)
 
 static void describe_disk(const trainer *t, tp_buf *out)
 {
-    char bytes[32];
     if (t->o->checkpointing.enabled)
         tp_buf_addf(out, "room for a checkpoint of %s in %s",
-                    tp_human_bytes((double)checkpoint_bytes(t), bytes), t->checkpoint_dir);
+                    tp_human_bytes((double)checkpoint_bytes(t), TP_ROOM), t->checkpoint_dir);
     else
         tp_buf_adds(out, "no checkpoints are asked for (checkpointing.enabled)");
 }

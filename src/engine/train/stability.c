@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/platform.h"
-#include "engine/train/step_history.h"
+#include "engine/train/guards.h"
 #include "engine/train/trainer_internal.h"
 #include "stats/descriptive.h"
 

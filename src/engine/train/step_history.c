@@ -1,8 +1,7 @@
 /* step_history.c - rings of numbers, and order statistics of them. */
-#include "engine/train/step_history.h"
+#include "engine/train/guards.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/platform.h"
 #include "stats/descriptive.h"

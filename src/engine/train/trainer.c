@@ -339,18 +339,18 @@ bool tp_train_is_over(const tp_train_loop *l)
     return l->status != TP_OK || !l->has_begun || is_done(&l->t);
 }
 
-tp_status tp_train_step(tp_train_loop *l, tp_train_step_result *ret, tp_error *err)
+tp_status tp_train_step(tp_train_loop *l, tp_training_step_result *ret, tp_error *err)
 {
     trainer *t = &l->t;
     step_result r = {0};
     int64_t restores = t->state.restores;
-    *ret = (tp_train_step_result){.step = t->state.step,
-                                  .max_steps = t->max_steps,
-                                  .loss = NAN,
-                                  .grad_norm = NAN,
-                                  .lr = NAN,
-                                  .seconds = NAN,
-                                  .is_last = true};
+    *ret = (tp_training_step_result){.step = t->state.step,
+                                     .max_steps = t->max_steps,
+                                     .loss = NAN,
+                                     .grad_norm = NAN,
+                                     .lr = NAN,
+                                     .seconds = NAN,
+                                     .is_last = true};
     if (l->status != TP_OK) {
         if (err)
             *err = l->failure;
@@ -369,23 +369,31 @@ tp_status tp_train_step(tp_train_loop *l, tp_train_step_result *ret, tp_error *e
         (void)!tp_fail(&l->failure, l->status, "stopped at step %lld", (long long)t->state.step);
     if (l->status != TP_OK && err)
         *err = l->failure;
-    *ret = (tp_train_step_result){.step = t->state.step,
-                                  .max_steps = t->max_steps,
-                                  .loss = r.loss,
-                                  .grad_norm = r.grad_norm,
-                                  .lr = r.lr,
-                                  .loss_scale = r.loss_scale,
-                                  .seconds = r.seconds,
-                                  .trained_tokens = r.trained,
-                                  .updates = r.updates,
-                                  .skipped = r.skipped,
-                                  .overflowed = r.overflowed,
-                                  .restored = t->state.restores > restores,
-                                  .is_last = tp_train_is_over(l)};
+    *ret = (tp_training_step_result){.step = t->state.step,
+                                     .max_steps = t->max_steps,
+                                     .loss = r.loss,
+                                     .grad_norm = r.grad_norm,
+                                     .lr = r.lr,
+                                     .loss_scale = r.loss_scale,
+                                     .seconds = r.seconds,
+                                     .trained_tokens = r.trained,
+                                     .updates = r.updates,
+                                     .skipped = r.skipped,
+                                     .overflowed = r.overflowed,
+                                     .restored = t->state.restores > restores,
+                                     .is_last = tp_train_is_over(l)};
     return l->status;
 }
 
-tp_status tp_train_end(tp_train_loop *l, tp_train_result *ret, tp_error *err)
+tp_status tp_train_steps(tp_train_loop *l, tp_error *err)
+{
+    tp_training_step_result ignored;
+    while (!tp_train_is_over(l))
+        TP_TRY(tp_train_step(l, &ignored, err));
+    return TP_OK;
+}
+
+tp_status tp_train_end(tp_train_loop *l, tp_training_result *ret, tp_error *err)
 {
     trainer *t = &l->t;
     if (l->status == TP_OK && !tp_train_is_over(l))
@@ -397,13 +405,11 @@ tp_status tp_train_end(tp_train_loop *l, tp_train_result *ret, tp_error *err)
         tp_comm_fail(t->comm, &l->failure);
     if (status != TP_OK && err)
         *err = l->failure;
-    *ret = (tp_train_result){.steps = t->state.step,
-                             .final_loss = t->last_loss,
-                             .val_loss = t->val_loss,
-                             .val_accuracy = t->val_accuracy,
-                             .status = status,
-                             .was_asked_to = t->stop_reason[0] != 0,
-                             .is_silent = !tp_trainer_is_first(t) && !tp_comm_is_torn(t->comm)};
+    *ret = (tp_training_result){.steps = t->state.step,
+                                .final_loss = t->last_loss,
+                                .val_loss = t->val_loss,
+                                .was_asked_to = t->stop_reason[0] != 0,
+                                .is_silent = !tp_trainer_is_first(t) && !tp_comm_is_torn(t->comm)};
     tp_trainer_close(t);
     tp_comm_close(t->comm, status);
     free(l);
@@ -411,14 +417,12 @@ tp_status tp_train_end(tp_train_loop *l, tp_train_result *ret, tp_error *err)
 }
 
 tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
-                       const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err)
+                       const tp_train_hooks *hooks, tp_error *err)
 {
     tp_train_loop *loop;
-    tp_train_step_result ignored;
+    tp_training_result ignored;
     tp_status status = tp_train_begin(config, options, hooks, &loop, err);
-    if (!loop)
-        return status;
-    while (status == TP_OK && !tp_train_is_over(loop))
-        status = tp_train_step(loop, &ignored, err);
-    return tp_train_end(loop, ret, err);
+    if (status == TP_OK)
+        status = tp_train_steps(loop, err);
+    return loop ? tp_train_end(loop, &ignored, err) : status;
 }

@@ -16,6 +16,7 @@
 #include "engine/train/plan.h"
 #include "engine/train/profile.h"
 #include "engine/train/session.h"
+#include "temper/train.h"
 #include "trace/metric.h"
 
 typedef enum {
@@ -94,28 +95,8 @@ typedef struct {
     void *listener;
 } tp_train_hooks;
 
-typedef struct {
-    int64_t steps; /* done in total */
-    double final_loss, val_loss;
-    double val_accuracy; /* DPO, GRPO */
-    tp_status status;    /* why it ended */
-    bool is_silent;      /* another process of the run says so */
-    bool was_asked_to;   /* a listener stopped it */
-    bool
-        is_below_threshold; /* performance_analysis found it so; set by the caller of the trainer */
-} tp_train_result;
-
 /* A training, step by step.  All calls of one come from one thread. */
 typedef struct tp_train_loop tp_train_loop;
-
-/* How the step at which a loop stands has ended; figures of one that was not begun are NaN. */
-typedef struct {
-    int64_t step, max_steps;                         /* step: done so far */
-    double loss, grad_norm, lr, loss_scale, seconds; /* loss_scale 0: there is none */
-    int64_t trained_tokens, updates;
-    bool skipped, overflowed, restored;
-    bool is_last; /* none follows */
-} tp_train_step_result;
 
 /* Everything before the first step.  `config` is bound to `options` already; all three outlive the
  * loop.  There is a loop afterwards whatever the status, unless it is NULL: to be ended. */
@@ -124,15 +105,18 @@ TP_CHECKED tp_status tp_train_begin(const tp_config *config, const tp_train_opti
                                     tp_error *err);
 /* Are steps left to be done? */
 bool tp_train_is_over(const tp_train_loop *loop);
-/* One step, from its data to what is due behind it. */
-TP_CHECKED tp_status tp_train_step(tp_train_loop *loop, tp_train_step_result *ret, tp_error *err);
+/* One step, from its data to what is due behind it; of its result all but `size`. */
+TP_CHECKED tp_status tp_train_step(tp_train_loop *loop, tp_training_step_result *ret,
+                                   tp_error *err);
+/* All that are left. */
+TP_CHECKED tp_status tp_train_steps(tp_train_loop *loop, tp_error *err);
 /* What is due at the end; the status is that of the run.  One that has steps left is saved as if it
  * had been asked to stop. */
-TP_CHECKED tp_status tp_train_end(tp_train_loop *loop, tp_train_result *ret, tp_error *err);
+TP_CHECKED tp_status tp_train_end(tp_train_loop *loop, tp_training_result *ret, tp_error *err);
 
-/* All of these. */
+/* All of these, where nobody looks at the result. */
 TP_CHECKED tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
-                                  const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err);
+                                  const tp_train_hooks *hooks, tp_error *err);
 
 /* What a check found about one thing that a run needs. */
 typedef enum { TP_FOUND_OK, TP_FOUND_FAILED, TP_FOUND_UNKNOWN } tp_found;

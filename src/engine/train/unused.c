@@ -5,16 +5,17 @@
 #include "base/platform.h"
 #include "engine/train/trainer_internal.h"
 
-#define AT(key)                                     \
-    {                                               \
-#key, offsetof(tp_data_source_options, key) \
+#define AT(place, key)                                    \
+    {                                                     \
+#key, offsetof(tp_data_source_options, place key) \
     }
 
 static const struct {
     const char *name;
     size_t offset;
-} keys[] = {AT(input_key), AT(output_key), AT(prompt_key), AT(chat_key),    AT(text_key),
-            AT(tool_key),  AT(system_key), AT(chosen_key), AT(rejected_key)};
+} keys[] = {AT(rows., input_key),  AT(rows., output_key), AT(rows., prompt_key),
+            AT(rows., chat_key),   AT(rows., text_key),   AT(rows., tool_key),
+            AT(rows., system_key), AT(, chosen_key),      AT(, rejected_key)};
 
 static bool obeys(const tp_algorithm *a, const char *key)
 {

@@ -1,5 +1,5 @@
 /* watchdog.c - one thread that sleeps until a deadline or until it has another one. */
-#include "engine/train/watchdog.h"
+#include "engine/train/guards.h"
 
 #include <math.h>
 #include <pthread.h>

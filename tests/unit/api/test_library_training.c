@@ -60,14 +60,19 @@ static int set_up(void **state)
     return 0;
 }
 
+static void clear(const char *folder)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
 static int tear_down(void **state)
 {
     fixture *f = *state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", f->folder);
-    int status = system(command);
+    clear(f->folder);
     free(f);
-    return status;
+    return 0;
 }
 
 typedef struct {
@@ -117,6 +122,18 @@ static tp_status train(const fixture *f, bool resume, seen *s, tp_training_resul
                                    .user = s};
     *ret = (tp_training_result){.size = sizeof *ret};
     return tp_training_run(f->config, NULL, 0, &options, ret, err);
+}
+
+/* What a run of one piece sees, whose folder is gone again. */
+static seen whole_run(const fixture *f)
+{
+    seen whole = {.counts = {0}};
+    tp_training_result result;
+    tp_error err;
+    if (train(f, false, &whole, &result, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    clear(f->run);
+    return whole;
 }
 
 static void test_the_parts_of_a_plan_make_its_peak(void **state)
@@ -205,13 +222,10 @@ static void test_a_run_feeds_the_sinks_that_its_recipe_names(void **state)
 static void test_a_stopped_run_goes_on_as_if_it_had_not_stopped(void **state)
 {
     const fixture *f = *state;
-    seen whole = {.counts = {0}}, first = {.stop_at = 2}, second = {.counts = {0}};
+    const seen whole = whole_run(f);
+    seen first = {.stop_at = 2}, second = {.counts = {0}};
     tp_training_result result;
     tp_error err;
-    char command[256];
-    assert_int_equal(train(f, false, &whole, &result, &err), TP_OK);
-    snprintf(command, sizeof command, "rm -rf '%s'", f->run);
-    assert_int_equal(system(command), 0);
 
     assert_int_equal(train(f, false, &first, &result, &err), TP_ERR_INTERRUPTED);
     assert_int_equal(result.steps, 2);
@@ -246,13 +260,9 @@ static tp_training_step_result step_of(tp_training *t)
 static void test_steps_by_hand_are_those_of_a_run(void **state)
 {
     const fixture *f = *state;
-    seen whole = {.counts = {0}};
+    const seen whole = whole_run(f);
     tp_training_result result = {.size = sizeof result};
     tp_error err;
-    char command[256];
-    assert_int_equal(train(f, false, &whole, &result, &err), TP_OK);
-    snprintf(command, sizeof command, "rm -rf '%s'", f->run);
-    assert_int_equal(system(command), 0);
 
     tp_training *t = open_run(f, NULL, 0, false);
     for (int i = 1; i <= 4; i++) {
@@ -278,13 +288,9 @@ static void test_steps_by_hand_are_those_of_a_run(void **state)
 static void test_a_training_that_is_closed_early_goes_on(void **state)
 {
     const fixture *f = *state;
-    seen whole = {.counts = {0}};
+    const seen whole = whole_run(f);
     tp_training_result result = {.size = sizeof result};
     tp_error err;
-    char command[256];
-    assert_int_equal(train(f, false, &whole, &result, &err), TP_OK);
-    snprintf(command, sizeof command, "rm -rf '%s'", f->run);
-    assert_int_equal(system(command), 0);
 
     tp_training *t = open_run(f, NULL, 0, false);
     (void)step_of(t);
@@ -304,7 +310,6 @@ static void test_a_step_says_what_was_done_about_it(void **state)
     static const char *const stops[] = {"train.inject_nan=[1]"};
     tp_training_step_result step;
     tp_error err;
-    char command[256];
 
     tp_training *t = open_run(f, overrides, 2, false);
     step = step_of(t);
@@ -315,8 +320,7 @@ static void test_a_step_says_what_was_done_about_it(void **state)
     assert_true(!step.skipped && !step.overflowed);
     assert_true(step.loss_scale == 32768);
     assert_int_equal(tp_training_close(t, NULL, &err), TP_OK);
-    snprintf(command, sizeof command, "rm -rf '%s'", f->run);
-    assert_int_equal(system(command), 0);
+    clear(f->run);
 
     t = open_run(f, stops, 1, false);
     assert_int_equal(tp_training_step(t, NULL, &err), TP_ERR_NUMERIC);

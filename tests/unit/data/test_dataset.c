@@ -139,8 +139,8 @@ static void the_second_opening_hits_the_cache(void **state)
     ds = open_set(&options);
     assert_false(tp_dataset_get_report(ds)->cache_hit);
     tp_dataset_close(ds);
-    options.input_key = "answer";
-    options.output_key = "question";
+    options.rows.input_key = "answer";
+    options.rows.output_key = "question";
     ds = open_set(&options);
     assert_false(tp_dataset_get_report(ds)->cache_hit);
     expect_shown(ds, TP_SPLIT_TRAIN, 0, "| b\n> 1\n");

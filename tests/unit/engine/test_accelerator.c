@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "engine/train/accelerator.h"
 #include "engine/train/custom_metrics.h"
 
 static bool json_of(const tp_custom_metrics *c, const char *text)

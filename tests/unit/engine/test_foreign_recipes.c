@@ -184,7 +184,7 @@ static void every_key_of_theirs_is_known(void **state)
     bind_well();
     assert_int_equal(o.policy.packing.train_mb_tokens, 64);
     assert_string_equal(o.data.train.data_path, "t.jsonl");
-    assert_string_equal(o.data.fallback.prompt_file, "sub/cot.txt");
+    assert_string_equal(o.data.fallback.rows.prompt_file, "sub/cot.txt");
 }
 
 static void what_changes_the_result_is_refused(void **state)

@@ -117,9 +117,9 @@ static void defaults_follow_what_they_refer_to(void **state)
     assert_int_equal(o.data.max_input_seq_length, 256);
     assert_int_equal(o.seed, 7);
     assert_int_equal(o.data.arithmetic.seed, 7);
-    assert_string_equal(o.data.train.input_key, "question");
-    assert_string_equal(o.data.validation.input_key, "question");
-    assert_null(o.data.train.output_key);
+    assert_string_equal(o.data.train.rows.input_key, "question");
+    assert_string_equal(o.data.validation.rows.input_key, "question");
+    assert_null(o.data.train.rows.output_key);
     assert_true(isnan(o.data.train.split_validation_size));
 }
 
@@ -397,7 +397,7 @@ static void recipes_of_nemo_rl_bind_as_they_are(void **state)
     bind_well();
 
     assert_string_equal(o.policy.tokenizer_name, "some/model");
-    assert_string_equal(o.data.train.input_key, "question");
+    assert_string_equal(o.data.train.rows.input_key, "question");
     assert_string_equal(o.data.validation.data_path, "b.jsonl");
     assert_false(o.policy.packing.enabled);
     assert_true(o.logger.tensorboard_enabled);

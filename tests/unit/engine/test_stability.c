@@ -12,9 +12,7 @@
 
 #include "base/files.h"
 #include "base/rng.h"
-#include "engine/train/loss_scaler.h"
-#include "engine/train/step_history.h"
-#include "engine/train/watchdog.h"
+#include "engine/train/guards.h"
 #include "text/json/json.h"
 
 static tp_error err;

@@ -101,12 +101,12 @@ static void named_columns_templates_and_system_prompts(void **state)
     put("prompt.txt", "Think: {}!");
     put("system.txt", "You count.");
     tp_prompts *p = open_prompts(&(tp_prompts_options){.data_path = "rows.jsonl",
-                                                       .input_key = "ask",
-                                                       .output_key = "key",
-                                                       .system_key = "who",
-                                                       .prompt_file = "prompt.txt",
-                                                       .system_prompt_file = "system.txt",
-                                                       .separator = "|"});
+                                                       .rows.input_key = "ask",
+                                                       .rows.output_key = "key",
+                                                       .rows.system_key = "who",
+                                                       .rows.prompt_file = "prompt.txt",
+                                                       .rows.system_prompt_file = "system.txt",
+                                                       .rows.separator = "|"});
     tp_prompt prompt = get(p, 0);
     assert_string_equal(prompt.text, "be briefThink: q!|");
     assert_string_equal(content(&prompt, 0), "be brief");
@@ -143,7 +143,7 @@ static void bad_rows_are_told_with_their_place(void **state)
     expect_refusal("{\"question\":\"a\"", &plain, "rows.jsonl:1:");
     expect_refusal("\n\n", &plain, "has no rows");
     expect_refusal("{\"question\":\"a\",\"k\":[]}",
-                   &(tp_prompts_options){.data_path = "rows.jsonl", .output_key = "k"},
+                   &(tp_prompts_options){.data_path = "rows.jsonl", .rows.output_key = "k"},
                    "\"k\", the expected answer, is an array");
     expect_refusal("{}", &(tp_prompts_options){.dataset_name = "AIME2024"},
                    "\"AIME2024\" makes no questions; arithmetic and countdown do");

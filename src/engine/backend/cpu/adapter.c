@@ -8,27 +8,6 @@
 #include "engine/backend/cpu/vec.h"
 #include "engine/backend/dropout.h"
 
-VF_INLINE vf get(const void *row, bool bf16, int64_t i, int64_t n)
-{
-    return n >= VF_N ? vf_get(row, bf16, i) : vf_get_n(row, bf16, i, n);
-}
-
-VF_INLINE void put(void *row, bool bf16, int64_t i, int64_t n, vf x)
-{
-    if (n >= VF_N)
-        vf_put(row, bf16, i, x);
-    else
-        vf_put_n(row, bf16, i, n, x);
-}
-
-/* By rows, every element of them touched once or twice. */
-static void by_rows(const tp_launch *launch, tp_cpu_range *range)
-{
-    const tp_operand *y = &launch->out[0];
-    if (is_bound(y))
-        tp_cpu_static(launch, n_rows(y), n_rows(y) * row_width(y) * 8, range, launch);
-}
-
 /* ---- scale ---- */
 
 static void scale_range(const void *context, int64_t begin, int64_t end, int thread)
@@ -40,15 +19,13 @@ static void scale_range(const void *context, int64_t begin, int64_t end, int thr
     int64_t width = row_width(y);
     for (int64_t r = begin; r < end; r++)
         for (int64_t c = 0; c < width; c += VF_N)
-            put(row_at(y, r), is_half(y), c, width - c,
-                factor * get(row_at(x, r), is_half(x), c, width - c));
+            vf_put_at(row_at(y, r), is_half(y), c, width - c,
+                      factor * vf_get_at(row_at(x, r), is_half(x), c, width - c));
 }
-
-static void scale(const tp_launch *launch) { by_rows(launch, scale_range); }
 
 static bool scale_accepts(const tp_launch *launch) { return are_floats(launch, 1, 1); }
 
-TP_CPU_KERNEL(scale, .accepts = scale_accepts, .run = scale);
+TP_CPU_ROWS_KERNEL(scale, scale_range, scale_accepts);
 
 /* ---- dropout ---- */
 
@@ -76,9 +53,7 @@ static void dropout_range(const void *context, int64_t begin, int64_t end, int t
     }
 }
 
-static void dropout(const tp_launch *launch) { by_rows(launch, dropout_range); }
-
-TP_CPU_KERNEL(dropout, .accepts = scale_accepts, .run = dropout);
+TP_CPU_ROWS_KERNEL(dropout, dropout_range, scale_accepts);
 
 /* ---- DoRA ---- */
 
@@ -104,9 +79,9 @@ static void norm_of_rows(const void *context, int64_t begin, int64_t end, int th
             vf product = vf_zero();
             for (int64_t r = 0; r < R; r++)
                 product = vf_fma(vf_set(vf_get_one(row_at(b, n), is_half(b), r)),
-                                 get(row_at(a, r), is_half(a), k, K - k), product);
+                                 vf_get_at(row_at(a, r), is_half(a), k, K - k), product);
             vf weight = vf_fma(vf_set(launch->attrs.scale), product,
-                               get(row_at(w, n), is_half(w), k, K - k));
+                               vf_get_at(row_at(w, n), is_half(w), k, K - k));
             squares = vf_fma(weight, weight, squares);
         }
         ((float *)launch->out[0].data)[n] = sqrtf(sum_of(squares));
@@ -132,10 +107,10 @@ static void norm_of_columns(const void *context, int64_t begin, int64_t end, int
                 product = vf_fma(vf_load(across + r * VF_N),
                                  vf_set(vf_get_one(row_at(a, r), is_half(a), k)), product);
             vf weight = vf_fma(vf_set(launch->attrs.scale), product,
-                               get(row_at(w, k), is_half(w), first, N - first));
+                               vf_get_at(row_at(w, k), is_half(w), first, N - first));
             squares = vf_fma(weight, weight, squares);
         }
-        put(launch->out[0].data, false, first, N - first, vf_sqrt(squares));
+        vf_put_at(launch->out[0].data, false, first, N - first, vf_sqrt(squares));
     }
 }
 
@@ -176,23 +151,21 @@ static void dora_range(const void *context, int64_t begin, int64_t end, int thre
     int64_t N = y->dim[1];
     for (int64_t c = 0; c < N; c += VF_N) {
         int64_t left = N - c;
-        vf length = left >= VF_N ? vf_load(norm + c) : vf_load_n(norm + c, left);
-        vf factor = get(m->data, is_half(m), c, left) / length;
-        vf bias = is_bound(b) ? get(b->data, is_half(b), c, left) : vf_zero();
+        vf length = vf_get_at(norm, false, c, left);
+        vf factor = vf_get_at(m->data, is_half(m), c, left) / length;
+        vf bias = is_bound(b) ? vf_get_at(b->data, is_half(b), c, left) : vf_zero();
         for (int64_t t = begin; t < end; t++)
-            put(row_at(y, t), is_half(y), c, left,
-                vf_fma(get(row_at(x, t), is_half(x), c, left), factor, bias));
+            vf_put_at(row_at(y, t), is_half(y), c, left,
+                      vf_fma(vf_get_at(row_at(x, t), is_half(x), c, left), factor, bias));
     }
 }
-
-static void dora(const tp_launch *launch) { by_rows(launch, dora_range); }
 
 static bool dora_accepts(const tp_launch *launch)
 {
     return are_floats(launch, 1 | 2 | 8, 1) && launch->in[2].dtype == TP_DTYPE_F32;
 }
 
-TP_CPU_KERNEL(dora, .accepts = dora_accepts, .run = dora);
+TP_CPU_ROWS_KERNEL(dora, dora_range, dora_accepts);
 
 static void dora_dm_range(const void *context, int64_t begin, int64_t end, int thread)
 {
@@ -206,12 +179,12 @@ static void dora_dm_range(const void *context, int64_t begin, int64_t end, int t
         int64_t left = N - c;
         vf sum = vf_zero();
         for (int64_t t = 0; t < dy->dim[0]; t++)
-            sum = vf_fma(get(row_at(x, t), is_half(x), c, left),
-                         get(row_at(dy, t), is_half(dy), c, left), sum);
-        sum = sum / get(norm, false, c, left);
+            sum = vf_fma(vf_get_at(row_at(x, t), is_half(x), c, left),
+                         vf_get_at(row_at(dy, t), is_half(dy), c, left), sum);
+        sum = sum / vf_get_at(norm, false, c, left);
         if (adds_to(launch, 3))
-            sum += get(dm, false, c, left);
-        put(dm, false, c, left, sum);
+            sum += vf_get_at(dm, false, c, left);
+        vf_put_at(dm, false, c, left, sum);
     }
 }
 
@@ -245,16 +218,14 @@ static void choose_range(const void *context, int64_t begin, int64_t end, int th
         const tp_operand *from = &launch->in[is_other];
         const void *row = row_at(from, is_other ? place[t] : t);
         for (int64_t c = 0; c < y->dim[1] && row != row_at(y, t); c += VF_N)
-            put(row_at(y, t), is_half(y), c, y->dim[1] - c,
-                get(row, is_half(from), c, y->dim[1] - c));
+            vf_put_at(row_at(y, t), is_half(y), c, y->dim[1] - c,
+                      vf_get_at(row, is_half(from), c, y->dim[1] - c));
     }
 }
-
-static void choose_rows(const tp_launch *launch) { by_rows(launch, choose_range); }
 
 static bool choose_accepts(const tp_launch *launch)
 {
     return are_floats(launch, 1 | 2, 1) && is_i32(&launch->in[2]) && is_i32(&launch->in[3]);
 }
 
-TP_CPU_KERNEL(choose_rows, .accepts = choose_accepts, .run = choose_rows);
+TP_CPU_ROWS_KERNEL(choose_rows, choose_range, choose_accepts);

@@ -14,17 +14,12 @@ static uint8_t *codes_at(const tp_operand *codes, int64_t r)
     return (uint8_t *)codes->data + r * codes->stride;
 }
 
-VF_INLINE vf get(const void *row, bool half, int64_t i, int64_t n)
-{
-    return n >= VF_N ? vf_get(row, half, i) : vf_get_n(row, half, i, n);
-}
-
 /* NaN where a number is not finite, 0 where all are nearly zero. */
 VF_INLINE float scale_of(const void *row, bool half, int64_t n)
 {
     vf most = vf_zero(), sum = vf_zero();
     for (int64_t c = 0; c < n; c += VF_N) {
-        vf x = get(row, half, c, n - c);
+        vf x = vf_get_at(row, half, c, n - c);
         most = vf_max(vf_abs(x), most);
         sum = vf_fma(x, vf_zero(), sum);
     }
@@ -40,7 +35,7 @@ VF_INLINE void compress_row(const void *row, bool half, int64_t n, float scale, 
     for (int64_t first = 0; first < n; first += PIECE) {
         int64_t m = least(n - first, PIECE);
         for (int64_t c = 0; c < m; c += VF_N) {
-            vf parts = vf_round(get(row, half, first + c, m - c) / vf_set(scale));
+            vf parts = vf_round(vf_get_at(row, half, first + c, m - c) / vf_set(scale));
             vf_store(shifted + c, parts + vf_set(0x1.8p23f + 128));
         }
         memcpy(bits, shifted, (size_t)m * sizeof *bits);
@@ -76,14 +71,6 @@ static bool compress_accepts(const tp_launch *launch) { return are_floats(launch
 
 TP_CPU_KERNEL(compress, .accepts = compress_accepts, .run = compress);
 
-VF_INLINE void put(void *row, bool half, int64_t i, int64_t n, vf x)
-{
-    if (n >= VF_N)
-        vf_put(row, half, i, x);
-    else
-        vf_put_n(row, half, i, n, x);
-}
-
 static void restore_range(const void *context, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
@@ -99,16 +86,9 @@ static void restore_range(const void *context, int64_t begin, int64_t end, int t
             for (int64_t c = 0; c < m; c++)
                 parts[c] = (float)((int)from[c] - 128);
             for (int64_t c = 0; c < m; c += VF_N)
-                put(row_at(y, r), is_half(y), first + c, m - c,
-                    get(parts, false, c, m - c) * vf_set(scales[r]));
+                vf_put_at(row_at(y, r), is_half(y), first + c, m - c,
+                          vf_get_at(parts, false, c, m - c) * vf_set(scales[r]));
         }
-}
-
-static void restore(const tp_launch *launch)
-{
-    const tp_operand *y = &launch->out[0];
-    if (is_bound(y))
-        tp_cpu_static(launch, y->dim[0], y->dim[0] * y->dim[1] * 5, restore_range, launch);
 }
 
 static bool restore_accepts(const tp_launch *launch)
@@ -116,4 +96,4 @@ static bool restore_accepts(const tp_launch *launch)
     return are_floats(launch, 0, 1) && launch->in[1].dtype == TP_DTYPE_F32;
 }
 
-TP_CPU_KERNEL(restore, .accepts = restore_accepts, .run = restore);
+TP_CPU_ROWS_KERNEL(restore, restore_range, restore_accepts);

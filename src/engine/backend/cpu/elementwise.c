@@ -23,12 +23,7 @@ typedef struct {
 static map map_of(const tp_launch *launch)
 {
     map m = {.launch = launch, .rows = n_rows(&launch->in[0]), .width = row_width(&launch->in[0])};
-    bool flat = true;
-    for (int i = 0; i < launch->n_in; i++)
-        flat = flat && has_no_gaps(&launch->in[i]);
-    for (int i = 0; i < launch->n_out; i++)
-        flat = flat && has_no_gaps(&launch->out[i]);
-    if (flat) {
+    if (is_one_row(launch)) {
         m.width *= m.rows;
         m.rows = 1;
     }
@@ -104,149 +99,38 @@ static void run(const tp_launch *launch, tp_cpu_range *range)
     tp_cpu_static(launch, m.rows * m.pieces_per_row, bytes, range, &m);
 }
 
-VF_INLINE results add_of(vf a, vf b, vf c)
-{
-    (void)c;
-    return (results){.first = a + b};
-}
+/* An op of `n_in` operands: its place, whose operands are a, b and c, and its items. */
+#define ITEMS(name, n_in)                                                           \
+    static void name##_range(const void *m, int64_t begin, int64_t end, int thread) \
+    {                                                                               \
+        (void)thread;                                                               \
+        run_range(m, begin, end, n_in, name##_of);                                  \
+    }
+#define PLACE(name, n_in, value)                  \
+    VF_INLINE results name##_of(vf a, vf b, vf c) \
+    {                                             \
+        (void)b, (void)c;                         \
+        return (results){.first = value};         \
+    }                                             \
+    ITEMS(name, n_in)
 
-VF_INLINE results mul_of(vf a, vf b, vf c)
-{
-    (void)c;
-    return (results){.first = a * b};
-}
-
-VF_INLINE results same(vf a, vf b, vf c)
-{
-    (void)b;
-    (void)c;
-    return (results){.first = a};
-}
-
-VF_INLINE results silu_of(vf x, vf b, vf c)
-{
-    (void)b;
-    (void)c;
-    return (results){.first = x * vf_sigmoid(x)};
-}
-
-VF_INLINE results gelu_erf_of(vf x, vf b, vf c)
-{
-    (void)b;
-    (void)c;
-    return (results){.first = vf_gelu_erf(x)};
-}
-
-VF_INLINE results gelu_tanh_of(vf x, vf b, vf c)
-{
-    (void)b;
-    (void)c;
-    return (results){.first = vf_gelu_tanh(x)};
-}
-
-VF_INLINE results swiglu_of(vf gate, vf up, vf c)
-{
-    (void)c;
-    return (results){.first = gate * vf_sigmoid(gate) * up};
-}
-
-VF_INLINE results silu_grad_of(vf x, vf dy, vf c)
-{
-    (void)c;
-    return (results){.first = dy * vf_silu_slope(x, vf_sigmoid(x))};
-}
-
-VF_INLINE results gelu_erf_grad_of(vf x, vf dy, vf c)
-{
-    (void)c;
-    return (results){.first = dy * vf_gelu_erf_slope(x)};
-}
-
-VF_INLINE results gelu_tanh_grad_of(vf x, vf dy, vf c)
-{
-    (void)c;
-    return (results){.first = dy * vf_gelu_tanh_slope(x)};
-}
+PLACE(add, 2, a + b)
+PLACE(mul, 2, a *b)
+PLACE(cast, 1, a)
+PLACE(silu, 1, a *vf_sigmoid(a))
+PLACE(gelu_erf, 1, vf_gelu_erf(a))
+PLACE(gelu_tanh, 1, vf_gelu_tanh(a))
+PLACE(swiglu, 2, a *vf_sigmoid(a) * b)
+PLACE(silu_grad, 2, b *vf_silu_slope(a, vf_sigmoid(a)))
+PLACE(gelu_erf_grad, 2, b *vf_gelu_erf_slope(a))
+PLACE(gelu_tanh_grad, 2, b *vf_gelu_tanh_slope(a))
 
 VF_INLINE results swiglu_grad_of(vf gate, vf up, vf dy)
 {
     vf s = vf_sigmoid(gate);
     return (results){.first = dy * up * vf_silu_slope(gate, s), .second = dy * gate * s};
 }
-
-static void add_range(const void *m, int64_t begin, int64_t end, int thread)
-{
-    (void)thread;
-    run_range(m, begin, end, 2, add_of);
-}
-
-static void mul_range(const void *m, int64_t begin, int64_t end, int thread)
-{
-    (void)thread;
-    run_range(m, begin, end, 2, mul_of);
-}
-
-static void cast_range(const void *m, int64_t begin, int64_t end, int thread)
-{
-    (void)thread;
-    run_range(m, begin, end, 1, same);
-}
-
-static void silu_range(const void *m, int64_t begin, int64_t end, int thread)
-{
-    (void)thread;
-    run_range(m, begin, end, 1, silu_of);
-}
-
-static void gelu_erf_range(const void *m, int64_t begin, int64_t end, int thread)
-{
-    (void)thread;
-    run_range(m, begin, end, 1, gelu_erf_of);
-}
-
-static void gelu_tanh_range(const void *m, int64_t begin, int64_t end, int thread)
-{
-    (void)thread;
-    run_range(m, begin, end, 1, gelu_tanh_of);
-}
-
-static void swiglu_range(const void *m, int64_t begin, int64_t end, int thread)
-{
-    (void)thread;
-    run_range(m, begin, end, 2, swiglu_of);
-}
-
-static void silu_grad_range(const void *m, int64_t begin, int64_t end, int thread)
-{
-    (void)thread;
-    run_range(m, begin, end, 2, silu_grad_of);
-}
-
-static void gelu_erf_grad_range(const void *m, int64_t begin, int64_t end, int thread)
-{
-    (void)thread;
-    run_range(m, begin, end, 2, gelu_erf_grad_of);
-}
-
-static void gelu_tanh_grad_range(const void *m, int64_t begin, int64_t end, int thread)
-{
-    (void)thread;
-    run_range(m, begin, end, 2, gelu_tanh_grad_of);
-}
-
-static void swiglu_grad_range(const void *m, int64_t begin, int64_t end, int thread)
-{
-    (void)thread;
-    run_range(m, begin, end, 3, swiglu_grad_of);
-}
-
-static void add(const tp_launch *launch) { run(launch, add_range); }
-static void mul(const tp_launch *launch) { run(launch, mul_range); }
-static void cast(const tp_launch *launch) { run(launch, cast_range); }
-static void silu(const tp_launch *launch) { run(launch, silu_range); }
-static void swiglu(const tp_launch *launch) { run(launch, swiglu_range); }
-static void silu_grad(const tp_launch *launch) { run(launch, silu_grad_range); }
-static void swiglu_grad(const tp_launch *launch) { run(launch, swiglu_grad_range); }
+ITEMS(swiglu_grad, 3)
 
 static void gelu(const tp_launch *launch)
 {
@@ -273,28 +157,25 @@ static void concat_range(const void *context, int64_t begin, int64_t end, int th
                        .out = {(char *)row_at(y, r) + column * (is_half(y) ? 2 : 4)},
                        .in_bf16 = {is_half(x)},
                        .out_bf16 = {is_half(y)}};
-            run_piece(&p, x->dim[1], 1, same);
+            run_piece(&p, x->dim[1], 1, cast_of);
             column += x->dim[1];
         }
     }
 }
 
-static void concat(const tp_launch *launch)
-{
-    const tp_operand *y = &launch->out[0];
-    if (is_bound(y))
-        tp_cpu_static(launch, y->dim[0], y->dim[0] * y->dim[1] * 8, concat_range, launch);
-}
-
 static bool accepts(const tp_launch *launch) { return are_floats(launch, 7, 3); }
 
-TP_CPU_KERNEL(add, .accepts = accepts, .run = add);
-TP_CPU_KERNEL(mul, .accepts = accepts, .run = mul);
-TP_CPU_KERNEL(cast, .accepts = accepts, .run = cast);
-TP_CPU_KERNEL(silu, .accepts = accepts, .run = silu);
+#define KERNEL(name)                                                         \
+    static void name(const tp_launch *launch) { run(launch, name##_range); } \
+    TP_CPU_KERNEL(name, .accepts = accepts, .run = name)
+
+KERNEL(add);
+KERNEL(mul);
+KERNEL(cast);
+KERNEL(silu);
+KERNEL(swiglu);
+KERNEL(silu_grad);
+KERNEL(swiglu_grad);
 TP_CPU_KERNEL(gelu, .accepts = accepts, .run = gelu);
-TP_CPU_KERNEL(swiglu, .accepts = accepts, .run = swiglu);
-TP_CPU_KERNEL(silu_grad, .accepts = accepts, .run = silu_grad);
 TP_CPU_KERNEL(gelu_grad, .accepts = accepts, .run = gelu_grad);
-TP_CPU_KERNEL(swiglu_grad, .accepts = accepts, .run = swiglu_grad);
-TP_CPU_KERNEL(concat, .accepts = accepts, .run = concat);
+TP_CPU_ROWS_KERNEL(concat, concat_range, accepts);

@@ -24,13 +24,6 @@ static void embed_range(const void *context, int64_t begin, int64_t end, int thr
     }
 }
 
-static void embed(const tp_launch *launch)
-{
-    const tp_operand *y = &launch->out[0];
-    if (is_bound(y))
-        tp_cpu_static(launch, y->dim[0], y->dim[0] * y->dim[1] * 8, embed_range, launch);
-}
-
 static void clear_range(const void *context, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
@@ -90,5 +83,5 @@ static bool accepts_embed_grad(const tp_launch *launch)
            launch->out[0].dtype == TP_DTYPE_F32;
 }
 
-TP_CPU_KERNEL(embed, .accepts = accepts_embed, .run = embed);
+TP_CPU_ROWS_KERNEL(embed, embed_range, accepts_embed);
 TP_CPU_KERNEL(embed_grad, .accepts = accepts_embed_grad, .run = embed_grad);

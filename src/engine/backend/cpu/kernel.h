@@ -57,6 +57,15 @@ static inline bool has_no_gaps(const tp_operand *operand)
     return operand->rank <= 1 || operand->stride == operand->dim[1];
 }
 
+/* Nor has any other of the launch: its tensors are one row each, all alike. */
+static inline bool is_one_row(const tp_launch *launch)
+{
+    bool is = true;
+    for (int i = 0; i < launch->n_in + launch->n_out; i++)
+        is &= has_no_gaps(i < launch->n_in ? &launch->in[i] : &launch->out[i - launch->n_in]);
+    return is;
+}
+
 /* Where row r begins. */
 static inline void *row_at(const tp_operand *operand, int64_t r)
 {
@@ -89,6 +98,16 @@ static inline bool adds_to(const tp_launch *launch, int acc)
 {
     return launch->accumulate && is_bound(&launch->in[acc]);
 }
+
+/* A kernel that makes every row of its first output by itself, where that is asked for. */
+#define TP_CPU_ROWS_KERNEL(name_, range, accepts_)                                         \
+    static void name_(const tp_launch *launch)                                             \
+    {                                                                                      \
+        const tp_operand *y = &launch->out[0];                                             \
+        if (is_bound(y))                                                                   \
+            tp_cpu_static(launch, n_rows(y), n_rows(y) * row_width(y) * 8, range, launch); \
+    }                                                                                      \
+    TP_CPU_KERNEL(name_, .accepts = accepts_, .run = name_)
 
 static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

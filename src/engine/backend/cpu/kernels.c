@@ -1,5 +1,4 @@
 /* kernels.c - the processor's kernels, fastest first for every op. */
-#include "base/platform.h"
 #include "engine/backend/cpu/paths.h"
 #include "engine/backend/cpu/peaks.h"
 #include "engine/backend/host.h"

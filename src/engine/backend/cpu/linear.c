@@ -146,27 +146,15 @@ static bool accepts_gelu(const tp_launch *launch)
            (!is_present(pre) || (pre->stride == act->stride && pre->dtype == act->dtype));
 }
 
-const tp_kernel tp_cpu_linear = {.name = "linear/gemm",
-                                 .op = TP_OP_linear,
-                                 .is_always_usable = true,
-                                 .accepts = accepts,
-                                 .workspace = workspace,
-                                 .run = run};
-const tp_kernel tp_cpu_linear_gelu = {.name = "linear_gelu/gemm",
-                                      .op = TP_OP_linear_gelu,
-                                      .is_always_usable = true,
-                                      .accepts = accepts_gelu,
-                                      .workspace = workspace,
-                                      .run = run_gelu};
-const tp_kernel tp_cpu_linear_dx = {.name = "linear_dx/gemm",
-                                    .op = TP_OP_linear_dx,
-                                    .is_always_usable = true,
-                                    .accepts = accepts,
-                                    .workspace = workspace,
-                                    .run = run};
-const tp_kernel tp_cpu_linear_dw = {.name = "linear_dw/gemm",
-                                    .op = TP_OP_linear_dw,
-                                    .is_always_usable = true,
-                                    .accepts = accepts,
-                                    .workspace = workspace,
-                                    .run = run};
+#define GEMM(op_, accepts_, run_)                             \
+    const tp_kernel tp_cpu_##op_ = {.name = #op_ "/gemm",     \
+                                    .op = TP_OP_##op_,        \
+                                    .is_always_usable = true, \
+                                    .accepts = accepts_,      \
+                                    .workspace = workspace,   \
+                                    .run = run_}
+
+GEMM(linear, accepts, run);
+GEMM(linear_gelu, accepts_gelu, run_gelu);
+GEMM(linear_dx, accepts, run);
+GEMM(linear_dw, accepts, run);

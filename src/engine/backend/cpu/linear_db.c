@@ -5,19 +5,6 @@
 
 enum { STRIP = 8 * VF_N };
 
-VF_INLINE vf load_lanes(const float *p, int64_t n)
-{
-    return n == VF_N ? vf_load(p) : vf_load_n(p, n);
-}
-
-VF_INLINE void store_lanes(float *p, int64_t n, vf x)
-{
-    if (n == VF_N)
-        vf_store(p, x);
-    else
-        vf_store_n(p, n, x);
-}
-
 /* The sums of `n` columns from `first` on; n is STRIP but for the last strip. */
 VF_INLINE void strip_sum(const tp_operand *dy, int64_t first, int64_t n, float *to, bool accumulate)
 {
@@ -34,20 +21,15 @@ VF_INLINE void strip_sum(const tp_operand *dy, int64_t first, int64_t n, float *
     } else {
         for (int64_t t = 0; t < dy->dim[0]; t++) {
             const void *row = row_at(dy, t);
-            for (int j = 0; j * VF_N < n; j++) {
-                int64_t rest = n - j * VF_N;
-                sum[j] += rest >= VF_N ? vf_get(row, bf16, first + j * VF_N)
-                                       : vf_get_n(row, bf16, first + j * VF_N, rest);
-            }
+            for (int j = 0; j * VF_N < n; j++)
+                sum[j] += vf_get_at(row, bf16, first + j * VF_N, n - j * VF_N);
         }
     }
     for (int j = 0; j * VF_N < n; j++) {
-        float *at = to + first + j * VF_N;
-        int64_t rest = n - j * VF_N;
-        int64_t lanes = rest < VF_N ? rest : VF_N;
+        int64_t at = first + j * VF_N, left = n - j * VF_N;
         if (accumulate)
-            sum[j] += load_lanes(at, lanes);
-        store_lanes(at, lanes, sum[j]);
+            sum[j] += vf_get_at(to, false, at, left);
+        vf_put_at(to, false, at, left, sum[j]);
     }
 }
 

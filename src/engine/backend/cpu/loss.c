@@ -108,14 +108,6 @@ static void gradient_range(const void *context, int64_t begin, int64_t end, int 
     }
 }
 
-static void cross_entropy_grad(const tp_launch *launch)
-{
-    const tp_operand *z = &launch->in[0];
-    if (!is_bound(&launch->out[0]))
-        return;
-    tp_cpu_static(launch, z->dim[0], z->dim[0] * z->dim[1] * 8, gradient_range, launch);
-}
-
 static bool has_plain_labels(const tp_launch *launch, int targets)
 {
     return is_i32(&launch->in[targets]) && launch->in[targets + 1].dtype == TP_DTYPE_F32;
@@ -145,4 +137,4 @@ static bool accepts_grad(const tp_launch *launch)
 
 TP_CPU_KERNEL(cross_entropy, .accepts = accepts, .workspace = workspace, .run = cross_entropy);
 TP_CPU_KERNEL(cross_entropy_part, .accepts = accepts_part, .run = cross_entropy_part);
-TP_CPU_KERNEL(cross_entropy_grad, .accepts = accepts_grad, .run = cross_entropy_grad);
+TP_CPU_ROWS_KERNEL(cross_entropy_grad, gradient_range, accepts_grad);

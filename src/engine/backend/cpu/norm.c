@@ -141,46 +141,28 @@ static void run(const tp_launch *launch, norm *a)
     tp_cpu_static(launch, a->x->dim[0], a->x->dim[0] * a->x->dim[1] * 8, norm_range, a);
 }
 
-static void rmsnorm(const tp_launch *launch)
+/* Operands of the four ops by what they do: add a residual first, subtract the mean. */
+static norm norm_of(const tp_launch *launch, bool adds, bool centres)
 {
-    norm a = {
-        .x = &launch->in[0], .w = &launch->in[1], .y = &launch->out[0], .rstd = &launch->out[1]};
-    run(launch, &a);
+    const tp_operand *in = launch->in, *out = launch->out;
+    norm a = {.x = in++};
+    if (adds) {
+        a.residual = in++;
+        a.sum = out++;
+    }
+    a.w = in++;
+    a.b = centres ? in : NULL;
+    a.y = out++;
+    a.mean = centres ? out++ : NULL;
+    a.rstd = out;
+    return a;
 }
 
-static void layernorm(const tp_launch *launch)
+static bool accepts(const tp_launch *launch, bool adds, bool centres)
 {
-    norm a = {.x = &launch->in[0],
-              .w = &launch->in[1],
-              .b = &launch->in[2],
-              .y = &launch->out[0],
-              .mean = &launch->out[1],
-              .rstd = &launch->out[2]};
-    run(launch, &a);
-}
-
-static void add_rmsnorm(const tp_launch *launch)
-{
-    norm a = {.x = &launch->in[0],
-              .residual = &launch->in[1],
-              .w = &launch->in[2],
-              .sum = &launch->out[0],
-              .y = &launch->out[1],
-              .rstd = &launch->out[2]};
-    run(launch, &a);
-}
-
-static void add_layernorm(const tp_launch *launch)
-{
-    norm a = {.x = &launch->in[0],
-              .residual = &launch->in[1],
-              .w = &launch->in[2],
-              .b = &launch->in[3],
-              .sum = &launch->out[0],
-              .y = &launch->out[1],
-              .mean = &launch->out[2],
-              .rstd = &launch->out[3]};
-    run(launch, &a);
+    norm a = norm_of(launch, adds, centres);
+    return are_floats(launch, (1u << (2 + adds + centres)) - 1, adds ? 3 : 1) &&
+           (!centres || is_f32_if_present(a.mean)) && is_f32_if_present(a.rstd);
 }
 
 static size_t workspace_add(const tp_launch *launch)
@@ -188,31 +170,16 @@ static size_t workspace_add(const tp_launch *launch)
     return launch->threads * round_up_64((size_t)launch->in[0].dim[1] * sizeof(float));
 }
 
-static bool accepts_rmsnorm(const tp_launch *launch)
-{
-    return are_floats(launch, 3, 1) && is_f32_if_present(&launch->out[1]);
-}
+#define NORM(name, adds, centres, ...)                                                             \
+    static void name(const tp_launch *launch)                                                      \
+    {                                                                                              \
+        norm a = norm_of(launch, adds, centres);                                                   \
+        run(launch, &a);                                                                           \
+    }                                                                                              \
+    static bool accepts_##name(const tp_launch *launch) { return accepts(launch, adds, centres); } \
+    TP_CPU_KERNEL(name, .accepts = accepts_##name, .run = name, ##__VA_ARGS__)
 
-static bool accepts_layernorm(const tp_launch *launch)
-{
-    return are_floats(launch, 7, 1) && is_f32_if_present(&launch->out[1]) &&
-           is_f32_if_present(&launch->out[2]);
-}
-
-static bool accepts_add_rmsnorm(const tp_launch *launch)
-{
-    return are_floats(launch, 7, 3) && is_f32_if_present(&launch->out[2]);
-}
-
-static bool accepts_add_layernorm(const tp_launch *launch)
-{
-    return are_floats(launch, 15, 3) && is_f32_if_present(&launch->out[2]) &&
-           is_f32_if_present(&launch->out[3]);
-}
-
-TP_CPU_KERNEL(rmsnorm, .accepts = accepts_rmsnorm, .run = rmsnorm);
-TP_CPU_KERNEL(layernorm, .accepts = accepts_layernorm, .run = layernorm);
-TP_CPU_KERNEL(add_rmsnorm, .accepts = accepts_add_rmsnorm, .workspace = workspace_add,
-              .run = add_rmsnorm);
-TP_CPU_KERNEL(add_layernorm, .accepts = accepts_add_layernorm, .workspace = workspace_add,
-              .run = add_layernorm);
+NORM(rmsnorm, false, false);
+NORM(layernorm, false, true);
+NORM(add_rmsnorm, true, false, .workspace = workspace_add);
+NORM(add_layernorm, true, true, .workspace = workspace_add);

@@ -144,16 +144,12 @@ static void add_partials(const float *partial, int64_t distance, int64_t blocks,
                          float *to, int64_t n)
 {
     for (int64_t i = 0; i < n; i += VF_N) {
-        int64_t lanes = n - i < VF_N ? n - i : VF_N;
         vf sum = vf_zero();
         for (int64_t block = 0; block < blocks; block++)
             sum += vf_load(partial + block * distance + i);
         if (accumulate)
-            sum += lanes == VF_N ? vf_load(to + i) : vf_load_n(to + i, lanes);
-        if (lanes == VF_N)
-            vf_store(to + i, sum);
-        else
-            vf_store_n(to + i, lanes, sum);
+            sum += vf_get_at(to, false, i, n - i);
+        vf_put_at(to, false, i, n - i, sum);
     }
 }
 

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "base/platform.h"
 #include "base/team.h"
 #include "engine/backend/cpu/amx_tiles.h"
 #if defined(__x86_64__)

@@ -68,17 +68,10 @@ static void rope_range(const void *context, int64_t begin, int64_t end, int thre
     }
 }
 
-static void rope(const tp_launch *launch)
-{
-    const tp_operand *x = &launch->in[0];
-    if (is_bound(&launch->out[0]))
-        tp_cpu_static(launch, x->dim[0], x->dim[0] * x->dim[1] * 8, rope_range, launch);
-}
-
 static bool accepts(const tp_launch *launch)
 {
     return are_floats(launch, 1, 1) && is_i32(&launch->in[1]) &&
            launch->in[2].dtype == TP_DTYPE_F32 && launch->attrs.head_dim % 2 == 0;
 }
 
-TP_CPU_KERNEL(rope, .accepts = accepts, .run = rope);
+TP_CPU_ROWS_KERNEL(rope, rope_range, accepts);

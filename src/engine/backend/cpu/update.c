@@ -18,12 +18,7 @@ static pieces pieces_of(const tp_launch *launch)
 {
     pieces p = {
         .launch = launch, .rows = n_rows(&launch->in[0]), .width = row_width(&launch->in[0])};
-    bool flat = true;
-    for (int i = 0; i < launch->n_in; i++)
-        flat = flat && has_no_gaps(&launch->in[i]);
-    for (int i = 0; i < launch->n_out; i++)
-        flat = flat && has_no_gaps(&launch->out[i]);
-    if (flat) {
+    if (is_one_row(launch)) {
         p.width *= p.rows;
         p.rows = 1;
     }

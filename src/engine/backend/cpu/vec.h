@@ -69,6 +69,20 @@ VF_INLINE void vf_put_n(void *row, bool bf16, int64_t i, int64_t n, vf x)
         vf_store_n((float *)row + i, n, x);
 }
 
+/* A vector of the `left` elements from i on, or as many as there are. */
+VF_INLINE vf vf_get_at(const void *row, bool bf16, int64_t i, int64_t left)
+{
+    return left >= VF_N ? vf_get(row, bf16, i) : vf_get_n(row, bf16, i, left);
+}
+
+VF_INLINE void vf_put_at(void *row, bool bf16, int64_t i, int64_t left, vf x)
+{
+    if (left >= VF_N)
+        vf_put(row, bf16, i, x);
+    else
+        vf_put_n(row, bf16, i, left, x);
+}
+
 /* One element, for what is left over or comes alone. */
 VF_INLINE float vf_get_one(const void *row, bool bf16, int64_t i)
 {

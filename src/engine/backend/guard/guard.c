@@ -9,8 +9,6 @@
  * So a tensor that is read or written without the device faults, a host buffer that changes
  * before its early write is waited for gives wrong results, a result that is read without
  * waiting is the old one, and a kernel that hangs on the caller's thread does not find it. */
-#include "engine/backend/guard/guard.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -59,7 +59,7 @@ static void encode(const adamw *a, int which, int64_t begin, int64_t n)
     }
 }
 
-static void run_adamw_8bit(const tp_launch *launch)
+TP_REF_KERNEL(adamw_8bit)
 {
     const tp_operand *p = &launch->in[0];
     adamw a = {.launch = launch, .map = {tp_dynamic_map_signed(), tp_dynamic_map_unsigned()}};
@@ -75,5 +75,3 @@ static void run_adamw_8bit(const tp_launch *launch)
         encode(&a, 1, begin, n);
     }
 }
-
-TP_REF_KERNEL(adamw_8bit);

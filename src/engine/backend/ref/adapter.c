@@ -4,34 +4,29 @@
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
-static void run_scale(const tp_launch *launch)
+TP_REF_KERNEL(scale)
 {
     const tp_operand *x = &launch->in[0], *y = &launch->out[0];
-    if (!is_bound(y))
-        return;
-    for (int64_t r = 0; r < y->dim[0]; r++)
-        for (int64_t c = 0; c < y->dim[1]; c++)
-            ref_store(y, r, c, (double)launch->attrs.scale * ref_load(x, r, c));
+    ref_each (y, r, c)
+        ref_store(y, r, c, (double)launch->attrs.scale * ref_load(x, r, c));
 }
 
-static void run_dropout(const tp_launch *launch)
+TP_REF_KERNEL(dropout)
 {
     const tp_operand *x = &launch->in[0], *y = &launch->out[0];
     if (!is_bound(y))
         return;
     tp_dropout d = tp_dropout_of(launch);
-    for (int64_t r = 0; r < y->dim[0]; r++) {
-        for (int64_t c = 0; c < y->dim[1]; c++) {
-            uint64_t i = (uint64_t)(r * y->dim[1] + c);
-            float factors[4];
-            tp_dropout_factors(&d, i / 4, factors);
-            double kept = factors[i % 4] == 0 ? 0 : ref_load(x, r, c) * (double)factors[i % 4];
-            ref_store(y, r, c, kept);
-        }
+    ref_each (y, r, c) {
+        uint64_t i = (uint64_t)(r * y->dim[1] + c);
+        float factors[4];
+        tp_dropout_factors(&d, i / 4, factors);
+        double kept = factors[i % 4] == 0 ? 0 : ref_load(x, r, c) * (double)factors[i % 4];
+        ref_store(y, r, c, kept);
     }
 }
 
-static void run_dora_norm(const tp_launch *launch)
+TP_REF_KERNEL(dora_norm)
 {
     const tp_operand *w = &launch->in[0], *a = &launch->in[1], *b = &launch->in[2];
     const tp_operand *norm = &launch->out[0];
@@ -51,21 +46,17 @@ static void run_dora_norm(const tp_launch *launch)
     }
 }
 
-static void run_dora(const tp_launch *launch)
+TP_REF_KERNEL(dora)
 {
     const tp_operand *x = &launch->in[0], *m = &launch->in[1], *norm = &launch->in[2];
     const tp_operand *b = &launch->in[3], *y = &launch->out[0];
-    if (!is_bound(y))
-        return;
-    for (int64_t t = 0; t < y->dim[0]; t++) {
-        for (int64_t n = 0; n < y->dim[1]; n++) {
-            double value = ref_load(x, t, n) * (ref_load(m, n, 0) / ref_load(norm, n, 0));
-            ref_store(y, t, n, value + (is_bound(b) ? ref_load(b, n, 0) : 0));
-        }
+    ref_each (y, t, n) {
+        double value = ref_load(x, t, n) * (ref_load(m, n, 0) / ref_load(norm, n, 0));
+        ref_store(y, t, n, value + (is_bound(b) ? ref_load(b, n, 0) : 0));
     }
 }
 
-static void run_dora_dm(const tp_launch *launch)
+TP_REF_KERNEL(dora_dm)
 {
     const tp_operand *x = &launch->in[0], *norm = &launch->in[1], *dy = &launch->in[2];
     const tp_operand *dm = &launch->out[0];
@@ -79,7 +70,7 @@ static void run_dora_dm(const tp_launch *launch)
     }
 }
 
-static void run_choose_rows(const tp_launch *launch)
+TP_REF_KERNEL(choose_rows)
 {
     const tp_operand *y = &launch->out[0];
     const int32_t *which = launch->in[2].data, *place = launch->in[3].data;
@@ -92,10 +83,3 @@ static void run_choose_rows(const tp_launch *launch)
             ref_store(y, t, n, ref_load(&launch->in[is_other], is_other ? place[t] : t, n));
     }
 }
-
-TP_REF_KERNEL(scale);
-TP_REF_KERNEL(dropout);
-TP_REF_KERNEL(dora_norm);
-TP_REF_KERNEL(dora);
-TP_REF_KERNEL(dora_dm);
-TP_REF_KERNEL(choose_rows);

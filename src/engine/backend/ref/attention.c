@@ -55,7 +55,7 @@ static size_t workspace_attention(const tp_launch *launch)
     return (size_t)launch->in[0].dim[0] * sizeof(double);
 }
 
-static void run_attention(const tp_launch *launch)
+TP_REF_KERNEL(attention, .workspace = workspace_attention)
 {
     const tp_operand *cu = &launch->in[3], *o = &launch->out[0], *lse = &launch->out[1];
     const tp_attrs *attrs = &launch->attrs;
@@ -84,5 +84,3 @@ static void run_attention(const tp_launch *launch)
         }
     }
 }
-
-TP_REF_KERNEL_WITH_WORKSPACE(attention);

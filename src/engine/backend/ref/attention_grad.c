@@ -86,7 +86,7 @@ static size_t workspace_attention_grad(const tp_launch *launch)
     return (n_deltas + 2 * (size_t)launch->attrs.head_dim) * sizeof(double);
 }
 
-static void run_attention_grad(const tp_launch *launch)
+TP_REF_KERNEL(attention_grad, .workspace = workspace_attention_grad)
 {
     const tp_operand *cu = &launch->in[6];
     const tp_operand *dq = &launch->out[0], *dk = &launch->out[1], *dv = &launch->out[2];
@@ -117,5 +117,3 @@ static void run_attention_grad(const tp_launch *launch)
         }
     }
 }
-
-TP_REF_KERNEL_WITH_WORKSPACE(attention_grad);

@@ -2,15 +2,13 @@
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
-static void run_clip_value(const tp_launch *launch)
+TP_REF_KERNEL(clip_value)
 {
     const tp_operand *g = &launch->in[0], *out = &launch->out[0];
     double unscale = ref_load(&launch->in[1], 0, 0), most = ref_load(&launch->in[1], 1, 0);
-    for (int64_t r = 0; r < g->dim[0]; r++) {
-        for (int64_t c = 0; c < g->dim[1]; c++) {
-            double x = ref_load(g, r, c) * unscale;
-            ref_store(out, r, c, x > most ? most : x < -most ? -most : x);
-        }
+    ref_each (g, r, c) {
+        double x = ref_load(g, r, c) * unscale;
+        ref_store(out, r, c, x > most ? most : x < -most ? -most : x);
     }
 }
 
@@ -43,7 +41,7 @@ static void clip_unit(const tp_launch *launch, const unit *u)
     }
 }
 
-static void run_clip_adaptive(const tp_launch *launch)
+TP_REF_KERNEL(clip_adaptive)
 {
     const tp_operand *g = &launch->in[0];
     bool down = g->rank == 1 || launch->attrs.transposed;
@@ -54,6 +52,3 @@ static void run_clip_adaptive(const tp_launch *launch)
         clip_unit(launch, &u);
     }
 }
-
-TP_REF_KERNEL(clip_value);
-TP_REF_KERNEL(clip_adaptive);

@@ -14,44 +14,27 @@ static void keep(const tp_launch *launch)
 static void keep_rows(const tp_launch *launch, int64_t by)
 {
     const tp_operand *x = &launch->in[0], *y = &launch->out[0];
-    for (int64_t r = 0; is_bound(y) && r < y->dim[0]; r++)
-        for (int64_t c = 0; c < y->dim[1]; c++)
-            ref_store(y, r, c, r + by >= 0 && r + by < x->dim[0] ? ref_load(x, r + by, c) : 0);
+    ref_each (y, r, c)
+        ref_store(y, r, c, r + by >= 0 && r + by < x->dim[0] ? ref_load(x, r + by, c) : 0);
 }
 
-static void run_scatter_rows(const tp_launch *launch) { keep_rows(launch, launch->attrs.n1); }
+TP_REF_KERNEL(scatter_rows) { keep_rows(launch, launch->attrs.n1); }
 
-static void run_gather_rows(const tp_launch *launch) { keep_rows(launch, -launch->attrs.n1); }
+TP_REF_KERNEL(gather_rows) { keep_rows(launch, -launch->attrs.n1); }
 
-#define run_all_reduce keep
-#define run_reduce_scatter keep
-#define run_all_gather keep
-
-static void add_part(const tp_launch *launch)
+TP_REF_KERNEL(reduce_scatter_part)
 {
     const tp_operand *x = &launch->in[0], *sum = &launch->out[0];
-    for (int64_t r = 0; r < x->dim[0]; r++)
-        for (int64_t c = 0; c < x->dim[1]; c++)
-            ref_store(sum, r, c,
-                      ref_load(x, r, c) + (launch->accumulate ? ref_load(sum, r, c) : 0));
+    ref_each (x, r, c)
+        ref_store(sum, r, c, ref_load(x, r, c) + (launch->accumulate ? ref_load(sum, r, c) : 0));
 }
 
-#define run_reduce_scatter_part add_part
-#define run_all_gather_part keep
-#define run_all_reduce_part keep
-#define run_sum_tensor keep
-#define run_all_reduce_tensor keep
-#define run_broadcast keep
-#define run_wait keep
-TP_REF_KERNEL(all_reduce);
-TP_REF_KERNEL(reduce_scatter);
-TP_REF_KERNEL(all_gather);
-TP_REF_KERNEL(reduce_scatter_part);
-TP_REF_KERNEL(all_gather_part);
-TP_REF_KERNEL(all_reduce_part);
-TP_REF_KERNEL(sum_tensor);
-TP_REF_KERNEL(scatter_rows);
-TP_REF_KERNEL(gather_rows);
-TP_REF_KERNEL(all_reduce_tensor);
-TP_REF_KERNEL(broadcast);
-TP_REF_KERNEL(wait);
+TP_REF_KERNEL(all_reduce) { keep(launch); }
+TP_REF_KERNEL(reduce_scatter) { keep(launch); }
+TP_REF_KERNEL(all_gather) { keep(launch); }
+TP_REF_KERNEL(all_gather_part) { keep(launch); }
+TP_REF_KERNEL(all_reduce_part) { keep(launch); }
+TP_REF_KERNEL(sum_tensor) { keep(launch); }
+TP_REF_KERNEL(all_reduce_tensor) { keep(launch); }
+TP_REF_KERNEL(broadcast) { keep(launch); }
+TP_REF_KERNEL(wait) { keep(launch); }

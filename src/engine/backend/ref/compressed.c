@@ -17,7 +17,7 @@ static float scale_of(const tp_operand *x, int64_t r)
     return isnan(sum) ? NAN : scale < FLT_MIN ? 0 : scale;
 }
 
-static void run_compress(const tp_launch *launch)
+TP_REF_KERNEL(compress)
 {
     const tp_operand *x = &launch->in[0], *codes = &launch->out[0], *scales = &launch->out[1];
     for (int64_t r = 0; r < x->dim[0]; r++) {
@@ -32,17 +32,11 @@ static void run_compress(const tp_launch *launch)
     }
 }
 
-static void run_restore(const tp_launch *launch)
+TP_REF_KERNEL(restore)
 {
     const tp_operand *codes = &launch->in[0], *scales = &launch->in[1], *y = &launch->out[0];
-    if (!is_bound(y))
-        return;
-    for (int64_t r = 0; r < y->dim[0]; r++)
-        for (int64_t c = 0; c < y->dim[1]; c++) {
-            float code = (float)ref_load(codes, r, c) - 128;
-            ref_store(y, r, c, (double)(code * (float)ref_load(scales, r, 0)));
-        }
+    ref_each (y, r, c) {
+        float code = (float)ref_load(codes, r, c) - 128;
+        ref_store(y, r, c, (double)(code * (float)ref_load(scales, r, 0)));
+    }
 }
-
-TP_REF_KERNEL(compress);
-TP_REF_KERNEL(restore);

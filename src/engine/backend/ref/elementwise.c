@@ -38,91 +38,45 @@ static double gelu_slope(double x, bool use_tanh)
 static void map(const tp_launch *launch, double (*f)(double a, double b, const tp_attrs *attrs))
 {
     const tp_operand *a = &launch->in[0], *b = &launch->in[1], *y = &launch->out[0];
-    if (!is_bound(y))
-        return;
-    for (int64_t r = 0; r < y->dim[0]; r++) {
-        for (int64_t c = 0; c < y->dim[1]; c++) {
-            double second = is_bound(b) ? ref_load(b, r, c) : 0;
-            ref_store(y, r, c, f(ref_load(a, r, c), second, &launch->attrs));
-        }
+    ref_each (y, r, c) {
+        double second = is_bound(b) ? ref_load(b, r, c) : 0;
+        ref_store(y, r, c, f(ref_load(a, r, c), second, &launch->attrs));
     }
 }
 
-static double add_of(double a, double b, const tp_attrs *attrs)
-{
-    (void)attrs;
-    return a + b;
-}
+/* An op whose element is `value` of the elements a and b. */
+#define PLACE(name, value)                                             \
+    static double name##_of(double a, double b, const tp_attrs *attrs) \
+    {                                                                  \
+        (void)b, (void)attrs;                                          \
+        return value;                                                  \
+    }                                                                  \
+    TP_REF_KERNEL(name) { map(launch, name##_of); }
 
-static double mul_of(double a, double b, const tp_attrs *attrs)
-{
-    (void)attrs;
-    return a * b;
-}
+PLACE(add, a + b)
+PLACE(mul, a *b)
+PLACE(silu, silu(a))
+PLACE(gelu, tp_ref_gelu_of(a, attrs->tanh))
+PLACE(swiglu, silu(a) * b)
+PLACE(cast, a)
+PLACE(host, a)
+PLACE(silu_grad, b *silu_slope(a))
+PLACE(gelu_grad, b *gelu_slope(a, attrs->tanh))
 
-static double silu_of(double x, double unused, const tp_attrs *attrs)
-{
-    (void)unused;
-    (void)attrs;
-    return silu(x);
-}
-
-static double gelu_of(double x, double unused, const tp_attrs *attrs)
-{
-    (void)unused;
-    return tp_ref_gelu_of(x, attrs->tanh);
-}
-
-static double swiglu_of(double gate, double up, const tp_attrs *attrs)
-{
-    (void)attrs;
-    return silu(gate) * up;
-}
-
-static double same(double x, double unused, const tp_attrs *attrs)
-{
-    (void)unused;
-    (void)attrs;
-    return x;
-}
-
-static double silu_grad_of(double x, double dy, const tp_attrs *attrs)
-{
-    (void)attrs;
-    return dy * silu_slope(x);
-}
-
-static double gelu_grad_of(double x, double dy, const tp_attrs *attrs)
-{
-    return dy * gelu_slope(x, attrs->tanh);
-}
-
-static void run_add(const tp_launch *launch) { map(launch, add_of); }
-static void run_mul(const tp_launch *launch) { map(launch, mul_of); }
-static void run_silu(const tp_launch *launch) { map(launch, silu_of); }
-static void run_gelu(const tp_launch *launch) { map(launch, gelu_of); }
-static void run_swiglu(const tp_launch *launch) { map(launch, swiglu_of); }
-static void run_cast(const tp_launch *launch) { map(launch, same); }
-static void run_host(const tp_launch *launch) { map(launch, same); }
-static void run_silu_grad(const tp_launch *launch) { map(launch, silu_grad_of); }
-static void run_gelu_grad(const tp_launch *launch) { map(launch, gelu_grad_of); }
-
-static void run_swiglu_grad(const tp_launch *launch)
+TP_REF_KERNEL(swiglu_grad)
 {
     const tp_operand *gate = &launch->in[0], *up = &launch->in[1], *dy = &launch->in[2];
     const tp_operand *dgate = &launch->out[0], *dup = &launch->out[1];
-    for (int64_t r = 0; r < gate->dim[0]; r++) {
-        for (int64_t c = 0; c < gate->dim[1]; c++) {
-            double g = ref_load(gate, r, c), u = ref_load(up, r, c), d = ref_load(dy, r, c);
-            if (is_bound(dgate))
-                ref_store(dgate, r, c, d * u * silu_slope(g));
-            if (is_bound(dup))
-                ref_store(dup, r, c, d * silu(g));
-        }
+    ref_each (gate, r, c) {
+        double g = ref_load(gate, r, c), u = ref_load(up, r, c), d = ref_load(dy, r, c);
+        if (is_bound(dgate))
+            ref_store(dgate, r, c, d * u * silu_slope(g));
+        if (is_bound(dup))
+            ref_store(dup, r, c, d * silu(g));
     }
 }
 
-static void run_concat(const tp_launch *launch)
+TP_REF_KERNEL(concat)
 {
     const tp_operand *y = &launch->out[0];
     if (!is_bound(y))
@@ -132,22 +86,8 @@ static void run_concat(const tp_launch *launch)
         const tp_operand *x = &launch->in[i];
         if (!is_bound(x))
             continue;
-        for (int64_t r = 0; r < x->dim[0]; r++) {
-            for (int64_t c = 0; c < x->dim[1]; c++)
-                ref_store(y, r, first_column + c, ref_load(x, r, c));
-        }
+        ref_each (x, r, c)
+            ref_store(y, r, first_column + c, ref_load(x, r, c));
         first_column += x->dim[1];
     }
 }
-
-TP_REF_KERNEL(add);
-TP_REF_KERNEL(mul);
-TP_REF_KERNEL(silu);
-TP_REF_KERNEL(gelu);
-TP_REF_KERNEL(swiglu);
-TP_REF_KERNEL(cast);
-TP_REF_KERNEL(host);
-TP_REF_KERNEL(silu_grad);
-TP_REF_KERNEL(gelu_grad);
-TP_REF_KERNEL(swiglu_grad);
-TP_REF_KERNEL(concat);

@@ -2,7 +2,7 @@
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
-static void run_embed(const tp_launch *launch)
+TP_REF_KERNEL(embed)
 {
     const tp_operand *ids = &launch->in[0], *table = &launch->in[1], *y = &launch->out[0];
     if (!is_bound(y))
@@ -15,7 +15,7 @@ static void run_embed(const tp_launch *launch)
     }
 }
 
-static void run_shift(const tp_launch *launch)
+TP_REF_KERNEL(shift)
 {
     const tp_operand *ids = &launch->in[0], *y = &launch->out[0];
     for (int64_t t = 0; is_bound(y) && t < y->dim[0]; t++) {
@@ -36,16 +36,14 @@ static bool seen_before(const tp_operand *ids, int64_t t)
 
 /* The whole sum of a row is formed at the first token that has its id, so that it is rounded
  * once. */
-static void run_embed_grad(const tp_launch *launch)
+TP_REF_KERNEL(embed_grad)
 {
     const tp_operand *ids = &launch->in[0], *dy = &launch->in[1], *dtable = &launch->out[0];
     if (!is_bound(dtable))
         return;
     const int64_t skipped = (int64_t)launch->attrs.skip - 1;
-    for (int64_t v = 0; v < dtable->dim[0]; v++) {
-        for (int64_t c = 0; c < dtable->dim[1]; c++)
-            ref_store(dtable, v, c, ref_accumulated(launch, 2, v, c));
-    }
+    ref_each (dtable, v, c)
+        ref_store(dtable, v, c, ref_accumulated(launch, 2, v, c));
     for (int64_t t = 0; t < dy->dim[0]; t++) {
         int64_t id = ref_index(ids, t);
         if (id < 0 || id >= dtable->dim[0] || seen_before(ids, t) || id == skipped)
@@ -60,7 +58,3 @@ static void run_embed_grad(const tp_launch *launch)
         }
     }
 }
-
-TP_REF_KERNEL(embed);
-TP_REF_KERNEL(shift);
-TP_REF_KERNEL(embed_grad);

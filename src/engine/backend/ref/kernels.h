@@ -14,16 +14,16 @@ extern const tp_kernel *const tp_ref_kernels[]; /* ends with NULL */
 #define UNCOMPUTED(name)
 #include "engine/ir/ops.def"
 
-/* The row of an op's kernel: the function run_<op>, and workspace_<op>. */
-#define TP_REF_KERNEL(op_)           \
-    const tp_kernel tp_ref_##op_ = { \
-        .name = #op_ "/ref", .op = TP_OP_##op_, .is_always_usable = true, .run = run_##op_}
-#define TP_REF_KERNEL_WITH_WORKSPACE(op_)                     \
+/* An op's kernel: its row, and the head of the function that follows; workspace_<op>() stands
+ * before. */
+#define TP_REF_KERNEL(op_, ...)                               \
+    static void run_##op_(const tp_launch *launch);           \
     const tp_kernel tp_ref_##op_ = {.name = #op_ "/ref",      \
                                     .op = TP_OP_##op_,        \
                                     .is_always_usable = true, \
                                     .run = run_##op_,         \
-                                    .workspace = workspace_##op_}
+                                    __VA_ARGS__};             \
+    static void run_##op_(const tp_launch *launch)
 
 /* The two kinds of gelu; also the epilogue of linear_gelu. */
 double tp_ref_gelu_of(double x, bool use_tanh);

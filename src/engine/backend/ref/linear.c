@@ -17,18 +17,14 @@ static double product(const tp_launch *launch, int64_t t, int64_t n)
     return sum;
 }
 
-static void run_linear(const tp_launch *launch)
+TP_REF_KERNEL(linear)
 {
     const tp_operand *y = &launch->out[0];
-    if (!is_bound(y))
-        return;
-    for (int64_t t = 0; t < y->dim[0]; t++) {
-        for (int64_t n = 0; n < y->dim[1]; n++)
-            ref_store(y, t, n, product(launch, t, n));
-    }
+    ref_each (y, t, n)
+        ref_store(y, t, n, product(launch, t, n));
 }
 
-static void run_linear_gelu(const tp_launch *launch)
+TP_REF_KERNEL(linear_gelu)
 {
     const tp_operand *act = &launch->out[0], *pre = &launch->out[1];
     for (int64_t t = 0; t < act->dim[0]; t++) {
@@ -42,39 +38,31 @@ static void run_linear_gelu(const tp_launch *launch)
     }
 }
 
-static void run_linear_dx(const tp_launch *launch)
+TP_REF_KERNEL(linear_dx)
 {
     const tp_operand *dy = &launch->in[0], *w = &launch->in[1], *dx = &launch->out[0];
-    if (!is_bound(dx))
-        return;
-    for (int64_t t = 0; t < dx->dim[0]; t++) {
-        for (int64_t k = 0; k < dx->dim[1]; k++) {
-            double sum = ref_accumulated(launch, 2, t, k);
-            for (int64_t n = 0; n < dy->dim[1]; n++)
-                sum += ref_load(dy, t, n) * weight(launch, w, n, k);
-            ref_store(dx, t, k, sum);
-        }
+    ref_each (dx, t, k) {
+        double sum = ref_accumulated(launch, 2, t, k);
+        for (int64_t n = 0; n < dy->dim[1]; n++)
+            sum += ref_load(dy, t, n) * weight(launch, w, n, k);
+        ref_store(dx, t, k, sum);
     }
 }
 
-static void run_linear_dw(const tp_launch *launch)
+TP_REF_KERNEL(linear_dw)
 {
     const tp_operand *x = &launch->in[0], *dy = &launch->in[1], *dw = &launch->out[0];
-    if (!is_bound(dw))
-        return;
-    for (int64_t r = 0; r < dw->dim[0]; r++) {
-        for (int64_t c = 0; c < dw->dim[1]; c++) {
-            int64_t k = launch->attrs.transposed ? r : c;
-            int64_t n = launch->attrs.transposed ? c : r;
-            double sum = ref_accumulated(launch, 2, r, c);
-            for (int64_t t = 0; t < x->dim[0]; t++)
-                sum += ref_load(x, t, k) * ref_load(dy, t, n);
-            ref_store(dw, r, c, sum);
-        }
+    ref_each (dw, r, c) {
+        int64_t k = launch->attrs.transposed ? r : c;
+        int64_t n = launch->attrs.transposed ? c : r;
+        double sum = ref_accumulated(launch, 2, r, c);
+        for (int64_t t = 0; t < x->dim[0]; t++)
+            sum += ref_load(x, t, k) * ref_load(dy, t, n);
+        ref_store(dw, r, c, sum);
     }
 }
 
-static void run_linear_db(const tp_launch *launch)
+TP_REF_KERNEL(linear_db)
 {
     const tp_operand *dy = &launch->in[0], *db = &launch->out[0];
     if (!is_bound(db))
@@ -86,9 +74,3 @@ static void run_linear_db(const tp_launch *launch)
         ref_store(db, n, 0, sum);
     }
 }
-
-TP_REF_KERNEL(linear);
-TP_REF_KERNEL(linear_gelu);
-TP_REF_KERNEL(linear_dx);
-TP_REF_KERNEL(linear_dw);
-TP_REF_KERNEL(linear_db);

@@ -47,6 +47,11 @@ static inline uint16_t ref_f64_to_f16(double value)
     return (uint16_t)(sign | (quanta + ((unsigned)(exponent + 14) << 10)));
 }
 
+/* Every place of an operand; none of one that is not bound. */
+#define ref_each(operand, r, c)                                          \
+    for (int64_t r = 0; is_bound(operand) && r < (operand)->dim[0]; r++) \
+        for (int64_t c = 0; c < (operand)->dim[1]; c++)
+
 static inline double ref_load(const tp_operand *operand, int64_t row, int64_t column)
 {
     int64_t i = row * operand->stride + column;

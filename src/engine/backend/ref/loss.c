@@ -106,7 +106,7 @@ static double exp_sum(const source *from, int64_t t, double *ret_largest)
     return sum;
 }
 
-static void run_cross_entropy_part(const tp_launch *launch)
+TP_REF_KERNEL(cross_entropy_part)
 {
     source from = from_logits(launch, &launch->in[0]);
     const tp_operand *stats = &launch->out[0];
@@ -134,7 +134,7 @@ static double joined_lse(const tp_operand *stats, int64_t t, int64_t n)
     return largest + log(sum);
 }
 
-static void run_cross_entropy_join(const tp_launch *launch)
+TP_REF_KERNEL(cross_entropy_join)
 {
     const tp_operand *stats = &launch->in[0], *weights = &launch->in[1];
     int64_t n = launch->attrs.n0;
@@ -166,21 +166,21 @@ static double logit_gradient(const source *from, int64_t t, int64_t v, double ls
            from->temperature;
 }
 
-static void run_cross_entropy(const tp_launch *launch)
+TP_REF_KERNEL(cross_entropy)
 {
     source from = from_logits(launch, &launch->in[0]);
     loss(&from, &launch->in[1], &launch->in[2], &launch->out[0], &launch->out[1], &launch->out[2],
          NULL);
 }
 
-static void run_linear_ce(const tp_launch *launch)
+TP_REF_KERNEL(linear_ce)
 {
     source from = from_product(launch, &launch->in[0], &launch->in[1]);
     loss(&from, &launch->in[2], &launch->in[3], &launch->out[0], &launch->out[1], &launch->out[2],
          NULL);
 }
 
-static void run_cross_entropy_grad(const tp_launch *launch)
+TP_REF_KERNEL(cross_entropy_grad)
 {
     source from = from_logits(launch, &launch->in[0]);
     from.is_part = launch->attrs.part != 0;
@@ -222,12 +222,7 @@ static size_t workspace_linear_ce_train(const tp_launch *launch)
     return (size_t)(launch->in[0].dim[0] + launch->in[0].dim[1]) * sizeof(double);
 }
 
-static size_t workspace_linear_ce_dx(const tp_launch *launch)
-{
-    return workspace_linear_ce_train(launch);
-}
-
-static void run_linear_ce_train(const tp_launch *launch)
+TP_REF_KERNEL(linear_ce_train, .workspace = workspace_linear_ce_train)
 {
     const tp_operand *x = &launch->in[0], *w = &launch->in[1];
     const tp_operand *dx = &launch->out[2], *dw = &launch->out[3];
@@ -260,12 +255,4 @@ static void run_linear_ce_train(const tp_launch *launch)
 }
 
 /* Its dw is not bound. */
-static void run_linear_ce_dx(const tp_launch *launch) { run_linear_ce_train(launch); }
-
-TP_REF_KERNEL(cross_entropy);
-TP_REF_KERNEL(cross_entropy_part);
-TP_REF_KERNEL(cross_entropy_join);
-TP_REF_KERNEL(linear_ce);
-TP_REF_KERNEL(cross_entropy_grad);
-TP_REF_KERNEL_WITH_WORKSPACE(linear_ce_train);
-TP_REF_KERNEL_WITH_WORKSPACE(linear_ce_dx);
+TP_REF_KERNEL(linear_ce_dx, .workspace = workspace_linear_ce_train) { run_linear_ce_train(launch); }

@@ -20,12 +20,8 @@ static double value(const rows *in, int64_t t, int64_t c)
 
 static void store_sum(const rows *in, const tp_operand *sum)
 {
-    if (!is_bound(sum))
-        return;
-    for (int64_t t = 0; t < sum->dim[0]; t++) {
-        for (int64_t c = 0; c < sum->dim[1]; c++)
-            ref_store(sum, t, c, value(in, t, c));
-    }
+    ref_each (sum, t, c)
+        ref_store(sum, t, c, value(in, t, c));
 }
 
 static void rmsnorm(const rows *in, const tp_operand *w, double eps, const tp_operand *y,
@@ -80,13 +76,13 @@ static void layernorm(const rows *in, const tp_operand *w, const tp_operand *b, 
     }
 }
 
-static void run_rmsnorm(const tp_launch *launch)
+TP_REF_KERNEL(rmsnorm)
 {
     rows in = {.x = &launch->in[0]};
     rmsnorm(&in, &launch->in[1], (double)launch->attrs.eps, &launch->out[0], &launch->out[1]);
 }
 
-static void run_layernorm(const tp_launch *launch)
+TP_REF_KERNEL(layernorm)
 {
     rows in = {.x = &launch->in[0]};
     layernorm(&in, &launch->in[1], &launch->in[2], (double)launch->attrs.eps, &launch->out[0],
@@ -99,14 +95,14 @@ static rows rows_with_residual(const tp_launch *launch)
         .x = &launch->in[0], .residual = &launch->in[1], .sum_dtype = launch->out[0].dtype};
 }
 
-static void run_add_rmsnorm(const tp_launch *launch)
+TP_REF_KERNEL(add_rmsnorm)
 {
     rows in = rows_with_residual(launch);
     rmsnorm(&in, &launch->in[2], (double)launch->attrs.eps, &launch->out[1], &launch->out[2]);
     store_sum(&in, &launch->out[0]);
 }
 
-static void run_add_layernorm(const tp_launch *launch)
+TP_REF_KERNEL(add_layernorm)
 {
     rows in = rows_with_residual(launch);
     layernorm(&in, &launch->in[2], &launch->in[3], (double)launch->attrs.eps, &launch->out[1],
@@ -116,7 +112,7 @@ static void run_add_layernorm(const tp_launch *launch)
 
 /* With n = x * rstd and g = dy * w, over one slice of width D:
  *     dx = rstd * (g - n * sum(g n) / D) + dres */
-static void run_rmsnorm_grad(const tp_launch *launch)
+TP_REF_KERNEL(rmsnorm_grad)
 {
     const tp_operand *x = &launch->in[0], *w = &launch->in[1], *rstd = &launch->in[2];
     const tp_operand *dy = &launch->in[3], *dres = &launch->in[5];
@@ -176,7 +172,7 @@ static void layernorm_dx(const tp_launch *launch)
     }
 }
 
-static void run_layernorm_grad(const tp_launch *launch)
+TP_REF_KERNEL(layernorm_grad)
 {
     const tp_operand *x = &launch->in[0], *mean = &launch->in[2], *rstd = &launch->in[3];
     const tp_operand *dy = &launch->in[4];
@@ -197,10 +193,3 @@ static void run_layernorm_grad(const tp_launch *launch)
             ref_store(db, c, 0, db_sum);
     }
 }
-
-TP_REF_KERNEL(rmsnorm);
-TP_REF_KERNEL(layernorm);
-TP_REF_KERNEL(add_rmsnorm);
-TP_REF_KERNEL(add_layernorm);
-TP_REF_KERNEL(rmsnorm_grad);
-TP_REF_KERNEL(layernorm_grad);

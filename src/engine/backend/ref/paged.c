@@ -14,7 +14,7 @@ static int64_t panel_column(const tp_operand *panels, int64_t n, int64_t k)
     return k / g * TP_PANEL * g + n % TP_PANEL * g + k % g;
 }
 
-static void run_pack_panels(const tp_launch *launch)
+TP_REF_KERNEL(pack_panels)
 {
     const tp_operand *w = &launch->in[0], *panels = &launch->out[0];
     int64_t N = w->dim[launch->attrs.transposed ? 1 : 0];
@@ -30,18 +30,16 @@ static void run_pack_panels(const tp_launch *launch)
     }
 }
 
-static void run_linear_panels(const tp_launch *launch)
+TP_REF_KERNEL(linear_panels)
 {
     const tp_operand *x = &launch->in[0], *w = &launch->in[1], *b = &launch->in[2];
     const tp_operand *y = &launch->out[0];
     int32_t activation = launch->attrs.activation;
-    for (int64_t t = 0; t < y->dim[0]; t++) {
-        for (int64_t n = 0; n < y->dim[1]; n++) {
-            double sum = is_bound(b) ? ref_load(b, n, 0) : 0;
-            for (int64_t k = 0; k < x->dim[1]; k++)
-                sum += ref_load(x, t, k) * ref_load(w, n / TP_PANEL, panel_column(w, n, k));
-            ref_store(y, t, n, activation ? tp_ref_gelu_of(sum, activation == 2) : sum);
-        }
+    ref_each (y, t, n) {
+        double sum = is_bound(b) ? ref_load(b, n, 0) : 0;
+        for (int64_t k = 0; k < x->dim[1]; k++)
+            sum += ref_load(x, t, k) * ref_load(w, n / TP_PANEL, panel_column(w, n, k));
+        ref_store(y, t, n, activation ? tp_ref_gelu_of(sum, activation == 2) : sum);
     }
 }
 
@@ -133,7 +131,7 @@ static size_t workspace_paged_attention(const tp_launch *launch)
     return (size_t)(launch->in[7].dim[1] * cache_of(launch).places) * sizeof(double);
 }
 
-static void run_paged_attention(const tp_launch *launch)
+TP_REF_KERNEL(paged_attention, .workspace = workspace_paged_attention)
 {
     const tp_operand *positions = &launch->in[5], *slots = &launch->in[6], *o = &launch->out[0];
     cache c = cache_of(launch);
@@ -149,7 +147,3 @@ static void run_paged_attention(const tp_launch *launch)
             attend(&c, row, h, ref_index(slots, row), position, launch->workspace);
     }
 }
-
-TP_REF_KERNEL(pack_panels);
-TP_REF_KERNEL(linear_panels);
-TP_REF_KERNEL_WITH_WORKSPACE(paged_attention);

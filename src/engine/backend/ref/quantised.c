@@ -8,7 +8,7 @@ static void store(const tp_operand *w, int64_t i, float value)
     ref_store(w, i / w->dim[1], i % w->dim[1], (double)value);
 }
 
-static void run_unpack_int8(const tp_launch *launch)
+TP_REF_KERNEL(unpack_int8)
 {
     const tp_operand *scales = &launch->in[1], *w = &launch->out[0];
     const int8_t *codes = launch->in[0].data;
@@ -20,7 +20,7 @@ static void run_unpack_int8(const tp_launch *launch)
     }
 }
 
-static void run_unpack_nf4(const tp_launch *launch)
+TP_REF_KERNEL(unpack_nf4)
 {
     const tp_operand *groups = &launch->in[2], *w = &launch->out[0];
     const uint8_t *codes = launch->in[0].data, *sizes = launch->in[1].data;
@@ -36,6 +36,3 @@ static void run_unpack_nf4(const tp_launch *launch)
         store(w, i, tp_nf4_levels[code] * size);
     }
 }
-
-TP_REF_KERNEL(unpack_int8);
-TP_REF_KERNEL(unpack_nf4);

@@ -24,7 +24,7 @@ static void rotate_head(const tp_launch *launch, int64_t t, int64_t first_column
     }
 }
 
-static void run_rope(const tp_launch *launch)
+TP_REF_KERNEL(rope)
 {
     const tp_operand *positions = &launch->in[1], *y = &launch->out[0];
     if (!is_bound(y))
@@ -34,5 +34,3 @@ static void run_rope(const tp_launch *launch)
             rotate_head(launch, t, c, ref_index(positions, t));
     }
 }
-
-TP_REF_KERNEL(rope);

@@ -87,7 +87,7 @@ static size_t workspace_sample(const tp_launch *launch)
     return (size_t)launch->in[0].dim[1] * sizeof(candidate);
 }
 
-static void run_sample(const tp_launch *launch)
+TP_REF_KERNEL(sample, .workspace = workspace_sample)
 {
     const tp_operand *logits = &launch->in[0], *ids = &launch->out[0], *logp = &launch->out[1];
     const tp_operand *drawn = &launch->out[2];
@@ -110,5 +110,3 @@ static void run_sample(const tp_launch *launch)
             ref_store(drawn, r, 0, row_drawn);
     }
 }
-
-TP_REF_KERNEL_WITH_WORKSPACE(sample);

@@ -9,14 +9,9 @@ static void scale_gradient(tp_differ *d, const tp_node *n, const tp_ref *dy)
 }
 
 /* scale * x */
-const tp_op_def tp_op_scale = {
-    .name = "scale",
-    .signature = "x:f[..] -> y:f[..]",
-    .attributes = "scale",
-    .traits = TP_OP_ELEMENTWISE | TP_OP_INPLACE | TP_OP_CHEAP,
-    .flops = "T*C",
-    .gradient = scale_gradient,
-};
+TP_OP(scale, "x:f[..] -> y:f[..]", .attributes = "scale",
+      .traits = TP_OP_ELEMENTWISE | TP_OP_INPLACE | TP_OP_CHEAP, .flops = "T*C",
+      .gradient = scale_gradient);
 
 static void dropout_gradient(tp_differ *d, const tp_node *n, const tp_ref *dy)
 {
@@ -28,23 +23,14 @@ static void dropout_gradient(tp_differ *d, const tp_node *n, const tp_ref *dy)
 
 /* x / (1 - probability), or 0 with that probability: a function of the seed, the stream and the
  * element's place, so that the gradient and a recomputation drop the same ones. */
-const tp_op_def tp_op_dropout = {
-    .name = "dropout",
-    .signature = "x:f[T,C] seed:seed[2] -> y:f[T,C]",
-    .attributes = "probability, stream",
-    .traits = TP_OP_ELEMENTWISE | TP_OP_INPLACE | TP_OP_CHEAP,
-    .flops = "2*T*C",
-    .gradient = dropout_gradient,
-};
+TP_OP(dropout, "x:f[T,C] seed:seed[2] -> y:f[T,C]", .attributes = "probability, stream",
+      .traits = TP_OP_ELEMENTWISE | TP_OP_INPLACE | TP_OP_CHEAP, .flops = "2*T*C",
+      .gradient = dropout_gradient);
 
 /* The Euclidean norm of every output's weights in w + scale * b a.  DoRA takes it for a constant:
  * it has no gradient. */
-const tp_op_def tp_op_dora_norm = {
-    .name = "dora_norm",
-    .signature = "w:w[N,K]^ a:w[R,K] b:w[N,R] -> norm:positive[N]",
-    .attributes = "transposed, scale",
-    .flops = "2*N*K*R+2*N*K",
-};
+TP_OP(dora_norm, "w:w[N,K]^ a:w[R,K] b:w[N,R] -> norm:positive[N]",
+      .attributes = "transposed, scale", .flops = "2*N*K*R+2*N*K");
 
 static void dora_gradient(tp_differ *d, const tp_node *n, const tp_ref *dy)
 {
@@ -54,29 +40,14 @@ static void dora_gradient(tp_differ *d, const tp_node *n, const tp_ref *dy)
 }
 
 /* x * m / norm + b, column by column: the product with a weight whose rows have the length m. */
-const tp_op_def tp_op_dora = {
-    .name = "dora",
-    .signature = "x:f[T,N] m:w[N] norm:positive[N] b:w[N]? -> y:f[T,N]",
-    .traits = TP_OP_INPLACE,
-    .flops = "2*T*N",
-    .gradient = dora_gradient,
-    .gradients = {TP_OP_dora_dm, TP_OP_linear_db},
-};
+TP_OP(dora, "x:f[T,N] m:w[N] norm:positive[N] b:w[N]? -> y:f[T,N]", .traits = TP_OP_INPLACE,
+      .flops = "2*T*N", .gradient = dora_gradient, .gradients = {TP_OP_dora_dm, TP_OP_linear_db});
 
-const tp_op_def tp_op_dora_dm = {
-    .name = "dora_dm",
-    .signature = "x:f[T,N] norm:positive[N] dy:f[T,N] dm_acc:s[N]? -> dm:s[N]",
-    .traits = TP_OP_ACCUMULATES,
-    .flops = "2*T*N",
-    .suffix = "dm",
-};
+TP_OP(dora_dm, "x:f[T,N] norm:positive[N] dy:f[T,N] dm_acc:s[N]? -> dm:s[N]",
+      .traits = TP_OP_ACCUMULATES, .flops = "2*T*N", .suffix = "dm");
 
 /* Row place[t] of `other` where which[t] is n0, row t of x elsewhere: texts with adapters of their
  * own in one batch, each computed for its own rows.  Generation alone has it, so it needs no
  * gradient. */
-const tp_op_def tp_op_choose_rows = {
-    .name = "choose_rows",
-    .signature = "x:f[T,N] other:f[R,N] which:ids[T] place:ids[T] -> y:f[T,N]",
-    .attributes = "n0",
-    .traits = TP_OP_INPLACE,
-};
+TP_OP(choose_rows, "x:f[T,N] other:f[R,N] which:ids[T] place:ids[T] -> y:f[T,N]",
+      .attributes = "n0", .traits = TP_OP_INPLACE);

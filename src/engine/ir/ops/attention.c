@@ -12,30 +12,20 @@ static void check_heads(tp_shapes *s)
 /* Causal inside each sequence cu[s]..cu[s+1]; cu does not decrease, trailing entries repeat
  * its end; rows at or past its end give o = 0, lse = 0.  lse is the natural log of the sum of
  * exp of scaled logits. */
-const tp_op_def tp_op_attention = {
-    .name = "attention",
-    .signature = "q:f[T,heads*head_dim] k:f[T,kv_heads*head_dim] v:f[T,kv_heads*head_dim] "
-                 "cu:cu[S+1] -> o:f[T,heads*head_dim]~ lse:s[heads,T]",
-    .attributes = "heads, kv_heads, head_dim, scale",
-    .traits = TP_OP_CONTRACTS,
-    .flops = "4*A*heads*head_dim", /* q.k and p.v */
-    .check = check_heads,
-    .gradients = {TP_OP_attention_grad},
-    .splits = "heads+kv_heads",
-};
+TP_OP(attention,
+      "q:f[T,heads*head_dim] k:f[T,kv_heads*head_dim] v:f[T,kv_heads*head_dim] cu:cu[S+1] "
+      "-> o:f[T,heads*head_dim]~ lse:s[heads,T]",
+      .attributes = "heads, kv_heads, head_dim, scale", .traits = TP_OP_CONTRACTS,
+      .flops = "4*A*heads*head_dim", /* q.k and p.v */
+      .check = check_heads, .gradients = {TP_OP_attention_grad}, .splits = "heads+kv_heads");
 
-const tp_op_def tp_op_attention_grad = {
-    .name = "attention_grad",
-    .signature = "q:f[T,heads*head_dim] k:f[T,kv_heads*head_dim] v:f[T,kv_heads*head_dim] "
-                 "o:f[T,heads*head_dim] lse:s[heads,T] do:f[T,heads*head_dim] cu:cu[S+1] "
-                 "-> dq:f[T,heads*head_dim]~ dk:f[T,kv_heads*head_dim]~ dv:f[T,kv_heads*head_dim]~",
-    .attributes = "heads, kv_heads, head_dim, scale",
-    .traits = TP_OP_CONTRACTS,
-    .flops = "10*A*heads*head_dim", /* s again, dp, dv, dk, dq */
-    .check = check_heads,
-    .suffix = "dqkv",
-    .splits = "heads+kv_heads",
-};
+TP_OP(attention_grad,
+      "q:f[T,heads*head_dim] k:f[T,kv_heads*head_dim] v:f[T,kv_heads*head_dim] "
+      "o:f[T,heads*head_dim] lse:s[heads,T] do:f[T,heads*head_dim] cu:cu[S+1] "
+      "-> dq:f[T,heads*head_dim]~ dk:f[T,kv_heads*head_dim]~ dv:f[T,kv_heads*head_dim]~",
+      .attributes = "heads, kv_heads, head_dim, scale", .traits = TP_OP_CONTRACTS,
+      .flops = "10*A*heads*head_dim", /* s again, dp, dv, dk, dq */
+      .check = check_heads, .suffix = "dqkv", .splits = "heads+kv_heads");
 
 static void paged_attention_check(tp_shapes *s)
 {
@@ -65,14 +55,10 @@ static double paged_attention_bytes(const tp_graph *g, const tp_node *n, double 
  * h*D'*B on, element d/g*B*g + j*g + d%g of cache_k and j/g*D'*g + d*g + j%g of cache_v, g = 2
  * for bf16, else 1.  Row t of o depends on its own q, k, v and cache alone: the same bits
  * whatever else is in the launch. */
-const tp_op_def tp_op_paged_attention = {
-    .name = "paged_attention",
-    .signature = "q:f[T,heads*head_dim] k:f[T,kv_heads*head_dim] v:f[T,kv_heads*head_dim] "
-                 "cache_k:f[N,L] cache_v:f[N,L] positions:places[T] slots:slots[T] "
-                 "tables:tables[S,M] -> o:f[T,heads*head_dim]~ cache_k:f[N,L] cache_v:f[N,L]",
-    .attributes = "heads, kv_heads, head_dim, scale",
-    .traits = TP_OP_CONTRACTS,
-    .flops = "4*A*heads*head_dim",
-    .bytes = paged_attention_bytes,
-    .check = paged_attention_check,
-};
+TP_OP(paged_attention,
+      "q:f[T,heads*head_dim] k:f[T,kv_heads*head_dim] v:f[T,kv_heads*head_dim] "
+      "cache_k:f[N,L] cache_v:f[N,L] positions:places[T] slots:slots[T] "
+      "tables:tables[S,M] -> o:f[T,heads*head_dim]~ cache_k:f[N,L] cache_v:f[N,L]",
+      .attributes = "heads, kv_heads, head_dim, scale", .traits = TP_OP_CONTRACTS,
+      .flops = "4*A*heads*head_dim", .bytes = paged_attention_bytes,
+      .check = paged_attention_check);

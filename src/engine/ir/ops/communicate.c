@@ -24,13 +24,8 @@ SUM(all_reduce, "x:s[..] errors:s[R,E]? -> x:s[..] errors:s[R,E]?", 0)
 SUM(reduce_scatter, "x:s[..] errors:s[R,E]? -> x:s[..] errors:s[R,E]?", 0)
 
 /* Every part as the rank has it whose it is. */
-const tp_op_def tp_op_all_gather = {
-    .name = "all_gather",
-    .signature = "x:s[..] -> x:s[..]",
-    .attributes = "bucket",
-    .traits = TP_OP_COMMUNICATES,
-    .splits = "T; C",
-};
+TP_OP(all_gather, "x:s[..] -> x:s[..]", .attributes = "bucket", .traits = TP_OP_COMMUNICATES,
+      .splits = "T; C");
 
 /* As rank 0 has it. */
 EXCHANGE(broadcast, "x:s[..] -> x:s[..]", 0)
@@ -59,17 +54,8 @@ EXCHANGE_WITH(gather_rows, "x:f[S,C] -> y:f[n0,C]", "n0, n1, bucket", 0)
 EXCHANGE(all_reduce_tensor, "x:s[..] -> x:s[..]", 0)
 
 /* Memory of that shape which nobody has written yet: what accumulates into it begins there. */
-const tp_op_def tp_op_room = {
-    .name = "room",
-    .signature = "like:s[..] -> x:s[..]",
-    .traits = TP_OP_UNWRITTEN,
-};
+TP_OP(room, "like:s[..] -> x:s[..]", .traits = TP_OP_UNWRITTEN);
 
 /* Until what was begun on this memory is over. */
-const tp_op_def tp_op_wait = {
-    .name = "wait",
-    .signature = "x:any[..] -> x:any[..]",
-    .attributes = "bucket",
-    .traits = TP_OP_COMMUNICATES,
-    .splits = "T; C",
-};
+TP_OP(wait, "x:any[..] -> x:any[..]", .attributes = "bucket", .traits = TP_OP_COMMUNICATES,
+      .splits = "T; C");

@@ -4,15 +4,7 @@
 /* codes = 128 + x / scale, rounded to nearest even, scale = the row's largest size / 127.  A row
  * with a number that is not finite has the scale NaN, one of numbers that are nearly zero the scale
  * 0. */
-const tp_op_def tp_op_compress = {
-    .name = "compress",
-    .signature = "x:f[T,C] -> codes:codes[T,C] scales:s[T]",
-    .flops = "3*T*C",
-};
+TP_OP(compress, "x:f[T,C] -> codes:codes[T,C] scales:s[T]", .flops = "3*T*C");
 
 /* (codes - 128) * scale; y is f32 unless a pass makes it something else. */
-const tp_op_def tp_op_restore = {
-    .name = "restore",
-    .signature = "codes:codes[T,C] scales:w[T] -> y:f[T,C]",
-    .flops = "2*T*C",
-};
+TP_OP(restore, "codes:codes[T,C] scales:w[T] -> y:f[T,C]", .flops = "2*T*C");

@@ -15,30 +15,12 @@ static double embed_grad_bytes(const tp_graph *g, const tp_node *n, double avg_c
 }
 
 /* Ids outside 0..V-1 give zeros; rows of id skip-1 give no gradient. */
-const tp_op_def tp_op_embed = {
-    .name = "embed",
-    .signature = "ids:ids[T] table:w[V,C] -> y:f[T,C]",
-    .attributes = "skip",
-    .traits = TP_OP_CHEAP,
-    .bytes = embed_bytes,
-    .gradients = {TP_OP_embed_grad},
-    .splits = "V",
-};
+TP_OP(embed, "ids:ids[T] table:w[V,C] -> y:f[T,C]", .attributes = "skip", .traits = TP_OP_CHEAP,
+      .bytes = embed_bytes, .gradients = {TP_OP_embed_grad}, .splits = "V");
 
 /* Ids in the numbers of a part of a table that begins at n0; those before it are negative. */
-const tp_op_def tp_op_shift = {
-    .name = "shift",
-    .signature = "ids:ids[T] -> y:ids[T]",
-    .attributes = "n0",
-};
+TP_OP(shift, "ids:ids[T] -> y:ids[T]", .attributes = "n0");
 
-const tp_op_def tp_op_embed_grad = {
-    .name = "embed_grad",
-    .signature = "ids:ids[T] dy:f[T,C] dtable_acc:s[V,C] -> dtable:s[V,C]",
-    .attributes = "skip",
-    .traits = TP_OP_ACCUMULATES,
-    .flops = "T*C",
-    .bytes = embed_grad_bytes,
-    .splits = "V",
-    .suffix = "dw",
-};
+TP_OP(embed_grad, "ids:ids[T] dy:f[T,C] dtable_acc:s[V,C] -> dtable:s[V,C]", .attributes = "skip",
+      .traits = TP_OP_ACCUMULATES, .flops = "T*C", .bytes = embed_grad_bytes, .splits = "V",
+      .suffix = "dw");

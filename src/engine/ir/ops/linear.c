@@ -2,52 +2,23 @@
 #include "engine/ir/shapes.h"
 
 /* b is added; transposed: the weight is w[K,N]. */
-const tp_op_def tp_op_linear = {
-    .name = "linear",
-    .signature = "x:f[T,K] w:w[N,K]^ b:w[N]? -> y:f[T,N]",
-    .attributes = "transposed",
-    .traits = TP_OP_CONTRACTS,
-    .flops = "2*T*N*K",
-    .gradients = {TP_OP_linear_dx, TP_OP_linear_dw, TP_OP_linear_db},
-    .splits = "N; K",
-};
+TP_OP(linear, "x:f[T,K] w:w[N,K]^ b:w[N]? -> y:f[T,N]", .attributes = "transposed",
+      .traits = TP_OP_CONTRACTS, .flops = "2*T*N*K",
+      .gradients = {TP_OP_linear_dx, TP_OP_linear_dw, TP_OP_linear_db}, .splits = "N; K");
 
-const tp_op_def tp_op_linear_dx = {
-    .name = "linear_dx",
-    .signature = "dy:f[T,N] w:w[N,K]^ dx_acc:f[T,K]? -> dx:f[T,K]",
-    .attributes = "transposed",
-    .splits = "N; K",
-    .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES,
-    .flops = "2*T*N*K",
-};
+TP_OP(linear_dx, "dy:f[T,N] w:w[N,K]^ dx_acc:f[T,K]? -> dx:f[T,K]", .attributes = "transposed",
+      .splits = "N; K", .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES, .flops = "2*T*N*K");
 
-const tp_op_def tp_op_linear_dw = {
-    .name = "linear_dw",
-    .signature = "x:f[T,K] dy:f[T,N] dw_acc:s[N,K]^? -> dw:s[N,K]^",
-    .attributes = "transposed",
-    .splits = "N; K",
-    .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES,
-    .flops = "2*T*N*K",
-    .suffix = "dw",
-};
+TP_OP(linear_dw, "x:f[T,K] dy:f[T,N] dw_acc:s[N,K]^? -> dw:s[N,K]^", .attributes = "transposed",
+      .splits = "N; K", .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES, .flops = "2*T*N*K",
+      .suffix = "dw");
 
-const tp_op_def tp_op_linear_db = {
-    .name = "linear_db",
-    .signature = "dy:f[T,N] db_acc:s[N]? -> db:s[N]",
-    .splits = "N",
-    .traits = TP_OP_ACCUMULATES,
-    .flops = "T*N",
-    .suffix = "db",
-};
+TP_OP(linear_db, "dy:f[T,N] db_acc:s[N]? -> db:s[N]", .splits = "N", .traits = TP_OP_ACCUMULATES,
+      .flops = "T*N", .suffix = "db");
 
 /* act = gelu of the unrounded sum; pre is kept for the gradient. */
-const tp_op_def tp_op_linear_gelu = {
-    .name = "linear_gelu",
-    .signature = "x:f[T,K] w:w[N,K]^ b:w[N]? -> act:f[T,N] pre:f[T,N]",
-    .attributes = "transposed, tanh",
-    .traits = TP_OP_CONTRACTS,
-    .flops = "2*T*N*K",
-};
+TP_OP(linear_gelu, "x:f[T,K] w:w[N,K]^ b:w[N]? -> act:f[T,N] pre:f[T,N]",
+      .attributes = "transposed, tanh", .traits = TP_OP_CONTRACTS, .flops = "2*T*N*K");
 
 static double even(double n) { return n + (double)((int64_t)n % 2); }
 
@@ -63,12 +34,8 @@ static void pack_panels_check(tp_shapes *s)
  * every k, so that a product reads it in one stream.  K' is K rounded up to even.  The element
  * of output n and input k is column k/g*64*g + n%64*g + k%g of row n/64, with g = 2 for bf16
  * (pairs of k) and 1 otherwise; what has no weight is 0. */
-const tp_op_def tp_op_pack_panels = {
-    .name = "pack_panels",
-    .signature = "w:w[N,K]^ -> panels:w[P,L]",
-    .attributes = "transposed",
-    .check = pack_panels_check,
-};
+TP_OP(pack_panels, "w:w[N,K]^ -> panels:w[P,L]", .attributes = "transposed",
+      .check = pack_panels_check);
 
 static void linear_panels_check(tp_shapes *s)
 {
@@ -82,11 +49,5 @@ static void linear_panels_check(tp_shapes *s)
 
 /* activation 0: none, 1: gelu, 2: gelu by tanh.  Row t of y is a function of row t of x: the
  * same bits whatever T is. */
-const tp_op_def tp_op_linear_panels = {
-    .name = "linear_panels",
-    .signature = "x:f[T,K] panels:w[P,L] b:w[n0]? -> y:f[T,n0]",
-    .attributes = "n0, activation",
-    .traits = TP_OP_CONTRACTS,
-    .flops = "2*T*n0*K",
-    .check = linear_panels_check,
-};
+TP_OP(linear_panels, "x:f[T,K] panels:w[P,L] b:w[n0]? -> y:f[T,n0]", .attributes = "n0, activation",
+      .traits = TP_OP_CONTRACTS, .flops = "2*T*n0*K", .check = linear_panels_check);

@@ -21,13 +21,8 @@ static void unpack_int8_check(tp_shapes *s)
         is_length(s, 'Q', tp_int8_scales(n));
 }
 
-const tp_op_def tp_op_unpack_int8 = {
-    .name = "unpack_int8",
-    .signature = "codes:codes[P] scales:w[Q] -> w:f[n0,n1]",
-    .attributes = "n0, n1",
-    .traits = TP_OP_UNPACKS,
-    .check = unpack_int8_check,
-};
+TP_OP(unpack_int8, "codes:codes[P] scales:w[Q] -> w:f[n0,n1]", .attributes = "n0, n1",
+      .traits = TP_OP_UNPACKS, .check = unpack_int8_check);
 
 static void unpack_nf4_check(tp_shapes *s)
 {
@@ -36,10 +31,5 @@ static void unpack_nf4_check(tp_shapes *s)
         is_length(s, 'D', tp_nf4_groups(n));
 }
 
-const tp_op_def tp_op_unpack_nf4 = {
-    .name = "unpack_nf4",
-    .signature = "codes:codes[P] sizes:codes[Q] groups:w[D] -> w:f[n0,n1]",
-    .attributes = "n0, n1",
-    .traits = TP_OP_UNPACKS,
-    .check = unpack_nf4_check,
-};
+TP_OP(unpack_nf4, "codes:codes[P] sizes:codes[Q] groups:w[D] -> w:f[n0,n1]", .attributes = "n0, n1",
+      .traits = TP_OP_UNPACKS, .check = unpack_nf4_check);

@@ -22,13 +22,6 @@ static void rope_gradient(tp_differ *d, const tp_node *n, const tp_ref *dy)
  * (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin) with x1, x2 the two halves of each head;
  * inverse negates sin.  Only the result is needed by gradients, not the operand: keeping one
  * for the other saves nothing. */
-const tp_op_def tp_op_rope = {
-    .name = "rope",
-    .signature = "x:f[T,C] positions:positions[T] table:table[P,head_dim] -> y:f[T,C]",
-    .attributes = "head_dim, inverse",
-    .traits = TP_OP_INPLACE,
-    .flops = "3*T*C",
-    .check = rope_check,
-    .gradient = rope_gradient,
-    .splits = "C",
-};
+TP_OP(rope, "x:f[T,C] positions:positions[T] table:table[P,head_dim] -> y:f[T,C]",
+      .attributes = "head_dim, inverse", .traits = TP_OP_INPLACE, .flops = "3*T*C",
+      .check = rope_check, .gradient = rope_gradient, .splits = "C");

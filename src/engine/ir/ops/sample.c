@@ -7,10 +7,7 @@
  * ids, the first whose cumulated probability exceeds draws[r].  logp: of the id under
  * softmax(logits), all V of them; drawn: under what it was drawn from.  A row with a NaN or
  * +infinity gives id -1 and NaNs. */
-const tp_op_def tp_op_sample = {
-    .name = "sample",
-    .signature = "logits:f[R,V] params:sampling[R,4] draws:draws[R] "
-                 "-> ids:ids[R] logp:s[R] drawn:s[R]",
-    .attributes = "n0",
-    .flops = "12*R*V",
-};
+TP_OP(sample,
+      "logits:f[R,V] params:sampling[R,4] draws:draws[R] "
+      "-> ids:ids[R] logp:s[R] drawn:s[R]",
+      .attributes = "n0", .flops = "12*R*V");

@@ -5,47 +5,27 @@
 #include "engine/ir/shapes.h"
 
 /* The sum of squares, added to what was there. */
-const tp_op_def tp_op_sumsq = {
-    .name = "sumsq",
-    .signature = "x:f[..] sum_acc:d[1]? -> sum:d[1]",
-    .traits = TP_OP_UPDATE | TP_OP_ACCUMULATES,
-    .flops = "2*T*C",
-    .splits = "T; C",
-};
+TP_OP(sumsq, "x:f[..] sum_acc:d[1]? -> sum:d[1]", .traits = TP_OP_UPDATE | TP_OP_ACCUMULATES,
+      .flops = "2*T*C", .splits = "T; C");
 
 /* In place.  limits: unscale, the largest size of an element; g = g * unscale, no larger than that.
  */
-const tp_op_def tp_op_clip_value = {
-    .name = "clip_value",
-    .signature = "g:s[..] limits:d[3] -> g:s[..]",
-    .traits = TP_OP_UPDATE,
-    .flops = "2*T*C",
-    .splits = "T; C",
-};
+TP_OP(clip_value, "g:s[..] limits:d[3] -> g:s[..]", .traits = TP_OP_UPDATE, .flops = "2*T*C",
+      .splits = "T; C");
 
 /* In place.  limits: unscale, not read, lambda.  Adaptive gradient clipping (Brock et al., arXiv
  * 2102.06171): g = g * unscale; then every row (column when `transposed`, whole vector) whose norm
  * is above most = lambda * max(norm of that of p, 1e-3) is times most / max(norm, 1e-6). */
-const tp_op_def tp_op_clip_adaptive = {
-    .name = "clip_adaptive",
-    .signature = "g:s[..] p:s[..] limits:d[3] -> g:s[..]",
-    .attributes = "transposed",
-    .traits = TP_OP_UPDATE,
-    .flops = "6*T*C",
-};
+TP_OP(clip_adaptive, "g:s[..] p:s[..] limits:d[3] -> g:s[..]", .attributes = "transposed",
+      .traits = TP_OP_UPDATE, .flops = "6*T*C");
 
 /* In place.  scalars: lr, beta1, beta2, eps, weight_decay, 1-beta1^t, 1-beta2^t, gradient
  * factor (clip and unscale).  As torch.optim.AdamW: p *= 1 - lr*wd*decay; m, v; then
  * p -= lr/c1 * m / (sqrt(v)/sqrt(c2) + eps). */
-const tp_op_def tp_op_adamw = {
-    .name = "adamw",
-    .signature = "p:s[..] g:s[..] m:s[..] v:positive[..] scalars:scalars[8] shadow:half[..]? "
-                 "-> p:s[..] m:s[..] v:s[..] shadow:half[..]?",
-    .attributes = "decay",
-    .traits = TP_OP_UPDATE,
-    .flops = "16*T*C",
-    .splits = "T; C",
-};
+TP_OP(adamw,
+      "p:s[..] g:s[..] m:s[..] v:positive[..] scalars:scalars[8] shadow:half[..]? "
+      "-> p:s[..] m:s[..] v:s[..] shadow:half[..]?",
+      .attributes = "decay", .traits = TP_OP_UPDATE, .flops = "16*T*C", .splits = "T; C");
 
 /* adamw with moments in 8 bits: blocks of 256 elements, one behind the other as they lie, keep the
  * largest size of each moment (B = ceil(T*C/256) blocks) and a code for every element, of the
@@ -59,29 +39,19 @@ static void adamw_8bit_check(tp_shapes *s)
                          TP_DYNAMIC_BLOCK);
 }
 
-const tp_op_def tp_op_adamw_8bit = {
-    .name = "adamw_8bit",
-    .signature = "p:s[..] g:s[..] scalars:scalars[8] codes:codes[2,T*C] absmax:positive[2,B] "
-                 "shadow:half[..]? -> p:s[..] codes:codes[2,T*C] absmax:positive[2,B] "
-                 "shadow:half[..]?",
-    .attributes = "decay",
-    .traits = TP_OP_UPDATE,
-    .flops = "20*T*C",
-    .check = adamw_8bit_check,
-};
+TP_OP(adamw_8bit,
+      "p:s[..] g:s[..] scalars:scalars[8] codes:codes[2,T*C] absmax:positive[2,B] "
+      "shadow:half[..]? -> p:s[..] codes:codes[2,T*C] absmax:positive[2,B] "
+      "shadow:half[..]?",
+      .attributes = "decay", .traits = TP_OP_UPDATE, .flops = "20*T*C", .check = adamw_8bit_check);
 
 /* In place.  scalars: lr, momentum, what is taken of the gradient (1 - dampening; 1 in the first
  * step), weight_decay in the fifth, gradient factor in the last.  As torch.optim.SGD: g += wd*p;
  * m = momentum*m + take*g; p -= lr * m, or lr * (g + momentum*m). */
-const tp_op_def tp_op_sgd = {
-    .name = "sgd",
-    .signature = "p:s[..] g:s[..] scalars:scalars[8] m:s[..] shadow:half[..]? "
-                 "-> p:s[..] m:s[..] shadow:half[..]?",
-    .attributes = "nesterov",
-    .traits = TP_OP_UPDATE,
-    .flops = "6*T*C",
-    .splits = "T; C",
-};
+TP_OP(sgd,
+      "p:s[..] g:s[..] scalars:scalars[8] m:s[..] shadow:half[..]? "
+      "-> p:s[..] m:s[..] shadow:half[..]?",
+      .attributes = "nesterov", .traits = TP_OP_UPDATE, .flops = "6*T*C", .splits = "T; C");
 
 /* In place.  scalars: the relative step rho, beta1, what is taken of new squares (1 - beta2), eps1,
  * weight decay, eps2, d, gradient factor.  var holds running averages of squared gradients: of a
@@ -89,34 +59,22 @@ const tp_op_def tp_op_sgd = {
  * a = scaled ? max(eps2, rms(p)) * rho : rho, as torch.optim.Adafactor: p *= 1 - decay; u = g /
  * sqrt(max(row * column / max(mean(rows), eps1), eps1^2)); p -= a / max(1, rms(u) / d) * u.  As
  * transformers.Adafactor: eps1 is added to the squares instead, and p *= 1 - a * decay. */
-const tp_op_def tp_op_adafactor = {
-    .name = "adafactor",
-    .signature = "p:s[..] g:s[..] scalars:scalars[8] var:positive[V] shadow:half[..]? "
-                 "-> p:s[..] var:positive[V] shadow:half[..]?",
-    .attributes = "scaled, transformers",
-    .traits = TP_OP_UPDATE,
-    .flops = "12*T*C",
-};
+TP_OP(adafactor,
+      "p:s[..] g:s[..] scalars:scalars[8] var:positive[V] shadow:half[..]? "
+      "-> p:s[..] var:positive[V] shadow:half[..]?",
+      .attributes = "scaled, transformers", .traits = TP_OP_UPDATE, .flops = "12*T*C");
 
 /* What is subtracted is a running average, by beta1, of what adafactor subtracts. */
-const tp_op_def tp_op_adafactor_moment = {
-    .name = "adafactor_moment",
-    .signature = "p:s[..] g:s[..] scalars:scalars[8] var:positive[V] m:s[..] shadow:half[..]? "
-                 "-> p:s[..] var:positive[V] m:s[..] shadow:half[..]?",
-    .attributes = "scaled, transformers",
-    .traits = TP_OP_UPDATE,
-    .flops = "15*T*C",
-};
+TP_OP(adafactor_moment,
+      "p:s[..] g:s[..] scalars:scalars[8] var:positive[V] m:s[..] shadow:half[..]? "
+      "-> p:s[..] var:positive[V] m:s[..] shadow:half[..]?",
+      .attributes = "scaled, transformers", .traits = TP_OP_UPDATE, .flops = "15*T*C");
 
 /* In place, a matrix.  scalars: lr, momentum, a, eps, weight_decay, b, c, gradient factor.  As
  * torch.optim.Muon: m += (1 - momentum) * (g - m); u = m, or g + momentum * (m - g); X = u /
  * max(|u|, eps) by the Frobenius norm; `steps` times X = a X + (b G + c G G) X with G = X X^T; p *=
  * 1 - lr*wd; p -= scale * lr * X.  torch rounds X and G to bf16 on the way. */
-const tp_op_def tp_op_muon = {
-    .name = "muon",
-    .signature = "p:s[T,C] g:s[T,C] scalars:scalars[8] m:s[T,C] shadow:half[T,C]? "
-                 "-> p:s[T,C] m:s[T,C] shadow:half[T,C]?",
-    .attributes = "nesterov, scale, steps",
-    .traits = TP_OP_UPDATE,
-    .flops = "20*T*C*C",
-};
+TP_OP(muon,
+      "p:s[T,C] g:s[T,C] scalars:scalars[8] m:s[T,C] shadow:half[T,C]? "
+      "-> p:s[T,C] m:s[T,C] shadow:half[T,C]?",
+      .attributes = "nesterov, scale, steps", .traits = TP_OP_UPDATE, .flops = "20*T*C*C");
