@@ -52,9 +52,16 @@ tp_status tp_jinja_bind(tp_jinja_run *run, const char *what, const tp_jinja_args
 const tp_jinja_function *tp_jinja_find_function(const tp_jinja_function *table, tp_slice name)
 {
     for (const tp_jinja_function *f = table; f->name; f++)
-        if (tp_slice_eq(name, (tp_slice){f->name, strcspn(f->name, "(")}))
-            return f;
+        for (const char *one = f->name; *one; one += strcspn(one, " "), one += *one == ' ')
+            if (tp_slice_eq(name, (tp_slice){one, strcspn(one, "( ")}))
+                return f;
     return NULL;
+}
+
+tp_status tp_jinja_refuse(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+{
+    (void)ret;
+    return tp_jinja_unsupported(run, "not supported are %s", c->what);
 }
 
 tp_status tp_jinja_call_function(tp_jinja_run *run, const tp_jinja_function *function,

@@ -23,8 +23,7 @@ typedef enum {
     IS_ESCAPED,
     IS_ODD,
     IS_EVEN,
-    IS_FILTER,
-    IS_TEST,
+    IS_NAME,      /* of a filter or test: refused */
     IS_DIVISIBLE, /* from here on: with one argument */
     IS_SAME,
     IS_IN,
@@ -54,7 +53,7 @@ static const struct {
              {"escaped", IS_ESCAPED},
              {"even", IS_EVEN},
              {"false", IS_FALSE},
-             {"filter", IS_FILTER},
+             {"filter", IS_NAME},
              {"float", IS_FLOAT},
              {"ge", IS_GE},
              {"greaterthan", IS_GT},
@@ -74,7 +73,7 @@ static const struct {
              {"sameas", IS_SAME},
              {"sequence", IS_SEQUENCE},
              {"string", IS_STRING},
-             {"test", IS_TEST},
+             {"test", IS_NAME},
              {"true", IS_TRUE},
              {"undefined", IS_UNDEFINED},
              {"upper", IS_UPPER}};
@@ -107,7 +106,6 @@ static bool is_callable(const tp_any *v)
     case TP_ANY_METHOD:
     case TP_ANY_MACRO:
     case TP_ANY_LOOP:
-    case TP_ANY_JOINER:
         return true;
     default:
         return false;
@@ -156,14 +154,6 @@ static tp_status compare(tp_jinja_run *run, test t, const tp_any *a, const tp_an
 static tp_status test_text(tp_jinja_run *run, test t, const tp_any *v, bool *ret)
 {
     tp_slice s;
-    if (t == IS_FILTER || t == IS_TEST) {
-        if (!tp_any_is_hashable(v))
-            return tp_jinja_fail(run, "a '%s' cannot be the name of a filter or test",
-                                 tp_any_type_name(v));
-        *ret = v->type == TP_ANY_STR &&
-               (t == IS_FILTER ? tp_jinja_has_filter(v->text) : tp_jinja_has_test(v->text));
-        return TP_OK;
-    }
     TP_TRY(tp_any_to_text(run, v, &s));
     *ret = tp_jinja_is_cased(s, t == IS_UPPER);
     return TP_OK;
@@ -223,9 +213,9 @@ tp_status tp_jinja_call_test(tp_jinja_run *run, tp_slice name, const tp_any *sel
     switch (t) {
     case IS_LOWER:
     case IS_UPPER:
-    case IS_FILTER:
-    case IS_TEST:
         return test_text(run, t, self, ret);
+    case IS_NAME:
+        return tp_jinja_unsupported(run, "'is %s' is not supported", tests[found].name);
     case IS_ODD:
     case IS_EVEN:
         return has_remainder(run, self, &two, t == IS_ODD, ret);

@@ -46,10 +46,6 @@ const char *tp_any_type_name(const tp_any *v)
         return "Macro";
     case TP_ANY_LOOP:
         return "LoopContext";
-    case TP_ANY_CYCLER:
-        return "Cycler";
-    case TP_ANY_JOINER:
-        return "Joiner";
     }
     return "object";
 }
@@ -288,6 +284,17 @@ tp_status tp_any_new_failure(tp_jinja_run *run, tp_status failure, tp_any *ret)
     TP_TRY(tp_any_new_iterator(run, &nothing, ret));
     ret->iterator->failure = message.text.data;
     ret->iterator->failure_status = (int)failure;
+    return TP_OK;
+}
+
+tp_status tp_jinja_new_method(tp_jinja_run *run, const tp_jinja_function *function,
+                              const tp_any *self, tp_any *ret)
+{
+    void *memory = NULL;
+    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_method), &memory));
+    struct tp_any_method *method = memory;
+    *method = (struct tp_any_method){function, *self};
+    *ret = (tp_any){.type = TP_ANY_METHOD, .method = method};
     return TP_OK;
 }
 

@@ -27,8 +27,6 @@ bool tp_python_is_alpha(uint32_t cp)
     return c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LO;
 }
 
-bool tp_python_is_decimal(uint32_t cp) { return category(cp) == UTF8PROC_CATEGORY_ND; }
-
 bool tp_python_is_digit(uint32_t cp)
 {
     static const tp_code_range digits[] = {
@@ -37,16 +35,15 @@ bool tp_python_is_digit(uint32_t cp)
         {0x2474, 0x247c},   {0x2488, 0x2490},   {0x24ea, 0x24ea},   {0x24f5, 0x24fd},
         {0x24ff, 0x24ff},   {0x2776, 0x277e},   {0x2780, 0x2788},   {0x278a, 0x2792},
         {0x10a40, 0x10a43}, {0x10e60, 0x10e68}, {0x11052, 0x1105a}, {0x1f100, 0x1f10a}};
-    return tp_python_is_decimal(cp) || IN(cp, digits);
+    return category(cp) == UTF8PROC_CATEGORY_ND || IN(cp, digits);
 }
 
-bool tp_python_is_numeric(uint32_t cp)
+/* But for the ideographs that are numbers to Python. */
+bool tp_python_is_alnum(uint32_t cp)
 {
     utf8proc_category_t c = category(cp);
-    return c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO;
+    return tp_python_is_alpha(cp) || (c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO);
 }
-
-bool tp_python_is_alnum(uint32_t cp) { return tp_python_is_alpha(cp) || tp_python_is_numeric(cp); }
 
 bool tp_python_is_lower(uint32_t cp)
 {
