@@ -1,7 +1,5 @@
 /* cmd_bench.c - `temper bench`: words become a suite, a baseline and a gate. */
-#include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench_commands.h"

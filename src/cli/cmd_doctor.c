@@ -1,6 +1,5 @@
 /* cmd_doctor.c - `temper doctor`: what this machine can do, and whether a run could begin or has
  * left sound results. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"

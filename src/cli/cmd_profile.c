@@ -1,5 +1,4 @@
 /* cmd_profile.c - `temper profile`: where a step's time and memory go, in one command. */
-#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/find_recipe.h"

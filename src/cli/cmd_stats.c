@@ -1,6 +1,5 @@
 /* cmd_stats.c - `temper stats`: what numbers say, and how surely. */
 #include <math.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/waiting.h"

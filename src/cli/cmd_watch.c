@@ -1,7 +1,6 @@
 /* cmd_watch.c - `temper watch`: runs as they go, drawn again and again, or line by line. */
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>

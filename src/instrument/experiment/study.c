@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "instrument/bench/process.h"
 
 enum { MOST_FOLDERS = 1000, LEAST_STEPS = 5, MOST_STEPS = 40, PILOT_STEPS = 3 };
 

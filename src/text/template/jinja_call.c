@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include "base/platform.h"
-#include "text/template/jinja_path.h"
 #include "text/template/jinja_str.h"
 
 /* --- macros --- */
