@@ -2,9 +2,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "cli/bench_commands.h"
-#include "cli/cli.h"
-#include "cli/values.h"
+#include "cli/commands.h"
 #include "temper/bench.h"
 
 typedef struct {
@@ -86,26 +84,6 @@ static const tp_flag flag_table[] = {
     TP_TEXT("history", 0, "FILE", history, "where results are kept over time"),
     TP_SWITCH("no-history", 0, no_history, "do not keep them"),
     {0}};
-
-static const tp_usage usage = {
-    .command = "bench",
-    .arguments = "[PATTERN...]",
-    .summary =
-        "Measure speed and memory of training, generation, data, traces and kernels; compare "
-        "versions; fail when something got worse.",
-    .flags = flag_table,
-    .details =
-        "temper bench                              everything\n"
-        "temper bench train/llama --budget 1m      what matches\n"
-        "temper bench --against v0.1.0             this version against another\n"
-        "temper bench --baseline baselines.json    against stored levels of this host\n"
-        "temper bench 'cmd a' --vs 'cmd b'         any two commands: time and memory\n"
-        "temper bench compare OLD NEW              two results files, of any tool\n"
-        "temper bench history [PATTERN]            what was measured over time\n\n"
-        "Exit status: 0 nothing is worse; 1 a regression, or something is missing; 2 usage or "
-        "input, or no benchmark matched; 3 a measurement failed; 4 output could not be written.",
-    .min_words = 0,
-    .max_words = -1};
 
 /* ---- the words around --vs ---- */
 
@@ -364,14 +342,12 @@ static int list(char **words, int n, const tp_bench_options *o)
     return tp_cli_print(status, text, &err);
 }
 
-int tp_cmd_bench(int argc, char **argv)
+static int start(int argc, char **argv)
 {
     flags f = {.alpha = 0.05, .timeout_s = 600, .fresh = 2, .seed = 1, .warm_up = -1};
     char *words[argc + 1], *a[argc + 1], *b[argc + 1], *rest[argc + 1];
     two_commands commands = {.a = a, .b = b};
     tp_error err = {0};
-    if (argc > 1 && strcmp(argv[1], "history") == 0)
-        return tp_bench_history_command(argc - 1, argv + 1);
     if (argc == 2 && strcmp(argv[1], "worker") == 0)
         return tp_cli_print(tp_bench_serve(&err), NULL, &err);
     bool is_vs = has_vs(argc, argv);
@@ -380,7 +356,7 @@ int tp_cmd_bench(int argc, char **argv)
         rest[argc] = NULL;
         argv = rest;
     }
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
+    int n = tp_cli_parse(&tp_usage_bench, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : TP_EXIT_INPUT;
     tp_bench_options o = options_of(&f);
@@ -395,3 +371,24 @@ int tp_cmd_bench(int argc, char **argv)
         return compare_files(words + 1, n - 1, &o);
     return f.list ? list(words, n, &o) : run_suite(words, n, &o);
 }
+
+const tp_usage tp_usage_bench = {
+    .command = "bench",
+    .arguments = "[PATTERN...]",
+    .summary =
+        "Measure speed and memory of training, generation, data, traces and kernels; compare "
+        "versions; fail when something got worse.",
+    .flags = flag_table,
+    .details =
+        "temper bench                              everything\n"
+        "temper bench train/llama --budget 1m      what matches\n"
+        "temper bench --against v0.1.0             this version against another\n"
+        "temper bench --baseline baselines.json    against stored levels of this host\n"
+        "temper bench 'cmd a' --vs 'cmd b'         any two commands: time and memory\n"
+        "temper bench compare OLD NEW              two results files, of any tool\n"
+        "temper bench history [PATTERN]            what was measured over time\n\n"
+        "Exit status: 0 nothing is worse; 1 a regression, or something is missing; 2 usage or "
+        "input, or no benchmark matched; 3 a measurement failed; 4 output could not be written.",
+    .min_words = 0,
+    .max_words = -1,
+    .start = start};

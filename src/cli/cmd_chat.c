@@ -5,9 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/text_flags.h"
-#include "cli/waiting.h"
 #include "temper/chat.h"
 
 typedef struct {
@@ -222,35 +221,20 @@ static tp_status run(chat *c, const flags *f, tp_text_generator *gen, tp_error *
     return status;
 }
 
-int tp_cmd_chat(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.temperature = NAN, .top_k = -1, .top_p = NAN, .min_p = NAN};
-    char *words[argc + 1];
+    (void)n;
+    const flags *f = given;
     tp_error err = {0};
-    const tp_usage usage = {.command = "chat",
-                            .arguments = "MODEL",
-                            .summary = "Talk with a model in the terminal; MODEL is a Hugging Face "
-                                       "folder with a chat template, a checkpoint or a run folder.",
-                            .flags = flag_table,
-                            .details =
-                                "/reset begins anew, /quit leaves, Ctrl-C stops an answer, or "
-                                "leaves when there is none.  Without a terminal every line "
-                                "of standard input is a message and only the answers are "
-                                "written.",
-                            .min_words = 1,
-                            .max_words = 1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    const tp_text_flags text = {.precision = f.precision,
-                                .kv_dtype = f.kv_dtype,
-                                .kv_memory = f.kv_memory,
-                                .base = f.base,
-                                .threads = f.threads,
-                                .most_length = f.max_length,
-                                .prompt_lookup = f.prompt_lookup};
+    const tp_text_flags text = {.precision = f->precision,
+                                .kv_dtype = f->kv_dtype,
+                                .kv_memory = f->kv_memory,
+                                .base = f->base,
+                                .threads = f->threads,
+                                .most_length = f->max_length,
+                                .prompt_lookup = f->prompt_lookup};
     tp_text_generator_options options;
-    if (!tp_cli_text_options("chat", &text, &options) || !tp_cli_force_isa(f.isa))
+    if (!tp_cli_text_options("chat", &text, &options) || !tp_cli_force_isa(f->isa))
         return 2;
     chat c = {.is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
     tp_text_generator *gen = NULL;
@@ -260,9 +244,25 @@ int tp_cmd_chat(int argc, char **argv)
     tp_status status = tp_text_generator_open(words[0], &options, &gen, &err);
     tp_waiting_end();
     if (status == TP_OK)
-        status = run(&c, &f, gen, &err);
+        status = run(&c, f, gen, &err);
     tp_text_generator_free(gen);
     if (status != TP_OK)
         return tp_cli_fail(&err);
     return interrupted ? tp_status_exit(TP_ERR_INTERRUPTED) : 0;
 }
+
+const tp_usage tp_usage_chat = {
+    .command = "chat",
+    .arguments = "MODEL",
+    .summary = "Talk with a model in the terminal; MODEL is a Hugging Face "
+               "folder with a chat template, a checkpoint or a run folder.",
+    .flags = flag_table,
+    .details = "/reset begins anew, /quit leaves, Ctrl-C stops an answer, or "
+               "leaves when there is none.  Without a terminal every line "
+               "of standard input is a message and only the answers are "
+               "written.",
+    .min_words = 1,
+    .max_words = 1,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.temperature = NAN, .top_k = -1, .top_p = NAN, .min_p = NAN},
+    .run = execute};

@@ -2,9 +2,8 @@
 #include <glob.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/runs.h"
-#include "cli/waiting.h"
 #include "temper/analysis.h"
 #include "temper/bench.h"
 #include "temper/evaluate.h"
@@ -231,44 +230,42 @@ static int refuse_kinds(char **words)
                          words[0], words[1]);
 }
 
-int tp_cmd_compare(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *words[argc + 1];
+    const flags *f = given;
     group a = {0}, b = {0};
-    const tp_usage usage = {
-        .command = "compare",
-        .arguments = "RUN_A RUN_B",
-        .summary = "What differs between two runs, whoever ran them, and how surely; also between "
-                   "two evaluations, two traces, two profiles and two results of benchmarks.",
-        .flags = flag_table,
-        .details = "Every metric that both have, aligned by step: difference, 95 % interval that "
-                   "knows that neighbouring steps are alike, p-value corrected for many metrics "
-                   "(Holm), verdict.  With several runs on a side (--a, --b) runs are what is "
-                   "counted.  Exit status 1 when something is worse.",
-        .max_words = 2};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!f.json)
-        tp_cli_wrap();
-    if ((n == 2) == (f.a && f.b) || n == 1 || (!f.a != !f.b))
+    if ((n == 2) == (f->a && f->b) || n == 1 || (!f->a != !f->b))
         return tp_cli_refuse("compare", "give two runs, or --a and --b; see 'temper help compare'");
-    if (align_of(f.align) < 0)
-        return tp_cli_refuse("compare", "--align is steps, tokens or time, not '%.40s'", f.align);
+    if (align_of(f->align) < 0)
+        return tp_cli_refuse("compare", "--align is steps, tokens or time, not '%.40s'", f->align);
     tp_waiting_begin("temper compare: looking what they are");
     tp_result_kind kind = n ? tp_result_kind_of(words[0]) : TP_RESULT_RUN;
     bool is_mixed = n && kind != tp_result_kind_of(words[1]);
     tp_waiting_end();
     if (is_mixed)
         return refuse_kinds(words);
-    if (kind != TP_RESULT_RUN && (f.picture || f.align || f.margin > 0))
+    if (kind != TP_RESULT_RUN && (f->picture || f->align || f->margin > 0))
         return tp_cli_refuse("compare", "--%s is for runs alone, and '%.200s' is none",
-                             f.picture ? "picture"
-                             : f.align ? "align"
-                                       : "margin",
+                             f->picture ? "picture"
+                             : f->align ? "align"
+                                        : "margin",
                              words[0]);
-    if (f.metrics.n && !f.picture)
+    if (f->metrics.n && !f->picture)
         return tp_cli_refuse("compare", "--metric chooses what --picture draws; give both");
-    return kind == TP_RESULT_RUN ? run(&f, words, n, &a, &b) : compare_others(&f, kind, words);
+    return kind == TP_RESULT_RUN ? run(f, words, n, &a, &b) : compare_others(f, kind, words);
 }
+
+const tp_usage tp_usage_compare = {
+    .command = "compare",
+    .arguments = "RUN_A RUN_B",
+    .summary = "What differs between two runs, whoever ran them, and how surely; also between "
+               "two evaluations, two traces, two profiles and two results of benchmarks.",
+    .flags = flag_table,
+    .details = "Every metric that both have, aligned by step: difference, 95 % interval that "
+               "knows that neighbouring steps are alike, p-value corrected for many metrics "
+               "(Holm), verdict.  With several runs on a side (--a, --b) runs are what is "
+               "counted.  Exit status 1 when something is worse.",
+    .max_words = 2,
+    .size = sizeof(flags),
+    .wraps = true,
+    .run = execute};

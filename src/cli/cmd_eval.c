@@ -2,10 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
-#include "cli/find_recipe.h"
-#include "cli/stop.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/evaluate.h"
 
 typedef struct {
@@ -162,39 +159,39 @@ static int print_keys(void)
     return print(text, n);
 }
 
-int tp_cmd_eval(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.prompts = 5, .level = 0.95, .threshold = 1};
-    char *words[argc + 1];
+    const flags *f = given;
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "eval",
-        .arguments = "[CONFIG] [KEY=VALUE...]\nsummarize FILE\ncompare A B",
-        .summary = "Ask a model a set of questions, several times each, judge the answers, and say "
-                   "how good it is and how sure that is.  'summarize' says the same about what "
-                   "--out wrote, NeMo RL's evaluation_data.json and val_data_step<N>.jsonl, or the "
-                   "validations of a run folder; "
-                   "'compare' pairs two of them by prompt (exit status 1: B is worse).",
-        .flags = flag_table,
-        .details = "CONFIG has NeMo RL's names: generation.model_name, eval.num_tests_per_prompt, "
-                   "eval.k_value, data.data_path, env.math ...; 'temper eval --keys' lists them.",
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!f.json && !f.keys)
+    if (!f->json && !f->keys)
         tp_cli_wrap();
-    if (f.keys)
+    if (f->keys)
         return print_keys();
-    int done = from_files(words, n, &f);
+    int done = from_files(words, n, f);
     if (done >= 0)
         return done;
     tp_cli_catch_stop();
-    tp_status status = run(&f, words, n, &err);
+    tp_status status = run(f, words, n, &err);
     if (status == TP_OK)
         return 0;
-    if (!f.quiet && tp_cli_terminal(stderr))
+    if (!f->quiet && tp_cli_terminal(stderr))
         tp_cli_erase_line(stderr);
     int exit_status = tp_cli_fail(&err);
     return tp_cli_stopped(exit_status);
 }
+
+const tp_usage tp_usage_eval = {
+    .command = "eval",
+    .arguments = "[CONFIG] [KEY=VALUE...]\nsummarize FILE\ncompare A B",
+    .summary = "Ask a model a set of questions, several times each, judge the answers, and say "
+               "how good it is and how sure that is.  'summarize' says the same about what "
+               "--out wrote, NeMo RL's evaluation_data.json and val_data_step<N>.jsonl, or the "
+               "validations of a run folder; "
+               "'compare' pairs two of them by prompt (exit status 1: B is worse).",
+    .flags = flag_table,
+    .details = "CONFIG has NeMo RL's names: generation.model_name, eval.num_tests_per_prompt, "
+               "eval.k_value, data.data_path, env.math ...; 'temper eval --keys' lists them.",
+    .max_words = -1,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.prompts = 5, .level = 0.95, .threshold = 1},
+    .run = execute};

@@ -3,9 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/text_flags.h"
-#include "cli/waiting.h"
 
 enum { MOST_NAME = 64 };
 
@@ -238,42 +237,43 @@ static tp_status generate(const flags *f, char **words, int n,
     return status;
 }
 
-int tp_cmd_generate(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {
-        .samples = 1, .temperature = NAN, .top_k = -1, .top_p = NAN, .min_p = NAN, .batch = 64};
-    char *words[argc + 1];
+    const flags *f = given;
     tp_error err = {0};
     tp_text_generator_options options;
-    const tp_usage usage = {
-        .command = "generate",
-        .arguments = "MODEL [TEXT...]",
-        .summary = "Continue texts; MODEL is a Hugging Face folder, a checkpoint or a run folder.  "
-                   "Each TEXT is a prompt; without any, and without --prompts, standard input is "
-                   "one.",
-        .flags = flag_table,
-        .details = "All prompts run together; answers come in the order of the prompts.  A TEXT "
-                   "that begins with '-' goes behind '--'.",
-        .min_words = 1,
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    tp_text_adapter adapters[f.adapters.n + 1];
-    char names[f.adapters.n + 1][MOST_NAME];
-    const tp_text_flags text = {.precision = f.precision,
-                                .kv_dtype = f.kv_dtype,
-                                .kv_memory = f.kv_memory,
-                                .base = f.base,
-                                .threads = f.threads,
-                                .most_length = f.max_length,
-                                .max_running = f.batch,
-                                .prompt_lookup = f.prompt_lookup};
-    if (!tp_cli_text_options("generate", &text, &options) || !tp_cli_force_isa(f.isa))
+    tp_text_adapter adapters[f->adapters.n + 1];
+    char names[f->adapters.n + 1][MOST_NAME];
+    const tp_text_flags text = {.precision = f->precision,
+                                .kv_dtype = f->kv_dtype,
+                                .kv_memory = f->kv_memory,
+                                .base = f->base,
+                                .threads = f->threads,
+                                .most_length = f->max_length,
+                                .max_running = f->batch,
+                                .prompt_lookup = f->prompt_lookup};
+    if (!tp_cli_text_options("generate", &text, &options) || !tp_cli_force_isa(f->isa))
         return 2;
-    if (!read_adapters(&f, names, adapters))
+    if (!read_adapters(f, names, adapters))
         return 2;
     options.adapters = adapters;
-    options.n_adapters = (size_t)f.adapters.n;
-    return generate(&f, words, n, &options, &err) == TP_OK ? 0 : tp_cli_fail(&err);
+    options.n_adapters = (size_t)f->adapters.n;
+    return generate(f, words, n, &options, &err) == TP_OK ? 0 : tp_cli_fail(&err);
 }
+
+const tp_usage tp_usage_generate = {
+    .command = "generate",
+    .arguments = "MODEL [TEXT...]",
+    .summary = "Continue texts; MODEL is a Hugging Face folder, a checkpoint or a run folder.  "
+               "Each TEXT is a prompt; without any, and without --prompts, standard input is "
+               "one.",
+    .flags = flag_table,
+    .details = "All prompts run together; answers come in the order of the prompts.  A TEXT "
+               "that begins with '-' goes behind '--'.",
+    .min_words = 1,
+    .max_words = -1,
+    .size = sizeof(flags),
+    .defaults =
+        &(const flags){
+            .samples = 1, .temperature = NAN, .top_k = -1, .top_p = NAN, .min_p = NAN, .batch = 64},
+    .run = execute};

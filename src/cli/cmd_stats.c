@@ -1,8 +1,7 @@
 /* cmd_stats.c - `temper stats`: what numbers say, and how surely. */
 #include <math.h>
 
-#include "cli/cli.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/stats.h"
 
 typedef struct {
@@ -86,58 +85,33 @@ static size_t read_shares(const char *at, int64_t x[2], int64_t n[2])
     return *at ? 0 : k;
 }
 
-static double given(double v) { return v > 0 ? v : (double)NAN; }
+static double if_given(double v) { return v > 0 ? v : (double)NAN; }
 
-int tp_cmd_stats(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.alpha = 0.05, .seed = 1};
-    char *words[argc + 1], *text = NULL;
+    const flags *f = given;
+    char *text = NULL;
     int64_t x[2], of[2];
     tp_error err = {0};
     tp_status status;
-    const tp_usage usage = {
-        .command = "stats",
-        .arguments = "[FILE|- [COLUMN...]]",
-        .summary = "What numbers say and how sure it is: intervals, comparisons, groups, shares, "
-                   "trends, change points, sample sizes.",
-        .flags = flag_table,
-        .details =
-            "FILE holds columns (CSV, tabs, spaces; with or without a line of names), JSON, or "
-            "one JSON object per line; '-' is standard input, the folder of a run its "
-            "metrics.jsonl.  "
-            "One column is described; of two "
-            "the second is judged against the first; more are groups; of JSON records, as "
-            "metrics.jsonl, the columns are listed unless some are named.  --share and the plan "
-            "(two of --effect, --n, --power) need no file.\n\n"
-            "  temper stats times.csv old new --paired --time\n"
-            "  temper stats scores.csv score --by model\n"
-            "  temper stats runs/first/metrics.jsonl train/loss --trend\n"
-            "  temper stats --share 56/70,48/80\n"
-            "  temper stats --effect 0.5",
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!f.json)
-        tp_cli_wrap();
-    bool plans = f.effect > 0 || f.n > 0 || f.power > 0;
-    if ((n > 0) + (f.share != NULL) + plans != 1) {
+    bool plans = f->effect > 0 || f->n > 0 || f->power > 0;
+    if ((n > 0) + (f->share != NULL) + plans != 1) {
         fprintf(stderr, "temper stats: give a file, --share, or two of --effect, --n and --power; "
                         "see 'temper help stats'\n");
         return 2;
     }
-    const tp_stats_options o = options_of(&f);
-    if (f.share) {
-        size_t k = read_shares(f.share, x, of);
+    const tp_stats_options o = options_of(f);
+    if (f->share) {
+        size_t k = read_shares(f->share, x, of);
         if (k == 0)
             return tp_cli_refuse("stats",
                                  "--share takes successes/trials, as 56/70 or 56/70,48/80, not "
                                  "'%.60s'",
-                                 f.share);
+                                 f->share);
         status = tp_stats_shares(x, of, k, &o, &text, &err);
     } else if (plans) {
-        status = tp_stats_plan_samples(given(f.effect), given(f.n), given(f.power),
-                                       f.sides ? (int)f.sides : 2, &o, &text, &err);
+        status = tp_stats_plan_samples(if_given(f->effect), if_given(f->n), if_given(f->power),
+                                       f->sides ? (int)f->sides : 2, &o, &text, &err);
     } else {
         tp_waiting_begin("temper stats: reading");
         status = tp_stats_columns(words[0], (const char *const *)words + 1, (size_t)n - 1, &o,
@@ -145,3 +119,27 @@ int tp_cmd_stats(int argc, char **argv)
     }
     return tp_cli_print(status, text, &err);
 }
+
+const tp_usage tp_usage_stats = {
+    .command = "stats",
+    .arguments = "[FILE|- [COLUMN...]]",
+    .summary = "What numbers say and how sure it is: intervals, comparisons, groups, shares, "
+               "trends, change points, sample sizes.",
+    .flags = flag_table,
+    .details = "FILE holds columns (CSV, tabs, spaces; with or without a line of names), JSON, or "
+               "one JSON object per line; '-' is standard input, the folder of a run its "
+               "metrics.jsonl.  "
+               "One column is described; of two "
+               "the second is judged against the first; more are groups; of JSON records, as "
+               "metrics.jsonl, the columns are listed unless some are named.  --share and the plan "
+               "(two of --effect, --n, --power) need no file.\n\n"
+               "  temper stats times.csv old new --paired --time\n"
+               "  temper stats scores.csv score --by model\n"
+               "  temper stats runs/first/metrics.jsonl train/loss --trend\n"
+               "  temper stats --share 56/70,48/80\n"
+               "  temper stats --effect 0.5",
+    .max_words = -1,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.alpha = 0.05, .seed = 1},
+    .wraps = true,
+    .run = execute};

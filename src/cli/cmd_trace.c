@@ -2,9 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
-#include "cli/trace_commands.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/trace_report.h"
 
 typedef struct {
@@ -76,68 +74,62 @@ static int split_words(char **words, int n, const char **ret_view, int *ret_path
     return *ret_paths ? 0 : tp_cli_refuse("trace", "expected a file; see 'temper help trace'");
 }
 
-int tp_cmd_trace(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    if (argc > 1 && strcmp(argv[1], "compare") == 0)
-        return tp_trace_compare_command(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "export") == 0)
-        return tp_trace_export_command(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "stats") == 0)
-        return tp_trace_stats_command(argc - 1, argv + 1);
-    flags f = {.step = UNSET, .rank = UNSET, .stream = UNSET, .top = UNSET};
-    char *words[argc + 1], *text = NULL;
+    const flags *f = given;
+    char *text = NULL;
     const char *view = NULL;
     tp_error err = {0};
     int n_paths;
-    const tp_usage usage = {
-        .command = "trace",
-        .arguments = "FILE... [VIEW]\ncompare BEFORE AFTER\nstats FILE... [--vs FILE...]\nexport "
-                     "FILE -o OUT",
-        .summary = "Where time and memory went: a PyTorch profiler trace (.json, .json.gz), an "
-                   "Nsight Systems export (.sqlite), a PyTorch memory snapshot, a memory timeline "
-                   "or a trace of Temper; several files, or a folder of them, are ranks of one "
-                   "job.",
-        .flags = flag_table,
-        .details =
-            "Views: operators, kernels, memory, comm, idle, launch, queue, critical-path, "
-            "bandwidth, stacks, steps, threads, ranks, roofline, suspicious, bottlenecks.\n\n"
-            "'temper trace compare --help', 'temper trace stats --help' and 'temper trace export "
-            "--help' list the options of these.",
-        .min_words = 1,
-        .max_words = -1,
-        .word = tp_trace_view_name};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!f.json && !f.csv && !f.markdown)
-        tp_cli_wrap();
     int status = split_words(words, n, &view, &n_paths);
     if (status)
         return status;
-    if (f.view && !is_view(f.view))
-        return refuse_view(f.view);
-    if (f.json + f.csv + f.markdown > 1)
+    if (f->view && !is_view(f->view))
+        return refuse_view(f->view);
+    if (f->json + f->csv + f->markdown > 1)
         return tp_cli_refuse("trace", "one of --json, --csv and --markdown");
-    if (f.csv)
+    if (f->csv)
         tp_terminal_pass_data();
     const tp_trace_report_options o = {.size = sizeof o,
-                                       .view = f.view ? f.view : view,
-                                       .scope = f.scope,
-                                       .name = f.name,
-                                       .comm = f.comm,
-                                       .has_step = f.step != UNSET,
-                                       .step = f.step,
-                                       .has_rank = f.rank != UNSET,
-                                       .rank = f.rank,
-                                       .has_stream = f.stream != UNSET,
-                                       .stream = f.stream,
-                                       .form = tp_cli_form(f.json, f.csv, f.markdown),
-                                       .top = f.top == UNSET ? 0
-                                              : f.top        ? f.top
-                                                             : -1,
+                                       .view = f->view ? f->view : view,
+                                       .scope = f->scope,
+                                       .name = f->name,
+                                       .comm = f->comm,
+                                       .has_step = f->step != UNSET,
+                                       .step = f->step,
+                                       .has_rank = f->rank != UNSET,
+                                       .rank = f->rank,
+                                       .has_stream = f->stream != UNSET,
+                                       .stream = f->stream,
+                                       .form = tp_cli_form(f->json, f->csv, f->markdown),
+                                       .top = f->top == UNSET ? 0
+                                              : f->top        ? f->top
+                                                              : -1,
                                        .width = tp_cli_width()};
     tp_waiting_begin("temper trace: reading and adding up");
     tp_status done =
         tp_trace_report_write((const char *const *)words, (size_t)n_paths, &o, &text, &err);
     return tp_cli_print(done, text, &err);
 }
+
+const tp_usage tp_usage_trace = {
+    .command = "trace",
+    .arguments = "FILE... [VIEW]\ncompare BEFORE AFTER\nstats FILE... [--vs FILE...]\nexport "
+                 "FILE -o OUT",
+    .summary = "Where time and memory went: a PyTorch profiler trace (.json, .json.gz), an "
+               "Nsight Systems export (.sqlite), a PyTorch memory snapshot, a memory timeline "
+               "or a trace of Temper; several files, or a folder of them, are ranks of one "
+               "job.",
+    .flags = flag_table,
+    .details =
+        "Views: operators, kernels, memory, comm, idle, launch, queue, critical-path, "
+        "bandwidth, stacks, steps, threads, ranks, roofline, suspicious, bottlenecks.\n\n"
+        "'temper trace compare --help', 'temper trace stats --help' and 'temper trace export "
+        "--help' list the options of these.",
+    .min_words = 1,
+    .max_words = -1,
+    .word = tp_trace_view_name,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.step = UNSET, .rank = UNSET, .stream = UNSET, .top = UNSET},
+    .wraps = true,
+    .run = execute};

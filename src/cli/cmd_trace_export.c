@@ -1,7 +1,5 @@
 /* cmd_trace_export.c - `temper trace export`: a trace in another tool's format. */
-#include "cli/cli.h"
-#include "cli/trace_commands.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/trace_report.h"
 
 typedef struct {
@@ -35,33 +33,34 @@ static bool check(const flags *f)
     return false;
 }
 
-int tp_trace_export_command(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *words[argc + 1], *text = NULL;
+    (void)n;
+    const flags *f = given;
+    char *text = NULL;
     tp_error err = {0};
-    const tp_usage usage = {.command = "trace export",
-                            .arguments = "FILE",
-                            .summary =
-                                "Write a trace in another tool's format; FILE may be a folder "
-                                "with one trace, or '-', standard input.",
-                            .flags = flag_table,
-                            .min_words = 1,
-                            .max_words = 1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!check(&f))
+    if (!check(f))
         return 2;
     const tp_trace_export_options o = {.size = sizeof o,
-                                       .format = f.chrome      ? "chrome"
-                                                 : f.perfetto  ? "perfetto"
-                                                 : f.collapsed ? "collapsed"
-                                                               : "csv",
-                                       .device = f.device,
-                                       .scope = f.scope,
-                                       .json = f.json};
+                                       .format = f->chrome      ? "chrome"
+                                                 : f->perfetto  ? "perfetto"
+                                                 : f->collapsed ? "collapsed"
+                                                                : "csv",
+                                       .device = f->device,
+                                       .scope = f->scope,
+                                       .json = f->json};
     tp_waiting_begin("temper trace export: reading and writing");
-    tp_status status = tp_trace_report_export(words[0], f.output, &o, &text, &err);
+    tp_status status = tp_trace_report_export(words[0], f->output, &o, &text, &err);
     return tp_cli_print(status, text, &err);
 }
+
+const tp_usage tp_usage_trace_export = {
+    .command = "trace export",
+    .arguments = "FILE",
+    .summary = "Write a trace in another tool's format; FILE may be a folder "
+               "with one trace, or '-', standard input.",
+    .flags = flag_table,
+    .min_words = 1,
+    .max_words = 1,
+    .size = sizeof(flags),
+    .run = execute};

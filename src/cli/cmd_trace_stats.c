@@ -1,9 +1,7 @@
 /* cmd_trace_stats.c - `temper trace stats`: several recordings of the same work, or two groups. */
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/trace_commands.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/trace_report.h"
 
 typedef struct {
@@ -25,26 +23,13 @@ static const tp_flag flag_table[] = {
     TP_NUMBER("top", 0, "N", INT, top, 0, 1e9, "rows of a table (default 10; 0: all)"),
     {0}};
 
-int tp_trace_stats_command(int argc, char **argv)
+static int start(int argc, char **argv)
 {
     flags f = {.top = 10};
     char *words[argc + 1], *arguments[argc + 1], *text = NULL;
     char separator[] = " ";
     bool worse = false;
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "trace stats",
-        .arguments = "FILE...\nFILE... --vs FILE...",
-        .summary = "Several recordings of the same work: every figure with its mean, spread and "
-                   "95 % interval over files; or two groups of them, compared.",
-        .flags = flag_table,
-        .details = "A folder stands for the traces in it, the folder of a run too; '-' is standard "
-                   "input.\n"
-                   "The unit is the file: n is the number of recordings, not of steps.\n"
-                   "Verdicts: better, worse, same (within 1 %), not shown; they take 4 files a "
-                   "side.  Exit status 1 when that of the first line is worse.",
-        .min_words = 1,
-        .max_words = -1};
     /* `--vs` stands between words: it travels through the parser as one that no file has. */
     int n_separators = 0;
     for (int i = 0; i < argc; i++) {
@@ -53,7 +38,7 @@ int tp_trace_stats_command(int argc, char **argv)
         arguments[i] = is_separator ? separator : argv[i];
     }
     arguments[argc] = NULL;
-    int n = tp_cli_parse(&usage, argc, arguments, &f, words), n_first = 0;
+    int n = tp_cli_parse(&tp_usage_trace_stats, argc, arguments, &f, words), n_first = 0;
     if (n < 0)
         return n == -2 ? 0 : 2;
     if (!f.json && !f.csv && !f.markdown)
@@ -94,3 +79,18 @@ int tp_trace_stats_command(int argc, char **argv)
                                                (size_t)(n - n_first), &o, &text, &err);
     return tp_cli_verdict(tp_cli_print(status, text, &err), worse);
 }
+
+const tp_usage tp_usage_trace_stats = {
+    .command = "trace stats",
+    .arguments = "FILE...\nFILE... --vs FILE...",
+    .summary = "Several recordings of the same work: every figure with its mean, spread and "
+               "95 % interval over files; or two groups of them, compared.",
+    .flags = flag_table,
+    .details = "A folder stands for the traces in it, the folder of a run too; '-' is standard "
+               "input.\n"
+               "The unit is the file: n is the number of recordings, not of steps.\n"
+               "Verdicts: better, worse, same (within 1 %), not shown; they take 4 files a "
+               "side.  Exit status 1 when that of the first line is worse.",
+    .min_words = 1,
+    .max_words = -1,
+    .start = start};

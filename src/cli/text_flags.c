@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/values.h"
+#include "cli/cli.h"
 
 /* In the library's words; false: it is no precision. */
 static bool read_precision(const char *word, const char **ret)

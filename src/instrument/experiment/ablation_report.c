@@ -1,5 +1,5 @@
 /* ablation_report.c - what an ablation found, for people and for programs. */
-#include "instrument/experiment/ablation_report.h"
+#include "instrument/experiment/ablation.h"
 #include "base/wrap.h"
 
 #include <math.h>

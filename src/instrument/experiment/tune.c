@@ -1,5 +1,4 @@
 /* tune.c - `temper tune`: the space of a recipe, its search, and the recipe that comes out. */
-#include "instrument/experiment/tune.h"
 
 #include <math.h>
 
@@ -8,7 +7,7 @@
 #include "instrument/experiment/recipe.h"
 #include "instrument/experiment/search.h"
 #include "instrument/experiment/study.h"
-#include "instrument/experiment/tune_report.h"
+#include "instrument/experiment/tune.h"
 
 enum { MOST_CANDIDATES = 48, MOST_CONFIRMING = 40 };
 static const double RACE_SHARE = 0.7;

@@ -1,5 +1,5 @@
 /* tune_report.c - the gain, its interval, and the candidates that were looked at. */
-#include "instrument/experiment/tune_report.h"
+#include "instrument/experiment/tune.h"
 #include "base/wrap.h"
 
 #include <math.h>
