@@ -357,6 +357,12 @@ int tp_cli_refuse(const char *command, const char *fmt, ...)
     return TP_EXIT_INPUT;
 }
 
+void tp_cli_note(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "temper: %s\n", text);
+}
+
 int tp_cli_print(tp_status status, char *text, const tp_error *err)
 {
     tp_waiting_end();

@@ -92,6 +92,8 @@ void tp_cli_catch(int signal, void (*handler)(int));
 int tp_cli_fail(const tp_error *err);
 /* Print "temper COMMAND: message" and return that of wrong usage; `command` may be "". */
 int tp_cli_refuse(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* What the library has to remark, as its callbacks have it. */
+void tp_cli_note(void *user, const char *text);
 /* The end of most commands: print the text, which is freed (NULL: nothing), or the failure; the
  * exit status. */
 int tp_cli_print(tp_status status, char *text, const tp_error *err);
