@@ -36,22 +36,35 @@ typedef struct {
     double least, most; /* of a number; both 0 = any */
 } tp_flag;
 
-/* Rows of a table of flags; `member` belongs to the command's own struct `flags`. */
-#define TP_ROW(flag_name, key, value, kind, member, from, to, text)                               \
-    {                                                                                             \
-        .name = flag_name, .letter = key, .argument = value, .doc = text, .type = TP_FLAG_##kind, \
-        .offset = offsetof(flags, member), .least = from, .most = to                              \
+/* Rows of a table of flags; `member` belongs to the command's own struct `flags`, often to the
+ * library's options in it. A member of another type than the flag's is a warning: pointers that
+ * do not match. */
+#define TP_TARGET_BOOL bool
+#define TP_TARGET_STRING const char *
+#define TP_TARGET_INT int64_t
+#define TP_TARGET_FLOAT double
+#define TP_TARGET_LIST tp_flag_list
+#define TP_TARGET(kind, member) \
+    .type = TP_FLAG_##kind,     \
+    .offset =                   \
+        offsetof(flags, member) + 0 * sizeof *(1 ? &((flags *)0)->member : (TP_TARGET_##kind *)0)
+
+#define TP_ROW(flag_name, key, value, kind, member, from, to, text)                                \
+    {                                                                                              \
+        .name = flag_name, .letter = key, .argument = value, .doc = text, TP_TARGET(kind, member), \
+        .least = from, .most = to                                                                  \
     }
 #define TP_SWITCH(name, letter, member, doc) TP_ROW(name, letter, NULL, BOOL, member, 0, 0, doc)
 #define TP_TEXT(name, letter, argument, member, doc) \
     TP_ROW(name, letter, argument, STRING, member, 0, 0, doc)
 #define TP_NUMBER(name, letter, argument, kind, member, least, most, doc) \
     TP_ROW(name, letter, argument, kind, member, least, most, doc)
-
+#define TP_LIST(name, letter, argument, member, doc) \
+    TP_ROW(name, letter, argument, LIST, member, 0, 0, doc)
 #define TP_CHOICE(flag_name, key, value, member, words, text)                               \
     {                                                                                       \
         .name = flag_name, .letter = key, .argument = value, .doc = text, .choices = words, \
-        .type = TP_FLAG_STRING, .offset = offsetof(flags, member)                           \
+        TP_TARGET(STRING, member)                                                           \
     }
 
 /* What a command is called with, and what it does. */

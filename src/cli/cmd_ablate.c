@@ -15,7 +15,7 @@ typedef struct {
 
 static const tp_flag flag_table[] = {
     TP_TEXT("levers", 0, "A,B", levers, "only these, all others as the recipe has them"),
-    TP_ROW("lever", 0, "NAME:KEY=ON/OFF", LIST, own, 0, 0, "one that no table has; repeatable"),
+    TP_LIST("lever", 0, "NAME:KEY=ON/OFF", own, "one that no table has; repeatable"),
     TP_NUMBER("rounds", 0, "N", INT, rounds, 1, 10000, "exactly N rounds, however long they take"),
     TP_NUMBER("pairs", 0, "N", INT, pairs, 0, 10000,
               "pairs of levers to look at together (default: as the budget allows)"),

@@ -11,11 +11,8 @@ typedef struct {
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "{\"alarms\": [...], \"rules\": [...]}"),
-    {.name = "rule",
-     .argument = "TEXT",
-     .doc = "as 'train/loss rises by 3 sigma over 50 steps'; may be given several times",
-     .type = TP_FLAG_LIST,
-     .offset = offsetof(flags, rules)},
+    TP_LIST("rule", 0, "TEXT", rules,
+            "as 'train/loss rises by 3 sigma over 50 steps'; may be given several times"),
     TP_TEXT("rules", 0, "FILE", file, "a recipe with monitor.alarms, or a list of alarms in YAML"),
     {0}};
 

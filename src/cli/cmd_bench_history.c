@@ -2,11 +2,7 @@
 #include "cli/commands.h"
 #include "temper/bench.h"
 
-typedef struct {
-    bool json, all_hosts, all_metrics;
-    const char *history, *metric, *svg;
-    double alpha;
-} flags;
+typedef tp_bench_history_options flags;
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "series, change points and samples as JSON"),
@@ -25,15 +21,7 @@ static int execute(const void *given, char **words, int n)
     const flags *f = given;
     char *text = NULL;
     tp_error err = {0};
-    const tp_bench_history_options o = {.size = sizeof o,
-                                        .json = f->json,
-                                        .all_hosts = f->all_hosts,
-                                        .all_metrics = f->all_metrics,
-                                        .history = f->history,
-                                        .metric = f->metric,
-                                        .svg = f->svg,
-                                        .alpha = f->alpha};
-    tp_status status = tp_bench_history((const char *const *)words, (size_t)n, &o, &text, &err);
+    tp_status status = tp_bench_history((const char *const *)words, (size_t)n, f, &text, &err);
     if (status == TP_OK && !text && f->json) {
         puts("[]");
         return TP_EXIT_INPUT;
@@ -53,6 +41,6 @@ const tp_usage tp_usage_bench_history = {
     .min_words = 0,
     .max_words = -1,
     .size = sizeof(flags),
-    .defaults = &(const flags){.alpha = 0.01},
+    .defaults = &(const flags){.size = sizeof(flags), .alpha = 0.01},
     .wraps = true,
     .run = execute};

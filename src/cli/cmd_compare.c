@@ -29,11 +29,8 @@ static const tp_flag flag_table[] = {
     TP_TEXT("picture", 0, "FILE", picture,
             "draw the curves of both sides (.svg, .png, .pdf): the mean of several runs, with its "
             "95 % interval"),
-    {.name = "metric",
-     .argument = "PATTERN",
-     .doc = "draw this one; may be given several times (default: the first twelve)",
-     .type = TP_FLAG_LIST,
-     .offset = offsetof(flags, metrics)},
+    TP_LIST("metric", 0, "PATTERN", metrics,
+            "draw this one; may be given several times (default: the first twelve)"),
     {0}};
 
 enum { MOST_RUNS = 200 };

@@ -2,9 +2,7 @@
 #include "cli/commands.h"
 #include "temper/model.h"
 
-typedef struct {
-    const char *dtype, *base;
-} flags;
+typedef tp_merge_options flags;
 
 static const tp_flag flag_table[] = {
     TP_CHOICE("dtype", 0, "TYPE", dtype, "float32 bfloat16 float16",
@@ -19,10 +17,9 @@ static int execute(const void *given, char **words, int n)
     (void)n;
     const flags *f = given;
     tp_error err = {0};
-    tp_merge_options options = {.size = sizeof options, .dtype = f->dtype, .base = f->base};
     tp_merge_result result = {.size = sizeof result};
     tp_waiting_begin("temper merge: adding the adapters up");
-    if (tp_model_merge(words[0], words[1], &options, &result, &err) != TP_OK)
+    if (tp_model_merge(words[0], words[1], f, &result, &err) != TP_OK)
         return tp_cli_fail(&err);
     tp_waiting_end();
     printf("wrote %s: %s with the adapters of %zu module%s, in %s\n", words[1], result.base,
@@ -42,4 +39,5 @@ const tp_usage tp_usage_merge = {
     .min_words = 2,
     .max_words = 2,
     .size = sizeof(flags),
+    .defaults = &(const flags){.size = sizeof(flags)},
     .run = execute};

@@ -4,21 +4,21 @@
 #include "temper/profile.h"
 
 typedef struct {
-    bool json, replace;
-    int64_t warmup, steps, record;
-    const char *name, *against, *isa;
+    tp_profile_options o;
+    bool json;
+    const char *isa;
 } flags;
 
 static const tp_flag flag_table[] = {
-    TP_NUMBER("warmup", 'w', "N", INT, warmup, 0, TP_PROFILE_MOST_STEPS,
+    TP_NUMBER("warmup", 'w', "N", INT, o.warm_up, 0, TP_PROFILE_MOST_STEPS,
               "steps before anything is measured (3)"),
-    TP_NUMBER("steps", 0, "N", INT, steps, 2, TP_PROFILE_MOST_STEPS,
+    TP_NUMBER("steps", 0, "N", INT, o.steps, 2, TP_PROFILE_MOST_STEPS,
               "steps that are timed, nothing being recorded (10)"),
-    TP_NUMBER("record", 0, "N", INT, record, 1, 1000,
+    TP_NUMBER("record", 0, "N", INT, o.record, 1, 1000,
               "steps recorded as a trace, after the timed ones (2)"),
-    TP_TEXT("name", 0, "NAME", name, "keep the profile under this name (latest)"),
-    TP_SWITCH("replace", 0, replace, "an existing profile of that name is replaced"),
-    TP_TEXT("against", 'a', "NAME", against, "compare with the profile kept under this name"),
+    TP_TEXT("name", 0, "NAME", o.name, "keep the profile under this name (latest)"),
+    TP_SWITCH("replace", 0, o.replace, "an existing profile of that name is replaced"),
+    TP_TEXT("against", 'a', "NAME", o.against, "compare with the profile kept under this name"),
     TP_SWITCH("json", 0, json, "the profile as one JSON object"),
     TP_CHOICE("isa", 0, "LEVEL", isa, TP_CLI_ISA, "the same as engine.isa=LEVEL"),
     {0}};
@@ -48,20 +48,14 @@ static int execute(const void *given, char **words, int n)
     n = tp_cli_add_setting(words, n, "engine.isa", f->isa, isa);
     if (tp_cli_find_recipe(&words, &n, path, &err) != TP_OK)
         return tp_cli_fail(&err);
-    const tp_profile_options o = {.size = sizeof o,
-                                  .no_warm_up = f->warmup == 0,
-                                  .warm_up = f->warmup,
-                                  .steps = f->steps,
-                                  .record = f->record,
-                                  .name = f->name,
-                                  .replace = f->replace,
-                                  .against = f->against,
-                                  .form = tp_cli_form(f->json, false, false),
-                                  .progress = tp_cli_terminal(stderr) ? show_progress : NULL,
-                                  .note = f->json ? NULL : note,
-                                  .should_stop = tp_cli_should_stop,
-                                  .width = tp_cli_width(),
-                                  .worse = &worse};
+    tp_profile_options o = f->o;
+    o.no_warm_up = o.warm_up == 0;
+    o.form = tp_cli_form(f->json, false, false);
+    o.progress = tp_cli_terminal(stderr) ? show_progress : NULL;
+    o.note = f->json ? NULL : note;
+    o.should_stop = tp_cli_should_stop;
+    o.width = tp_cli_width();
+    o.worse = &worse;
     tp_status done = tp_profile_run(path[0] ? path : NULL, (const char *const *)words, (size_t)n,
                                     &o, &text, &err);
     int status = tp_cli_verdict(tp_cli_print(done, text, &err), worse);
@@ -80,6 +74,8 @@ const tp_usage tp_usage_profile = {
     .min_words = 1,
     .max_words = -1,
     .size = sizeof(flags),
-    .defaults = &(const flags){.warmup = 3, .steps = 10, .record = 2},
+    .defaults =
+        &(const flags){
+            .o = {.size = sizeof(tp_profile_options), .warm_up = 3, .steps = 10, .record = 2}},
     .wraps = true,
     .run = execute};

@@ -6,9 +6,8 @@
 #include "temper/trace_report.h"
 
 typedef struct {
+    tp_trace_report_options o;
     bool json, csv, markdown;
-    const char *view, *scope, *name, *comm;
-    int64_t step, rank, stream, top;
 } flags;
 
 enum { UNSET = INT64_MIN };
@@ -17,17 +16,17 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "as JSON: whole nanoseconds and bytes"),
     TP_SWITCH("csv", 0, csv, "a view as comma-separated values"),
     TP_SWITCH("markdown", 0, markdown, "as Markdown"),
-    TP_TEXT("view", 0, "VIEW", view, "one view instead of the overview; also as a word"),
-    TP_CHOICE("scope", 0, "SCOPE", scope, "all linked steps",
+    TP_TEXT("view", 0, "VIEW", o.view, "one view instead of the overview; also as a word"),
+    TP_CHOICE("scope", 0, "SCOPE", o.scope, "all linked steps",
               "which device work counts: all (default), linked (its launch is in the file), steps "
               "(launched inside a step)"),
-    TP_NUMBER("step", 0, "N", INT, step, 0, 9e15, "only work launched in this step"),
-    TP_NUMBER("rank", 0, "N", INT, rank, 0, 1e9, "only the file of this rank"),
-    TP_NUMBER("stream", 0, "N", INT, stream, 0, 9e15, "only this stream"),
-    TP_TEXT("name", 0, "PATTERN", name,
+    TP_NUMBER("step", 0, "N", INT, o.step, 0, 9e15, "only work launched in this step"),
+    TP_NUMBER("rank", 0, "N", INT, o.rank, 0, 1e9, "only the file of this rank"),
+    TP_NUMBER("stream", 0, "N", INT, o.stream, 0, 9e15, "only this stream"),
+    TP_TEXT("name", 0, "PATTERN", o.name,
             "only device work whose name contains this (or matches *, ?)"),
-    TP_TEXT("comm", 0, "PATTERN", comm, "kernels that communicate besides those known by name"),
-    TP_NUMBER("top", 0, "N", INT, top, 0, 1e9, "rows of a table (default 10 or 30; 0: all)"),
+    TP_TEXT("comm", 0, "PATTERN", o.comm, "kernels that communicate besides those known by name"),
+    TP_NUMBER("top", 0, "N", INT, o.top, 0, 1e9, "rows of a table (default 10 or 30; 0: all)"),
     {0}};
 
 static bool is_view(const char *word)
@@ -84,28 +83,20 @@ static int execute(const void *given, char **words, int n)
     int status = split_words(words, n, &view, &n_paths);
     if (status)
         return status;
-    if (f->view && !is_view(f->view))
-        return refuse_view(f->view);
+    if (f->o.view && !is_view(f->o.view))
+        return refuse_view(f->o.view);
     if (f->json + f->csv + f->markdown > 1)
         return tp_cli_refuse("trace", "one of --json, --csv and --markdown");
     if (f->csv)
         tp_terminal_pass_data();
-    const tp_trace_report_options o = {.size = sizeof o,
-                                       .view = f->view ? f->view : view,
-                                       .scope = f->scope,
-                                       .name = f->name,
-                                       .comm = f->comm,
-                                       .has_step = f->step != UNSET,
-                                       .step = f->step,
-                                       .has_rank = f->rank != UNSET,
-                                       .rank = f->rank,
-                                       .has_stream = f->stream != UNSET,
-                                       .stream = f->stream,
-                                       .form = tp_cli_form(f->json, f->csv, f->markdown),
-                                       .top = f->top == UNSET ? 0
-                                              : f->top        ? f->top
-                                                              : -1,
-                                       .width = tp_cli_width()};
+    tp_trace_report_options o = f->o;
+    o.view = o.view ? o.view : view;
+    o.has_step = o.step != UNSET;
+    o.has_rank = o.rank != UNSET;
+    o.has_stream = o.stream != UNSET;
+    o.form = tp_cli_form(f->json, f->csv, f->markdown);
+    o.top = o.top == UNSET ? 0 : o.top ? o.top : -1;
+    o.width = tp_cli_width();
     tp_waiting_begin("temper trace: reading and adding up");
     tp_status done =
         tp_trace_report_write((const char *const *)words, (size_t)n_paths, &o, &text, &err);
@@ -130,6 +121,10 @@ const tp_usage tp_usage_trace = {
     .max_words = -1,
     .word = tp_trace_view_name,
     .size = sizeof(flags),
-    .defaults = &(const flags){.step = UNSET, .rank = UNSET, .stream = UNSET, .top = UNSET},
+    .defaults = &(const flags){.o = {.size = sizeof(tp_trace_report_options),
+                                     .step = UNSET,
+                                     .rank = UNSET,
+                                     .stream = UNSET,
+                                     .top = UNSET}},
     .wraps = true,
     .run = execute};

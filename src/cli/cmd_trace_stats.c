@@ -5,27 +5,26 @@
 #include "temper/trace_report.h"
 
 typedef struct {
-    bool json, csv, markdown, per_step, vs;
-    const char *scope, *name;
-    int64_t top;
+    tp_trace_report_options o;
+    bool json, csv, markdown, vs;
 } flags;
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("vs", 0, vs, "the files behind it are a second group, judged against the first"),
-    TP_SWITCH("per-step", 0, per_step,
+    TP_SWITCH("per-step", 0, o.per_step,
               "only work of steps, times and counts divided by their number"),
     TP_SWITCH("json", 0, json, "as JSON: with the values of every file"),
     TP_SWITCH("csv", 0, csv, "all tables as comma-separated values"),
     TP_SWITCH("markdown", 0, markdown, "as Markdown"),
-    TP_CHOICE("scope", 0, "SCOPE", scope, "all linked steps",
+    TP_CHOICE("scope", 0, "SCOPE", o.scope, "all linked steps",
               "which device work counts: all (default), linked, steps"),
-    TP_TEXT("name", 0, "PATTERN", name, "only device work whose name contains this"),
-    TP_NUMBER("top", 0, "N", INT, top, 0, 1e9, "rows of a table (default 10; 0: all)"),
+    TP_TEXT("name", 0, "PATTERN", o.name, "only device work whose name contains this"),
+    TP_NUMBER("top", 0, "N", INT, o.top, 0, 1e9, "rows of a table (default 10; 0: all)"),
     {0}};
 
 static int start(int argc, char **argv)
 {
-    flags f = {.top = 10};
+    flags f = {.o = {.size = sizeof f.o, .top = 10}};
     char *words[argc + 1], *arguments[argc + 1], *text = NULL;
     char separator[] = " ";
     bool worse = false;
@@ -65,18 +64,14 @@ static int start(int argc, char **argv)
     }
     if (f.json + f.csv + f.markdown > 1)
         return tp_cli_refuse("trace stats", "one of --json, --csv and --markdown");
-    const tp_trace_report_options o = {.size = sizeof o,
-                                       .scope = f.scope,
-                                       .name = f.name,
-                                       .per_step = f.per_step,
-                                       .form = tp_cli_form(f.json, f.csv, f.markdown),
-                                       .top = f.top ? f.top : -1,
-                                       .width = tp_cli_width(),
-                                       .worse = &worse};
+    f.o.form = tp_cli_form(f.json, f.csv, f.markdown);
+    f.o.top = f.o.top ? f.o.top : -1;
+    f.o.width = tp_cli_width();
+    f.o.worse = &worse;
     const char *const *paths = (const char *const *)words;
     tp_waiting_begin("temper trace stats: reading and adding up");
     tp_status status = tp_trace_report_repeats(paths, (size_t)n_first, paths + n_first,
-                                               (size_t)(n - n_first), &o, &text, &err);
+                                               (size_t)(n - n_first), &f.o, &text, &err);
     return tp_cli_verdict(tp_cli_print(status, text, &err), worse);
 }
 
