@@ -58,12 +58,6 @@ const tp_jinja_function *tp_jinja_find_function(const tp_jinja_function *table, 
     return NULL;
 }
 
-tp_status tp_jinja_refuse(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    (void)ret;
-    return tp_jinja_unsupported(run, "not supported are %s", c->what);
-}
-
 tp_status tp_jinja_call_function(tp_jinja_run *run, const tp_jinja_function *function,
                                  const tp_any *self, const tp_jinja_args *args, tp_any *ret)
 {
@@ -72,6 +66,8 @@ tp_status tp_jinja_call_function(tp_jinja_run *run, const tp_jinja_function *fun
                              .args = args,
                              .variant = function->variant,
                              .is = function->is};
+    if (!function->call)
+        return tp_jinja_unsupported(run, "%s is not supported", c.what);
     if (function->parameters)
         TP_TRY(tp_jinja_bind(run, c.what, args, function->parameters, c.arg));
     return function->call(run, &c, ret);

@@ -90,6 +90,10 @@ static const char *const number_others[] = {
     "as_integer_ratio", "bit_count", "bit_length", "conjugate", "from_bytes",
     "to_bytes",         "real",      "imag",       "numerator", "denominator",
     "fromhex",          "hex",       "is_integer", NULL};
+static const char *const text_others[] = {"casefold",    "encode",    "expandtabs",   "format_map",
+                                          "isascii",     "isdecimal", "isidentifier", "isnumeric",
+                                          "isprintable", "istitle",   "maketrans",    "translate",
+                                          NULL};
 static const char *const range_others[] = {"start", "stop", "step", NULL};
 static const char *const macro_others[] = {"name",          "arguments",    "caller",
                                            "catch_varargs", "catch_kwargs", NULL};
@@ -122,6 +126,8 @@ static const tp_jinja_function *find_method(const tp_any *object, tp_slice name)
 static const char *const *others_of(tp_any_type type)
 {
     switch (type) {
+    case TP_ANY_STR:
+        return text_others;
     case TP_ANY_DICT:
         return dict_others;
     case TP_ANY_BOOL:

@@ -216,7 +216,7 @@ static const tp_jinja_function text_filters[] = {
     {"upper", f_case, "", TP_CASE_UPPER, NULL},
     {"batch center filesizeformat forceescape format groupby pprint random slice striptags "
      "truncate urlencode urlize wordcount wordwrap xmlattr",
-     tp_jinja_refuse, NULL, 0, NULL},
+     NULL, NULL, 0, NULL},
     {0}};
 
 static const tp_jinja_function *find_filter(tp_slice name)
@@ -249,6 +249,9 @@ tp_status tp_jinja_call_filter(tp_jinja_run *run, tp_slice name, const tp_any *s
     if (!filter)
         return tp_jinja_fail(run, "there is no filter '%.*s'", (int)TP_MIN(name.len, 60),
                              name.data);
+    if (!filter->call)
+        return tp_jinja_unsupported(run, "filter '%.*s' is not supported", (int)name.len,
+                                    name.data);
     TP_TRY(tp_jinja_enter(run));
     TP_TRY(tp_jinja_charge(run, 1));
     size_t depth = run->depth;

@@ -205,10 +205,9 @@ TP_CHECKED tp_status tp_jinja_new_method(tp_jinja_run *run, const tp_jinja_funct
 TP_CHECKED tp_status tp_jinja_bind(tp_jinja_run *run, const char *what, const tp_jinja_args *args,
                                    const char *parameters, tp_any *out);
 /* The function of that name in a table that ends with a row without one, or NULL.  A row may have
- * several names, separated by blanks. */
+ * several names, separated by blanks.  A row without `call` is what jinja2 has and no published
+ * template uses: refused by name, never approximated. */
 const tp_jinja_function *tp_jinja_find_function(const tp_jinja_function *table, tp_slice name);
-/* For what jinja2 has and no published template uses: refused by name, never approximated. */
-TP_CHECKED tp_status tp_jinja_refuse(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret);
 TP_CHECKED tp_status tp_jinja_call_function(tp_jinja_run *run, const tp_jinja_function *function,
                                             const tp_any *self, const tp_jinja_args *args,
                                             tp_any *ret);

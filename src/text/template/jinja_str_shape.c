@@ -78,7 +78,4 @@ const tp_jinja_function tp_jinja_shape_methods[] = {
     {"title()", m_case, "", TP_CASE_TITLE, NULL},
     {"upper()", m_case, "", TP_CASE_UPPER, NULL},
     {"zfill()", m_zfill, "_", 0, NULL},
-    {"casefold() encode() expandtabs() format_map() isascii() isdecimal() isidentifier() "
-     "isnumeric() isprintable() istitle() maketrans() translate()",
-     tp_jinja_refuse, NULL, 0, NULL},
     {0}};
