@@ -6,22 +6,22 @@
 #include "temper/evaluate.h"
 
 typedef struct {
-    bool json, keys, quiet;
-    const char *out, *report;
+    tp_evaluation_file_options o;
+    bool keys, quiet;
+    const char *out;
     int64_t prompts;
-    double level, threshold;
 } flags;
 
 static const tp_flag flag_table[] = {
-    TP_SWITCH("json", 0, json, "the summary and the table of prompts as one JSON object"),
+    TP_SWITCH("json", 0, o.json, "the summary and the table of prompts as one JSON object"),
     TP_TEXT("out", 'o', "FILE", out, "write every answer with its verdict, as JSON"),
     TP_NUMBER("prompts", 0, "N", INT, prompts, 0, 1e9, "show the N hardest prompts (default 5)"),
-    TP_NUMBER("level", 0, "P", FLOAT, level, 0.5, 0.9999,
+    TP_NUMBER("level", 0, "P", FLOAT, o.level, 0.5, 0.9999,
               "summarize, compare: level of the intervals (default 0.95)"),
-    TP_NUMBER("threshold", 0, "R", FLOAT, threshold, -1e9, 1e9,
+    TP_NUMBER("threshold", 0, "R", FLOAT, o.threshold, -1e9, 1e9,
               "summarize, compare: rewards from R on are right, where the file does not say "
               "(default 1)"),
-    TP_TEXT("report", 0, "FILE", report,
+    TP_TEXT("report", 0, "FILE", o.report,
             "compare: write the summaries as eval.before, eval.after and eval.paired too"),
     TP_SWITCH("quiet", 'q', quiet, "no progress on standard error"),
     TP_SWITCH("keys", 0, keys, "every key of a configuration, as Markdown"),
@@ -79,7 +79,7 @@ static tp_status report(const tp_evaluator *e, const flags *f, tp_error *err)
     char *text;
     size_t n;
     tp_evaluation_result result = {.size = sizeof result};
-    if (f->json)
+    if (f->o.json)
         tp_evaluator_json(e, &text, &n);
     else
         tp_evaluator_text(e, f->prompts, tp_cli_colour(stdout), &text, &n);
@@ -118,19 +118,14 @@ static tp_status run(const flags *f, char **words, int n, tp_error *err)
 static int from_files(char **words, int n, const flags *f)
 {
     bool worse = false;
-    const tp_evaluation_file_options o = {.size = sizeof o,
-                                          .level = f->level,
-                                          .has_threshold = true,
-                                          .threshold = f->threshold,
-                                          .json = f->json,
-                                          .report = f->report,
-                                          .worse = &worse};
+    tp_evaluation_file_options o = f->o;
+    o.worse = &worse;
     bool is_compare = n > 0 && strcmp(words[0], "compare") == 0;
     bool is_summary = n > 0 && strcmp(words[0], "summarize") == 0;
     char *text = NULL;
     size_t n_text = 0;
     tp_error err;
-    if ((f->report && !is_compare) || (f->out && (is_compare || is_summary))) {
+    if ((o.report && !is_compare) || (f->out && (is_compare || is_summary))) {
         fprintf(stderr, "temper eval: %s\n",
                 f->out ? "--out is for answers that are asked for here"
                        : "--report is for 'compare A B'");
@@ -163,7 +158,7 @@ static int execute(const void *given, char **words, int n)
 {
     const flags *f = given;
     tp_error err = {0};
-    if (!f->json && !f->keys)
+    if (!f->o.json && !f->keys)
         tp_cli_wrap();
     if (f->keys)
         return print_keys();
@@ -193,5 +188,9 @@ const tp_usage tp_usage_eval = {
                "eval.k_value, data.data_path, env.math ...; 'temper eval --keys' lists them.",
     .max_words = -1,
     .size = sizeof(flags),
-    .defaults = &(const flags){.prompts = 5, .level = 0.95, .threshold = 1},
+    .defaults = &(const flags){.o = {.size = sizeof(tp_evaluation_file_options),
+                                     .level = 0.95,
+                                     .has_threshold = true,
+                                     .threshold = 1},
+                               .prompts = 5},
     .run = execute};

@@ -5,29 +5,31 @@
 #include "temper/stats.h"
 
 typedef struct {
-    bool json, paired, trend, equal_var, lower, higher, time;
-    double alpha, margin, effect, n, power;
-    int64_t seed, resamples, sides;
-    const char *by, *at, *share;
+    tp_stats_options o;
+    bool json, lower, higher, time;
+    double effect, n, power;
+    int64_t sides;
+    const char *share;
 } flags;
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "everything, as JSON"),
-    TP_SWITCH("paired", 0, paired, "rows are pairs: same seed, same prompt, same round"),
-    TP_SWITCH("trend", 0, trend, "the column is a series: trend, change points, decay"),
-    TP_TEXT("by", 0, "COLUMN", by, "groups are the words of this column"),
-    TP_TEXT("at", 0, "COLUMN", at, "with --trend: the places of the values (default 0, 1, 2, ...)"),
-    TP_NUMBER("alpha", 0, "A", FLOAT, alpha, 1e-9, 0.5,
+    TP_SWITCH("paired", 0, o.paired, "rows are pairs: same seed, same prompt, same round"),
+    TP_SWITCH("trend", 0, o.trend, "the column is a series: trend, change points, decay"),
+    TP_TEXT("by", 0, "COLUMN", o.by, "groups are the words of this column"),
+    TP_TEXT("at", 0, "COLUMN", o.at,
+            "with --trend: the places of the values (default 0, 1, 2, ...)"),
+    TP_NUMBER("alpha", 0, "A", FLOAT, o.alpha, 1e-9, 0.5,
               "error allowed; intervals have level 1 - A (default 0.05)"),
-    TP_SWITCH("equal-var", 0, equal_var, "Student's t instead of Welch's"),
+    TP_SWITCH("equal-var", 0, o.equal_variances, "Student's t instead of Welch's"),
     TP_SWITCH("lower-is-better", 0, lower, "say better and worse"),
     TP_SWITCH("higher-is-better", 0, higher, "the same, the other way round"),
     TP_SWITCH("time", 0, time, "the values are times: say slower and faster"),
-    TP_NUMBER("margin", 0, "PERCENT", FLOAT, margin, 1e-6, 1000,
+    TP_NUMBER("margin", 0, "PERCENT", FLOAT, o.margin, 1e-6, 1000,
               "also test that the difference is within so much of the first column's mean"),
-    TP_NUMBER("resamples", 0, "N", INT, resamples, 100, 10000000,
+    TP_NUMBER("resamples", 0, "N", INT, o.resamples, 100, 10000000,
               "of bootstraps (default 9999, fewer of many values)"),
-    TP_NUMBER("seed", 's', "N", INT, seed, 0, 9e15, "of all that is random (default 1)"),
+    TP_NUMBER("seed", 's', "N", INT, o.seed, 0, 9e15, "of all that is random (default 1)"),
     TP_TEXT("share", 0, "X/N[,X/N]", share, "successes of trials, one share or two; no file"),
     TP_NUMBER("effect", 0, "D", FLOAT, effect, 1e-9, 1e9,
               "plan: difference divided by the standard deviation"),
@@ -49,25 +51,17 @@ static void show_computing(void *user, const char *what)
 
 static tp_stats_options options_of(const flags *f)
 {
-    return (tp_stats_options){.size = sizeof(tp_stats_options),
-                              .alpha = f->alpha,
-                              .has_seed = true,
-                              .seed = f->seed,
-                              .resamples = f->resamples,
-                              .paired = f->paired,
-                              .trend = f->trend,
-                              .by = f->by,
-                              .at = f->at,
-                              .equal_variances = f->equal_var,
-                              .margin = f->margin / 100,
-                              .words = f->time     ? TP_WORDS_TIME
-                                       : f->lower  ? TP_WORDS_LOWER
-                                       : f->higher ? TP_WORDS_HIGHER
-                                                   : TP_WORDS_PLAIN,
-                              .form = tp_cli_form(f->json, false, false),
-                              .bold = tp_cli_colour(stdout),
-                              .width = tp_cli_width(),
-                              .computing = show_computing};
+    tp_stats_options o = f->o;
+    o.margin /= 100;
+    o.words = f->time     ? TP_WORDS_TIME
+              : f->lower  ? TP_WORDS_LOWER
+              : f->higher ? TP_WORDS_HIGHER
+                          : TP_WORDS_PLAIN;
+    o.form = tp_cli_form(f->json, false, false);
+    o.bold = tp_cli_colour(stdout);
+    o.width = tp_cli_width();
+    o.computing = show_computing;
+    return o;
 }
 
 /* "56/70,48/80"; their number, 0 when it is none. */
@@ -140,6 +134,8 @@ const tp_usage tp_usage_stats = {
                "  temper stats --effect 0.5",
     .max_words = -1,
     .size = sizeof(flags),
-    .defaults = &(const flags){.alpha = 0.05, .seed = 1},
+    .defaults =
+        &(const flags){
+            .o = {.size = sizeof(tp_stats_options), .alpha = 0.05, .has_seed = true, .seed = 1}},
     .wraps = true,
     .run = execute};
