@@ -140,11 +140,3 @@ void tp_grid_name(tp_grid *g, const tp_events *e, uint32_t name)
     tp_slice text = tp_events_name_text(e, name);
     tp_grid_textn(g, text.data, text.len);
 }
-
-void tp_grid_known(tp_grid *g, int64_t v)
-{
-    if (v == TP_UNKNOWN)
-        tp_grid_unknown(g);
-    else
-        tp_grid_int(g, v);
-}

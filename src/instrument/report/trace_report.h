@@ -72,8 +72,6 @@ bool tp_trace_report_view_exists(const char *view);
 #include "instrument/report/trace_views.def"
 #undef VIEW
 
-/* A whole number, or TP_UNKNOWN. */
-void tp_grid_known(tp_grid *g, int64_t v);
 /* Name of an interned string of the trace, or NULL. */
 void tp_grid_name(tp_grid *g, const tp_events *events, uint32_t name);
 
