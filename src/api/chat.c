@@ -7,7 +7,6 @@
 #include "base/sized.h"
 #include "base/vec.h"
 #include "text/template/chat_context.h"
-#include "text/tokenizer/tokenizer.h"
 
 tp_status tp_chat_render(const tp_tokenizer *tok, const char *conversation, size_t n,
                          const tp_chat_options *options, char **ret_text, size_t *ret_n,

@@ -1,7 +1,7 @@
 /* doctor.c - a diagnosis: the self-tests, the checks, the measurement. */
 #include "temper/doctor.h"
 
-#include "api/doctor_text.h"
+#include "api/doctor.h"
 #include "base/cpu.h"
 #include "base/sized.h"
 #include "engine/backend/cpu/paths.h"

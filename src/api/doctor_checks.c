@@ -1,6 +1,6 @@
 /* doctor_checks.c - a training, an evaluation or a finished run, looked at by the code that
  * would use it. */
-#include "api/doctor_checks.h"
+#include "api/doctor.h"
 
 #include <stdlib.h>
 

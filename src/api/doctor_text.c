@@ -1,5 +1,5 @@
 /* doctor_text.c - machine, limits, instruction sets, ceilings and findings, a row each. */
-#include "api/doctor_text.h"
+#include "api/doctor.h"
 
 #include <math.h>
 

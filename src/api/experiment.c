@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "engine/train/levers.h"
 #include "instrument/bench/process.h"
-#include "instrument/experiment/ablate.h"
+#include "instrument/experiment/ablation.h"
 #include "instrument/experiment/tune.h"
 #include "temper/levers.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "api/text_generator.h"
-#include "base/cpu.h"
 #include "base/platform.h"
 #include "base/sized.h"
 #include "engine/model/adapter.h"

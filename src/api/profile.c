@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "api/ceilings.h"
-#include "api/profile_collect.h"
-#include "api/profile_tables.h"
+#include "api/profile.h"
 #include "api/training.h"
 #include "base/files.h"
 #include "base/sized.h"

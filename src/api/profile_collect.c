@@ -1,5 +1,5 @@
 /* profile_collect.c - the figures of a profile, from the events of a training. */
-#include "api/profile_collect.h"
+#include "api/profile.h"
 
 #include <math.h>
 #include <sys/resource.h>

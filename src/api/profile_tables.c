@@ -1,5 +1,5 @@
 /* profile_tables.c - rows of a recorded trace as tables and as JSON. */
-#include "api/profile_tables.h"
+#include "api/profile.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,7 +11,6 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "base/platform.h"
 #include "base/sized.h"
 #include "base/vec.h"

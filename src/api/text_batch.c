@@ -3,7 +3,6 @@
 #include "api/text_generator.h"
 #include "base/clock.h"
 #include "base/platform.h"
-#include "base/sized.h"
 #include "engine/generate/text_prompts.h"
 #include "engine/model/adapter.h"
 

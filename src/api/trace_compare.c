@@ -37,12 +37,12 @@ static void fill(const context *x, const tp_compare_table *t, tp_grid *g, const 
     tp_grid_column(g, "verdict", "verdict", TP_CELL_TEXT);
     tp_grid_column(g, "presence", "", TP_CELL_TEXT);
     tp_grid_column(g, "name", what, TP_CELL_TEXT);
-    tp_grid_hidden(g, "p_adjusted", TP_CELL_REAL);
-    tp_grid_hidden(g, "p_permutation", TP_CELL_REAL);
-    tp_grid_hidden(g, "before_count", TP_CELL_COUNT);
-    tp_grid_hidden(g, "after_count", TP_CELL_COUNT);
-    tp_grid_hidden(g, "before_total_ns", TP_CELL_NS);
-    tp_grid_hidden(g, "after_total_ns", TP_CELL_NS);
+    TP_GRID_MEMBER(g, "p_adjusted", NULL, TP_CELL_REAL, tp_compare_row, e.p);
+    TP_GRID_MEMBER(g, "p_permutation", NULL, TP_CELL_REAL, tp_compare_row, e.p_permutation);
+    TP_GRID_MEMBER(g, "before_count", NULL, TP_CELL_COUNT, tp_compare_row, before_count);
+    TP_GRID_MEMBER(g, "after_count", NULL, TP_CELL_COUNT, tp_compare_row, after_count);
+    TP_GRID_MEMBER(g, "before_total_ns", NULL, TP_CELL_NS, tp_compare_row, before_ns);
+    TP_GRID_MEMBER(g, "after_total_ns", NULL, TP_CELL_NS, tp_compare_row, after_ns);
     for (size_t i = 0; i < t->n; i++) {
         const tp_compare_row *r = &t->rows[i];
         double before = has_steps ? r->before_step : (double)r->before_ns;
@@ -57,12 +57,7 @@ static void fill(const context *x, const tp_compare_table *t, tp_grid *g, const 
         tp_grid_text(g, presence[r->presence]);
         tp_grid_textn(g, tp_string_get(&x->c->names, r->name),
                       tp_string_len(&x->c->names, r->name));
-        tp_grid_real(g, r->e.p);
-        tp_grid_real(g, r->e.p_permutation);
-        tp_grid_int(g, r->before_count);
-        tp_grid_int(g, r->after_count);
-        tp_grid_int(g, r->before_ns);
-        tp_grid_int(g, r->after_ns);
+        tp_grid_row(g, r);
     }
 }
 

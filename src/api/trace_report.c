@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/trace_options.h"
-#include "base/sized.h"
 #include "instrument/ingest/trace_paths.h"
 #include "instrument/report/trace_ranks.h"
 #include "instrument/report/trace_report.h"

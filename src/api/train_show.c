@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "api/ceilings.h"
-#include "api/profile_tables.h"
+#include "api/profile.h"
 #include "api/tables.h"
 #include "api/train_progress.h"
 #include "api/training.h"

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/waiting.h"
 #include "temper/program.h"
 
 enum { COLOR_KEY = 0x0fff, FIRST_KEY = 0x1000, MAX_FLAGS = 64, STATUS_HELP = -2, STATUS_BAD = -1 };
@@ -23,12 +22,6 @@ static const tp_flag color_flag = {.name = "color",
                                    .doc = "colours: auto (default), always or never",
                                    .type = TP_FLAG_STRING};
 static const char *color_when = "auto";
-
-/* Whoever wants to know the options of a command in place of having them parsed. */
-static struct {
-    tp_cli_see see;
-    void *user;
-} observer;
 
 typedef struct {
     const tp_usage *usage;
@@ -277,10 +270,6 @@ int tp_cli_parse(const tp_usage *usage, int argc, char **argv, void *target, cha
 {
     struct argp_option options[MAX_FLAGS + 4] = {0};
     char name[64], doc[4096];
-    if (observer.see) {
-        observer.see(usage, observer.user);
-        return STATUS_HELP;
-    }
     if (!check_options(usage, argc, argv))
         return STATUS_BAD;
     fill_options(usage, options);
@@ -310,14 +299,34 @@ int tp_cli_parse(const tp_usage *usage, int argc, char **argv, void *target, cha
 
 const tp_flag *tp_cli_color_flag(void) { return &color_flag; }
 
-void tp_cli_describe(int (*run)(int argc, char **argv), const char *name, const char *part,
-                     tp_cli_see see, void *user)
+/* Is it data that was asked for? */
+static bool asks_for_data(const tp_usage *usage, const void *flags)
 {
-    char *args[] = {(char *)name, (char *)(part ? part : "--help"), "--help", NULL};
-    observer.see = see;
-    observer.user = user;
-    (void)run(part ? 3 : 2, args);
-    observer.see = NULL;
+    static const char *const forms[] = {"json", "csv", "markdown"};
+    bool any = false;
+    for (const tp_flag *f = usage->flags; f->name; f++)
+        for (int i = 0; i < 3; i++)
+            any |= f->type == TP_FLAG_BOOL && strcmp(f->name, forms[i]) == 0 &&
+                   *(const bool *)((const char *)flags + f->offset);
+    return any;
+}
+
+int tp_cli_run(const tp_usage *usage, int argc, char **argv)
+{
+    char *words[argc + 2];
+    void *flags = calloc(1, usage->size);
+    if (!flags)
+        return TP_EXIT_MEMORY;
+    if (usage->defaults)
+        memcpy(flags, usage->defaults, usage->size);
+    int n = tp_cli_parse(usage, argc, argv, flags, words);
+    if (n >= 0 && usage->wraps && !asks_for_data(usage, flags))
+        tp_cli_wrap();
+    int status = n >= 0             ? usage->run(flags, words, n)
+                 : n == STATUS_HELP ? TP_EXIT_OK
+                                    : TP_EXIT_INPUT;
+    free(flags);
+    return status;
 }
 
 /* ---- the end of a command ---- */
@@ -346,6 +355,12 @@ int tp_cli_refuse(const char *command, const char *fmt, ...)
     va_end(ap);
     fprintf(stderr, "temper%s%s: %s\n", *command ? " " : "", command, message);
     return TP_EXIT_INPUT;
+}
+
+void tp_cli_note(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "temper: %s\n", text);
 }
 
 int tp_cli_print(tp_status status, char *text, const tp_error *err)

@@ -9,8 +9,11 @@
 #ifndef TP_CLI_CLI_H
 #define TP_CLI_CLI_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
+#include "temper/error.h"
 #include "temper/exit_status.h"
 #include "temper/terminal.h"
 #include "temper/text.h"
@@ -33,31 +36,51 @@ typedef struct {
     double least, most; /* of a number; both 0 = any */
 } tp_flag;
 
-/* Rows of a table of flags; `member` belongs to the command's own struct `flags`. */
-#define TP_ROW(flag_name, key, value, kind, member, from, to, text)                               \
-    {                                                                                             \
-        .name = flag_name, .letter = key, .argument = value, .doc = text, .type = TP_FLAG_##kind, \
-        .offset = offsetof(flags, member), .least = from, .most = to                              \
+/* Rows of a table of flags; `member` belongs to the command's own struct `flags`, often to the
+ * library's options in it. A member of another type than the flag's is a warning: pointers that
+ * do not match. */
+#define TP_TARGET_BOOL bool
+#define TP_TARGET_STRING const char *
+#define TP_TARGET_INT int64_t
+#define TP_TARGET_FLOAT double
+#define TP_TARGET_LIST tp_flag_list
+#define TP_TARGET(kind, member) \
+    .type = TP_FLAG_##kind,     \
+    .offset =                   \
+        offsetof(flags, member) + 0 * sizeof *(1 ? &((flags *)0)->member : (TP_TARGET_##kind *)0)
+
+#define TP_ROW(flag_name, key, value, kind, member, from, to, text)                                \
+    {                                                                                              \
+        .name = flag_name, .letter = key, .argument = value, .doc = text, TP_TARGET(kind, member), \
+        .least = from, .most = to                                                                  \
     }
 #define TP_SWITCH(name, letter, member, doc) TP_ROW(name, letter, NULL, BOOL, member, 0, 0, doc)
 #define TP_TEXT(name, letter, argument, member, doc) \
     TP_ROW(name, letter, argument, STRING, member, 0, 0, doc)
 #define TP_NUMBER(name, letter, argument, kind, member, least, most, doc) \
     TP_ROW(name, letter, argument, kind, member, least, most, doc)
-
+#define TP_LIST(name, letter, argument, member, doc) \
+    TP_ROW(name, letter, argument, LIST, member, 0, 0, doc)
 #define TP_CHOICE(flag_name, key, value, member, words, text)                               \
     {                                                                                       \
         .name = flag_name, .letter = key, .argument = value, .doc = text, .choices = words, \
-        .type = TP_FLAG_STRING, .offset = offsetof(flags, member)                           \
+        TP_TARGET(STRING, member)                                                           \
     }
 
+/* What a command is called with, and what it does. */
 typedef struct {
     const char *command, *arguments, *summary;
     const tp_flag *flags; /* ends with a row whose name is NULL */
     const char *details;  /* text after the flags in --help, or NULL */
     int min_words, max_words;
     const char *(*word)(
-        size_t i); /* words that an argument may be, NULL behind the last; or NULL */
+        size_t i);        /* words that an argument may be, NULL behind the last; or NULL */
+    size_t size;          /* of the struct that the flags fill */
+    const void *defaults; /* one; NULL: all of it 0 */
+    bool wraps;           /* writes text for people, unless --json, --csv or --markdown is given */
+    /* The exit status.  `words` are those that are no flags, with room for two settings more. */
+    int (*run)(const void *flags, char **words, int n);
+    int (*start)(int argc, char **argv); /* in place of all that: parses itself; or NULL */
 } tp_usage;
 
 /* Choices that several commands have. */
@@ -69,11 +92,8 @@ typedef struct {
  * (exit 2), or -2 after --help (exit 0). */
 int tp_cli_parse(const tp_usage *usage, int argc, char **argv, void *target, char **ret_words);
 
-/* What a command can do, without its doing it: `run` is its function, `name` its name, `part` one
- * of tp_command_parts[] or NULL.  `see` is called once. */
-typedef void (*tp_cli_see)(const tp_usage *usage, void *user);
-void tp_cli_describe(int (*run)(int argc, char **argv), const char *name, const char *part,
-                     tp_cli_see see, void *user);
+/* Parse and run; the exit status. */
+int tp_cli_run(const tp_usage *usage, int argc, char **argv);
 /* --color, which no table of a command has. */
 const tp_flag *tp_cli_color_flag(void);
 
@@ -85,6 +105,8 @@ void tp_cli_catch(int signal, void (*handler)(int));
 int tp_cli_fail(const tp_error *err);
 /* Print "temper COMMAND: message" and return that of wrong usage; `command` may be "". */
 int tp_cli_refuse(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* What the library has to remark, as its callbacks have it. */
+void tp_cli_note(void *user, const char *text);
 /* The end of most commands: print the text, which is freed (NULL: nothing), or the failure; the
  * exit status. */
 int tp_cli_print(tp_status status, char *text, const tp_error *err);
@@ -116,8 +138,47 @@ void tp_cli_wrap(void);
 /* --isa: false after printing what is wrong; NULL is fine. */
 bool tp_cli_force_isa(const char *name);
 
-#define COMMAND(name, arguments, summary) int tp_cmd_##name(int argc, char **argv);
-#include "cli/commands.def"
-#undef COMMAND
+/* ---- a line on the terminal while one long computation says nothing: after ten seconds, and only
+ * where standard error is a terminal, it is redrawn every second with the seconds so far, and is
+ * gone before anything else is printed ---- */
+
+/* One at a time.  `what` must live until the end: "temper stats: looking for the trend". */
+void tp_waiting_begin(const char *what);
+void tp_waiting_end(void); /* without a beginning a no-op */
+
+/* ---- a signal asks a command to end: the first one behind what is at work, so that nothing is
+ * left half done; the second ends the process at once ---- */
+
+/* From now on SIGINT and SIGTERM ask. */
+void tp_cli_catch_stop(void);
+/* The handler, for a further signal that asks (tp_cli_catch). */
+void tp_cli_ask_to_stop(int number);
+
+/* Was it asked?  In the form of the library's callbacks. */
+bool tp_cli_should_stop(void *user);
+/* The exit status: that of the signal where one came. */
+int tp_cli_stopped(int status);
+
+/* ---- amounts as people write them; false when a text is none ---- */
+
+/* "5%", "0.05": a fraction below 1. */
+bool tp_cli_fraction(const char *text, double *ret);
+/* "30s", "5m", "1h", "250ms"; seconds where there is no unit. */
+bool tp_cli_time(const char *text, double *ret);
+/* "8GiB", "512M": powers of 1024 with K, M or G; "iB" and "B" behind it are fine. */
+bool tp_cli_bytes(const char *text, uint64_t *ret);
+
+/* ---- the file that the first word of a command line means ---- */
+
+enum { TP_CLI_PATH = 4096 }; /* bytes of a path, its end included */
+
+/* words[0] is the file, unless it is KEY=VALUE as the rest are: take it off the words.  *path is
+ * "" when none is named.  A file that is not there is looked for among the installed recipes. */
+TP_CHECKED tp_status tp_cli_find_recipe(char ***words, int *n, char path[TP_CLI_PATH],
+                                        tp_error *err);
+/* A flag that is another spelling of a key: one more override, unless it was not given (NULL).
+ * `words` has room for it, `text` outlives them.  Returns the new n. */
+enum { TP_CLI_SETTING = 96 };
+int tp_cli_add_setting(char **words, int n, const char *key, const char *value, char *text);
 
 #endif

@@ -2,8 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/find_recipe.h"
+#include "cli/commands.h"
 #include "cli/study.h"
 
 typedef struct {
@@ -16,7 +15,7 @@ typedef struct {
 
 static const tp_flag flag_table[] = {
     TP_TEXT("levers", 0, "A,B", levers, "only these, all others as the recipe has them"),
-    TP_ROW("lever", 0, "NAME:KEY=ON/OFF", LIST, own, 0, 0, "one that no table has; repeatable"),
+    TP_LIST("lever", 0, "NAME:KEY=ON/OFF", own, "one that no table has; repeatable"),
     TP_NUMBER("rounds", 0, "N", INT, rounds, 1, 10000, "exactly N rounds, however long they take"),
     TP_NUMBER("pairs", 0, "N", INT, pairs, 0, 10000,
               "pairs of levers to look at together (default: as the budget allows, "
@@ -61,31 +60,32 @@ static int run(const flags *f, char *list, char **words, int n, const char *path
     return tp_study_finish(done, text, &err);
 }
 
-int tp_cmd_ablate(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.common = TP_STUDY_DEFAULTS, .pairs = -1};
-    char *given[argc + 2], **words = given, path[TP_CLI_PATH], isa[TP_CLI_SETTING];
+    const flags *f = given;
+    char path[TP_CLI_PATH], isa[TP_CLI_SETTING];
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "ablate",
-        .arguments = "CONFIG [KEY=VALUE...]",
-        .summary = "Measure what each lever gives: the recipe with all levers on, without each "
-                   "one, and with none.",
-        .flags = flag_table,
-        .details =
-            "Short runs take turns in random order; what is compared are runs of the same round.  "
-            "The folder of the evidence has report.json, report.md, effects.svg and every raw "
-            "sample; the recipe's own run folder is not touched.  Ctrl-C ends with what is there.",
-        .min_words = 1,
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : TP_EXIT_INPUT;
-    n = tp_cli_add_setting(words, n, "engine.isa", f.common.isa, isa);
+    n = tp_cli_add_setting(words, n, "engine.isa", f->common.isa, isa);
     if (tp_cli_find_recipe(&words, &n, path, &err) != TP_OK)
         return tp_cli_fail(&err);
-    char *list = f.levers ? strdup(f.levers) : NULL;
-    int status = run(&f, list, words, n, path);
+    char *list = f->levers ? strdup(f->levers) : NULL;
+    int status = run(f, list, words, n, path);
     free(list);
     return status;
 }
+
+const tp_usage tp_usage_ablate = {
+    .command = "ablate",
+    .arguments = "CONFIG [KEY=VALUE...]",
+    .summary = "Measure what each lever gives: the recipe with all levers on, without each "
+               "one, and with none.",
+    .flags = flag_table,
+    .details =
+        "Short runs take turns in random order; what is compared are runs of the same round.  "
+        "The folder of the evidence has report.json, report.md, effects.svg and every raw "
+        "sample; the recipe's own run folder is not touched.  Ctrl-C ends with what is there.",
+    .min_words = 1,
+    .max_words = -1,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.common = TP_STUDY_DEFAULTS, .pairs = -1},
+    .run = execute};

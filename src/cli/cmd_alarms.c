@@ -1,7 +1,6 @@
 /* cmd_alarms.c - `temper alarms`: rules replayed over a run, whoever ran it. */
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/runs.h"
-#include "cli/waiting.h"
 #include "temper/monitor.h"
 
 typedef struct {
@@ -12,11 +11,8 @@ typedef struct {
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "{\"alarms\": [...], \"rules\": [...]}"),
-    {.name = "rule",
-     .argument = "TEXT",
-     .doc = "as 'train/loss rises by 3 sigma over 50 steps'; may be given several times",
-     .type = TP_FLAG_LIST,
-     .offset = offsetof(flags, rules)},
+    TP_LIST("rule", 0, "TEXT", rules,
+            "as 'train/loss rises by 3 sigma over 50 steps'; may be given several times"),
     TP_TEXT("rules", 0, "FILE", file, "a recipe with monitor.alarms, or a list of alarms in YAML"),
     {0}};
 
@@ -45,26 +41,26 @@ static int replay(const flags *f, const char *path, tp_error *err)
     return status;
 }
 
-int tp_cmd_alarms(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *words[argc + 1];
+    (void)n;
+    const flags *f = given;
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "alarms",
-        .arguments = "RUN",
-        .summary = "When would these alarms have gone off in this run, whoever ran it?",
-        .flags = flag_table,
-        .details = "Without --rule and --rules the usual ones: a loss that is not finite or rises, "
-                   "entropy that collapses, a reward that pays for length, memory that leaks or "
-                   "runs out, steps that slow down, data that repeats.  docs/guide/monitoring.md "
-                   "has the grammar.  Exit status 1 when one goes off.\n\n"
-                   "  temper alarms runs/first\n"
-                   "  temper alarms logs/tensorboard --rule 'train/loss above 5 for 10 steps'",
-        .min_words = 1,
-        .max_words = 1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    return replay(&f, words[0], &err);
+    return replay(f, words[0], &err);
 }
+
+const tp_usage tp_usage_alarms = {
+    .command = "alarms",
+    .arguments = "RUN",
+    .summary = "When would these alarms have gone off in this run, whoever ran it?",
+    .flags = flag_table,
+    .details = "Without --rule and --rules the usual ones: a loss that is not finite or rises, "
+               "entropy that collapses, a reward that pays for length, memory that leaks or "
+               "runs out, steps that slow down, data that repeats.  docs/guide/monitoring.md "
+               "has the grammar.  Exit status 1 when one goes off.\n\n"
+               "  temper alarms runs/first\n"
+               "  temper alarms logs/tensorboard --rule 'train/loss above 5 for 10 steps'",
+    .min_words = 1,
+    .max_words = 1,
+    .size = sizeof(flags),
+    .run = execute};

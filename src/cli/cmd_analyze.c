@@ -2,9 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/runs.h"
-#include "cli/waiting.h"
 #include "temper/analysis.h"
 
 typedef struct {
@@ -16,17 +15,9 @@ typedef struct {
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "{\"dimensions\": [...], \"summary\": {...}}"),
     TP_SWITCH("report", 0, report, "write report/: report.md, dashboard.svg, .html, .png, .pdf"),
-    {.name = "dimension",
-     .letter = 'd',
-     .argument = "NAME",
-     .doc = "only this one; may be given several times",
-     .type = TP_FLAG_LIST,
-     .offset = offsetof(flags, dimensions)},
-    {.name = "threshold",
-     .argument = "NAME=VALUE",
-     .doc = "instead of the default; may be given several times",
-     .type = TP_FLAG_LIST,
-     .offset = offsetof(flags, thresholds)},
+    TP_LIST("dimension", 'd', "NAME", dimensions, "only this one; may be given several times"),
+    TP_LIST("threshold", 0, "NAME=VALUE", thresholds,
+            "instead of the default; may be given several times"),
     TP_TEXT("size", 0, "N,N,...", sizes,
             "threads, ranks or devices of each run, for scalability (default: from its settings)"),
     {0}};
@@ -129,34 +120,31 @@ static int run(const flags *f, job *j, char **words, int n)
     return refused ? refused : answer(f, j);
 }
 
-int tp_cmd_analyze(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *words[argc + 1];
-    const tp_usage usage = {
-        .command = "analyze",
-        .arguments = "RUN...",
-        .summary = "How good a run is, whoever ran it: training, inference, memory, convergence, "
-                   "generalization, robustness, scalability, efficiency.",
-        .flags = flag_table,
-        .details =
-            "Each with value, 95 % interval, method, n, inputs and a verdict against its "
-            "threshold; docs/formats/analysis.md has the formulas.  The first run is judged; "
-            "robustness needs several (seeds), scalability several sizes.  Exit status 1 "
-            "when a threshold fails.",
-        .min_words = 1,
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!f.json)
-        tp_cli_wrap();
+    const flags *f = given;
     job *j = calloc(1, sizeof *j);
     if (!j)
         return TP_EXIT_MEMORY;
-    int exit_status = run(&f, j, words, n);
+    int exit_status = run(f, j, words, n);
     for (size_t i = 0; i < j->n; i++)
         tp_metrics_close(j->runs[i]);
     free(j);
     return exit_status;
 }
+
+const tp_usage tp_usage_analyze = {
+    .command = "analyze",
+    .arguments = "RUN...",
+    .summary = "How good a run is, whoever ran it: training, inference, memory, convergence, "
+               "generalization, robustness, scalability, efficiency.",
+    .flags = flag_table,
+    .details = "Each with value, 95 % interval, method, n, inputs and a verdict against its "
+               "threshold; docs/formats/analysis.md has the formulas.  The first run is judged; "
+               "robustness needs several (seeds), scalability several sizes.  Exit status 1 "
+               "when a threshold fails.",
+    .min_words = 1,
+    .max_words = -1,
+    .size = sizeof(flags),
+    .wraps = true,
+    .run = execute};

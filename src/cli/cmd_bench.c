@@ -1,24 +1,15 @@
 /* cmd_bench.c - `temper bench`: words become a suite, a baseline and a gate. */
-#include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench_commands.h"
-#include "cli/cli.h"
-#include "cli/values.h"
+#include "cli/commands.h"
 #include "temper/bench.h"
 
 typedef struct {
-    /* as given; NULL, 0 or NaN when not */
-    bool list, formats, json, verbose, strict, allow_missing, aa, update_baseline, no_history,
-        ignore_failure, instructions, keep_disturbed;
+    tp_bench_options o; /* as given; NULL, 0 or NaN when not */
+    bool list, formats;
     const char *budget, *tolerance, *exact_tolerance, *width, *rule;
-    const char *name, *kind, *model, *backend, *device, *precision;
-    const char *against, *baseline, *save, *benchmark_json, *benchmark_compare;
-    const char *command, *vs, *cases, *history;
-    int64_t rounds, max_rounds, fresh, batch_size, sequence_length, steps, warm_up, threads, seed;
-    double alpha, timeout_s;
+    const char *benchmark_compare, *command, *vs;
 } flags;
 
 /* Words around --vs. */
@@ -29,85 +20,66 @@ typedef struct {
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("list", 'l', list, "name the benchmarks that match and do nothing"),
-    TP_SWITCH("json", 0, json, "the results as JSON (temper-bench-1), raw samples included"),
-    TP_SWITCH("verbose", 'v', verbose, "every metric, every statistic"),
+    TP_SWITCH("json", 0, o.json, "the results as JSON (temper-bench-1), raw samples included"),
+    TP_SWITCH("verbose", 'v', o.verbose, "every metric, every statistic"),
     TP_TEXT("budget", 'b', "TIME", budget, "time for everything: 30s, 5m, 1h"),
-    TP_NUMBER("rounds", 0, "N", INT, rounds, 2, 100000,
+    TP_NUMBER("rounds", 0, "N", INT, o.rounds, 2, 100000,
               "exactly N rounds (even when comparing) instead of as many as needed"),
-    TP_NUMBER("max-rounds", 0, "N", INT, max_rounds, 2, 100000, "at most N rounds"),
+    TP_NUMBER("max-rounds", 0, "N", INT, o.max_rounds, 2, 100000, "at most N rounds"),
     TP_TEXT("width", 0, "PCT", width,
             "alone: stop when the 95 % interval is this narrow (default 1%)"),
-    TP_TEXT("against", 'a', "REV|BINARY", against,
+    TP_TEXT("against", 'a', "REV|BINARY", o.against,
             "compare with another version, interleaved: a git revision (built first) or a "
             "program"),
-    TP_SWITCH("aa", 0, aa, "compare this version with itself: what the gate makes of nothing"),
-    TP_TEXT("baseline", 0, "FILE", baseline,
+    TP_SWITCH("aa", 0, o.aa, "compare this version with itself: what the gate makes of nothing"),
+    TP_TEXT("baseline", 0, "FILE", o.baseline,
             "compare with stored levels (baselines.json) or any results file"),
-    TP_SWITCH("update-baseline", 0, update_baseline, "store what was measured as the baseline"),
+    TP_SWITCH("update-baseline", 0, o.update_baseline, "store what was measured as the baseline"),
     TP_CHOICE("rule", 0, "NAME", rule, "interval point",
               "interval (default), or point: the plain tolerance rule decides"),
     TP_TEXT("tolerance", 0, "PCT", tolerance, "how much worse is allowed (default 5%)"),
     TP_TEXT("exact-tolerance", 0, "PCT", exact_tolerance,
             "the same for exact figures: bytes, counts (default 0%)"),
-    TP_NUMBER("alpha", 0, "P", FLOAT, alpha, 1e-6, 0.4,
+    TP_NUMBER("alpha", 0, "P", FLOAT, o.alpha, 1e-6, 0.4,
               "chance of any false alarm over the suite (default 0.05)"),
-    TP_SWITCH("strict", 0, strict, "inconclusive and missing fail too"),
-    TP_SWITCH("allow-missing", 0, allow_missing,
+    TP_SWITCH("strict", 0, o.strict, "inconclusive and missing fail too"),
+    TP_SWITCH("allow-missing", 0, o.allow_missing,
               "benchmarks without a baseline and baselines without a benchmark do not fail"),
-    TP_TEXT("name", 0, "NAME", name, "measure one benchmark of that name, made of the options"),
-    TP_CHOICE("kind", 0, "KIND", kind, "train grpo generate tokenize kernel trace",
+    TP_TEXT("name", 0, "NAME", o.name, "measure one benchmark of that name, made of the options"),
+    TP_CHOICE("kind", 0, "KIND", o.kind, "train grpo generate tokenize kernel trace",
               "of --name: train (default), grpo, generate, tokenize, kernel, trace"),
-    TP_TEXT("model", 0, "MODEL", model,
+    TP_TEXT("model", 0, "MODEL", o.model,
             "llama, qwen2, qwen3, gpt2 (-small: larger), a folder or a config.json"),
-    TP_NUMBER("batch-size", 0, "N", INT, batch_size, 1, 1 << 20, "sequences per step (default 4)"),
-    TP_NUMBER("sequence-length", 0, "N", INT, sequence_length, 2, 1 << 24,
+    TP_NUMBER("batch-size", 0, "N", INT, o.batch_size, 1, 1 << 20,
+              "sequences per step (default 4)"),
+    TP_NUMBER("sequence-length", 0, "N", INT, o.sequence_length, 2, 1 << 24,
               "tokens per sequence (default 512)"),
-    TP_NUMBER("steps", 0, "N", INT, steps, 1, 1 << 24, "steps per round (default 10)"),
-    TP_NUMBER("warm-up", 0, "N", INT, warm_up, 0, 1 << 24, "steps before the first (default 2)"),
-    TP_CHOICE("precision", 0, "P", precision, "float32 bfloat16", "float32 or bfloat16"),
-    TP_CHOICE("backend", 0, "NAME", backend, "cpu ref", "cpu (default) or ref"),
-    TP_CHOICE("device", 0, "NAME", device, "cpu", "cpu"),
-    TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "default: one per processor"),
+    TP_NUMBER("steps", 0, "N", INT, o.steps, 1, 1 << 24, "steps per round (default 10)"),
+    TP_NUMBER("warm-up", 0, "N", INT, o.warm_up, 0, 1 << 24, "steps before the first (default 2)"),
+    TP_CHOICE("precision", 0, "P", o.precision, "float32 bfloat16", "float32 or bfloat16"),
+    TP_CHOICE("backend", 0, "NAME", o.backend, "cpu ref", "cpu (default) or ref"),
+    TP_CHOICE("device", 0, "NAME", o.device, "cpu", "cpu"),
+    TP_NUMBER("threads", 0, "N", INT, o.threads, 1, 4096, "default: one per processor"),
     TP_TEXT("cmd", 0, "COMMAND", command, "side A of a comparison of two commands"),
     TP_TEXT("vs", 0, "COMMAND", vs, "side B; words around --vs are taken as the two commands"),
-    TP_SWITCH("ignore-failure", 0, ignore_failure, "commands may return something else than 0"),
-    TP_SWITCH("keep-disturbed", 0, keep_disturbed,
+    TP_SWITCH("ignore-failure", 0, o.ignore_failure, "commands may return something else than 0"),
+    TP_SWITCH("keep-disturbed", 0, o.keep_disturbed,
               "count rounds during steal, storms of context switches and throttling too"),
-    TP_SWITCH("instructions", 0, instructions, "count the commands' instructions (valgrind)"),
-    TP_NUMBER("timeout", 0, "SECONDS", FLOAT, timeout_s, 0.001, 1e7, "of one run (default 600)"),
-    TP_NUMBER("fresh", 0, "N", INT, fresh, 0, 100000,
+    TP_SWITCH("instructions", 0, o.instructions, "count the commands' instructions (valgrind)"),
+    TP_NUMBER("timeout", 0, "SECONDS", FLOAT, o.timeout_s, 0.001, 1e7, "of one run (default 600)"),
+    TP_NUMBER("fresh", 0, "N", INT, o.fresh, 0, 100000,
               "start the measured programs anew every N rounds (default 2; 0: never)"),
-    TP_NUMBER("seed", 's', "N", INT, seed, 0, 1e15, "of the order of the rounds (default 1)"),
-    TP_TEXT("cases", 0, "PATH", cases,
+    TP_NUMBER("seed", 's', "N", INT, o.seed, 0, 1e15, "of the order of the rounds (default 1)"),
+    TP_TEXT("cases", 0, "PATH", o.cases,
             "more benchmarks: a YAML file or a folder (default: bench/cases, where there is one)"),
-    TP_TEXT("save", 0, "FORMAT:FILE,...", save, "write the results; --formats lists the formats"),
+    TP_TEXT("save", 0, "FORMAT:FILE,...", o.save, "write the results; --formats lists the formats"),
     TP_SWITCH("formats", 0, formats, "list the formats that are written and read"),
-    TP_TEXT("benchmark-json", 0, "FILE", benchmark_json,
+    TP_TEXT("benchmark-json", 0, "FILE", o.benchmark_json,
             "the same as --save pytest-benchmark:FILE"),
     TP_TEXT("benchmark-compare", 0, "FILE", benchmark_compare, "the same as --baseline FILE"),
-    TP_TEXT("history", 0, "FILE", history, "where results are kept over time"),
-    TP_SWITCH("no-history", 0, no_history, "do not keep them"),
+    TP_TEXT("history", 0, "FILE", o.history, "where results are kept over time"),
+    TP_SWITCH("no-history", 0, o.no_history, "do not keep them"),
     {0}};
-
-static const tp_usage usage = {
-    .command = "bench",
-    .arguments = "[PATTERN...]",
-    .summary =
-        "Measure speed and memory of training, generation, data, traces and kernels; compare "
-        "versions; fail when something got worse.",
-    .flags = flag_table,
-    .details =
-        "temper bench                              everything\n"
-        "temper bench train/llama --budget 1m      what matches\n"
-        "temper bench --against v0.1.0             this version against another\n"
-        "temper bench --baseline baselines.json    against stored levels of this host\n"
-        "temper bench 'cmd a' --vs 'cmd b'         any two commands: time and memory\n"
-        "temper bench compare OLD NEW              two results files, of any tool\n"
-        "temper bench history [PATTERN]            what was measured over time\n\n"
-        "Exit status: 0 nothing is worse; 1 a regression, or something is missing; 2 usage or "
-        "input, or no benchmark matched; 3 a measurement failed; 4 output could not be written.",
-    .min_words = 0,
-    .max_words = -1};
 
 /* ---- the words around --vs ---- */
 
@@ -205,7 +177,7 @@ static int resolve(const flags *f, tp_bench_options *o)
                              f->budget);
     if (f->rule && strcmp(f->rule, "interval") != 0 && strcmp(f->rule, "point") != 0)
         return tp_cli_refuse("bench", "--rule is interval or point, not '%s'", f->rule);
-    if (f->benchmark_compare && f->baseline)
+    if (f->benchmark_compare && f->o.baseline)
         return tp_cli_refuse("bench", "--baseline and --benchmark-compare say the same: give one");
     return 0;
 }
@@ -239,50 +211,17 @@ static void draw(void *user, const char *line)
 
 static tp_bench_options options_of(const flags *f)
 {
-    return (tp_bench_options){
-        .size = sizeof(tp_bench_options),
-        .print = print,
-        .progress = !f->json && tp_cli_terminal(stdout) ? draw : NULL,
-        .note = note,
-        .json = f->json,
-        .verbose = f->verbose,
-        .colour = !f->json && tp_cli_colour(stdout),
-        .width = tp_cli_width(),
-        .rounds = f->rounds,
-        .max_rounds = f->max_rounds,
-        .fresh = f->fresh ? f->fresh : -1,
-        .has_seed = true,
-        .seed = f->seed,
-        .timeout_s = f->timeout_s,
-        .keep_disturbed = f->keep_disturbed,
-        .against = f->against,
-        .baseline = f->baseline ? f->baseline : f->benchmark_compare,
-        .aa = f->aa,
-        .update_baseline = f->update_baseline,
-        .alpha = f->alpha,
-        .by_point = f->rule && strcmp(f->rule, "point") == 0,
-        .strict = f->strict,
-        .allow_missing = f->allow_missing,
-        .cases = f->cases,
-        .name = f->name,
-        .kind = f->kind,
-        .model = f->model,
-        .backend = f->backend,
-        .device = f->device,
-        .precision = f->precision,
-        .batch_size = f->batch_size,
-        .sequence_length = f->sequence_length,
-        .steps = f->steps,
-        .threads = f->threads,
-        .has_warm_up = f->warm_up >= 0,
-        .warm_up = f->warm_up,
-        .ignore_failure = f->ignore_failure,
-        .instructions = f->instructions,
-        .save = f->save,
-        .benchmark_json = f->benchmark_json,
-        .history = f->history,
-        .no_history = f->no_history,
-    };
+    tp_bench_options o = f->o;
+    o.print = print;
+    o.progress = !o.json && tp_cli_terminal(stdout) ? draw : NULL;
+    o.note = note;
+    o.colour = !o.json && tp_cli_colour(stdout);
+    o.width = tp_cli_width();
+    o.fresh = o.fresh ? o.fresh : -1;
+    o.baseline = o.baseline ? o.baseline : f->benchmark_compare;
+    o.by_point = f->rule && strcmp(f->rule, "point") == 0;
+    o.has_warm_up = o.warm_up >= 0;
+    return o;
 }
 
 /* ---- what is asked for ---- */
@@ -366,14 +305,18 @@ static int list(char **words, int n, const tp_bench_options *o)
     return tp_cli_print(status, text, &err);
 }
 
-int tp_cmd_bench(int argc, char **argv)
+static int start(int argc, char **argv)
 {
-    flags f = {.alpha = 0.05, .timeout_s = 600, .fresh = 2, .seed = 1, .warm_up = -1};
+    flags f = {.o = {.size = sizeof f.o,
+                     .alpha = 0.05,
+                     .timeout_s = 600,
+                     .fresh = 2,
+                     .has_seed = true,
+                     .seed = 1,
+                     .warm_up = -1}};
     char *words[argc + 1], *a[argc + 1], *b[argc + 1], *rest[argc + 1];
     two_commands commands = {.a = a, .b = b};
     tp_error err = {0};
-    if (argc > 1 && strcmp(argv[1], "history") == 0)
-        return tp_bench_history_command(argc - 1, argv + 1);
     if (argc == 2 && strcmp(argv[1], "worker") == 0)
         return tp_cli_print(tp_bench_serve(&err), NULL, &err);
     bool is_vs = has_vs(argc, argv);
@@ -382,7 +325,7 @@ int tp_cmd_bench(int argc, char **argv)
         rest[argc] = NULL;
         argv = rest;
     }
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
+    int n = tp_cli_parse(&tp_usage_bench, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : TP_EXIT_INPUT;
     tp_bench_options o = options_of(&f);
@@ -397,3 +340,24 @@ int tp_cmd_bench(int argc, char **argv)
         return compare_files(words + 1, n - 1, &o);
     return f.list ? list(words, n, &o) : run_suite(words, n, &o);
 }
+
+const tp_usage tp_usage_bench = {
+    .command = "bench",
+    .arguments = "[PATTERN...]",
+    .summary =
+        "Measure speed and memory of training, generation, data, traces and kernels; compare "
+        "versions; fail when something got worse.",
+    .flags = flag_table,
+    .details =
+        "temper bench                              everything\n"
+        "temper bench train/llama --budget 1m      what matches\n"
+        "temper bench --against v0.1.0             this version against another\n"
+        "temper bench --baseline baselines.json    against stored levels of this host\n"
+        "temper bench 'cmd a' --vs 'cmd b'         any two commands: time and memory\n"
+        "temper bench compare OLD NEW              two results files, of any tool\n"
+        "temper bench history [PATTERN]            what was measured over time\n\n"
+        "Exit status: 0 nothing is worse; 1 a regression, or something is missing; 2 usage or "
+        "input, or no benchmark matched; 3 a measurement failed; 4 output could not be written.",
+    .min_words = 0,
+    .max_words = -1,
+    .start = start};

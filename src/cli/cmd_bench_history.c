@@ -1,13 +1,8 @@
 /* cmd_bench_history.c - `temper bench history`: what was measured over time. */
-#include "cli/bench_commands.h"
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "temper/bench.h"
 
-typedef struct {
-    bool json, all_hosts, all_metrics;
-    const char *history, *metric, *svg;
-    double alpha;
-} flags;
+typedef tp_bench_history_options flags;
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "series, change points and samples as JSON"),
@@ -21,38 +16,31 @@ static const tp_flag flag_table[] = {
     TP_TEXT("history", 0, "FILE", history, "the file (default: where bench keeps it)"),
     {0}};
 
-int tp_bench_history_command(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.alpha = 0.01};
-    char *words[argc + 1], *text = NULL;
+    const flags *f = given;
+    char *text = NULL;
     tp_error err = {0};
-    const tp_usage usage = {.command = "bench history",
-                            .arguments = "[PATTERN...]",
-                            .summary = "What was measured on this host over time, and where it "
-                                       "changed.",
-                            .flags = flag_table,
-                            .min_words = 0,
-                            .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : TP_EXIT_INPUT;
-    if (!f.json)
-        tp_cli_wrap();
-    const tp_bench_history_options o = {.size = sizeof o,
-                                        .json = f.json,
-                                        .all_hosts = f.all_hosts,
-                                        .all_metrics = f.all_metrics,
-                                        .history = f.history,
-                                        .metric = f.metric,
-                                        .svg = f.svg,
-                                        .alpha = f.alpha};
-    tp_status status = tp_bench_history((const char *const *)words, (size_t)n, &o, &text, &err);
-    if (status == TP_OK && !text && f.json) {
+    tp_status status = tp_bench_history((const char *const *)words, (size_t)n, f, &text, &err);
+    if (status == TP_OK && !text && f->json) {
         puts("[]");
         return TP_EXIT_INPUT;
     }
     if (status == TP_OK && !text)
         return tp_cli_refuse("bench", "the history has nothing that matches%s",
-                             f.all_hosts ? "" : " of this host; --all-hosts shows the others");
+                             f->all_hosts ? "" : " of this host; --all-hosts shows the others");
     return tp_cli_print(status, text, &err);
 }
+
+const tp_usage tp_usage_bench_history = {
+    .command = "bench history",
+    .arguments = "[PATTERN...]",
+    .summary = "What was measured on this host over time, and where it "
+               "changed.",
+    .flags = flag_table,
+    .min_words = 0,
+    .max_words = -1,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.size = sizeof(flags), .alpha = 0.01},
+    .wraps = true,
+    .run = execute};

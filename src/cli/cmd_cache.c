@@ -1,5 +1,5 @@
 /* cmd_cache.c - `temper cache`: tokenised data that is kept between runs, and cleaning up. */
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "temper/cache.h"
 
 typedef struct {
@@ -30,25 +30,27 @@ static int trim(const flags *f)
     return 0;
 }
 
-int tp_cmd_cache(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *words[argc + 1], *text = NULL;
+    const flags *f = given;
+    (void)words, (void)n;
+    char *text = NULL;
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "cache",
-        .arguments = "",
-        .summary = "Tokenised data that is kept between runs: what there is, and cleaning up.",
-        .flags = flag_table,
-        .details = "Runs keep to data.cache_limit by themselves.  What is deleted is made again "
-                   "when it is needed; a run that has it open goes on.",
-        .max_words = 0};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    int status = f.clear || f.limit ? trim(&f) : 0;
+    int status = f->clear || f->limit ? trim(f) : 0;
     if (status != 0)
         return status;
-    tp_status done = tp_token_cache_text(f.folder, tp_cli_form(f.json, false, false), &text, &err);
+    tp_status done =
+        tp_token_cache_text(f->folder, tp_cli_form(f->json, false, false), &text, &err);
     return tp_cli_print(done, text, &err);
 }
+
+const tp_usage tp_usage_cache = {
+    .command = "cache",
+    .arguments = "",
+    .summary = "Tokenised data that is kept between runs: what there is, and cleaning up.",
+    .flags = flag_table,
+    .details = "Runs keep to data.cache_limit by themselves.  What is deleted is made again "
+               "when it is needed; a run that has it open goes on.",
+    .max_words = 0,
+    .size = sizeof(flags),
+    .run = execute};

@@ -5,16 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/text_flags.h"
-#include "cli/waiting.h"
 #include "temper/chat.h"
 
 typedef struct {
-    int64_t max_new_tokens, top_k, threads, seed, max_length, prompt_lookup;
+    tp_text_flags text;
+    int64_t max_new_tokens, top_k, seed;
     double temperature, top_p, min_p;
     bool ignore_config;
-    const char *system, *precision, *kv_dtype, *kv_memory, *isa, *base;
+    const char *system;
 } flags;
 
 static const tp_flag flag_table[] = {
@@ -33,22 +33,11 @@ static const tp_flag flag_table[] = {
               "same seed, same answers to the same words (default 0)"),
     TP_SWITCH("ignore-generation-config", 0, ignore_config,
               "take no defaults or rules from the model's generation_config.json"),
-    TP_CHOICE("precision", 0, "P", precision, "float32 bfloat16",
-              "of products: bfloat16 (default) or float32"),
-    TP_CHOICE("dtype", 0, "P", precision, "float32 bfloat16", "the same as --precision"),
-    TP_CHOICE("base", 0, "TYPE", base, "int8 nf4",
-              "keep the matrices of the blocks in 8 or 4 bits, as policy.peft.base does (default: "
-              "as they are)"),
-    TP_CHOICE("kv-dtype", 0, "P", kv_dtype, "float32 bfloat16",
-              "of keys and values (default: as --precision)"),
-    TP_TEXT("kv-memory", 0, "SIZE", kv_memory, "for keys and values at most, as 512MiB or 2G"),
-    TP_NUMBER("prompt-lookup", 0, "N", INT, prompt_lookup, 0, 4096,
-              "where the last tokens stood in the text before, try N that followed there at once: "
-              "the same text, sooner where it repeats itself (default 0)"),
-    TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "default: one per core"),
-    TP_CHOICE("isa", 0, "LEVEL", isa, TP_CLI_ISA,
-              "highest instruction set to use: portable, avx2, avx512, avx512_bf16, amx"),
-    TP_NUMBER("max-length", 0, "N", INT, max_length, 2, 1e9,
+    TP_TEXT_PRECISION_FLAGS,
+    TP_TEXT("kv-memory", 0, "SIZE", text.kv_memory, "for keys and values at most, as 512MiB or 2G"),
+    TP_TEXT_LOOKUP_FLAG,
+    TP_TEXT_PROCESSOR_FLAGS,
+    TP_NUMBER("max-length", 0, "N", INT, text.most_length, 2, 1e9,
               "the conversation at most, in tokens (default: what the model has, up to 4096)"),
     {0}};
 
@@ -222,35 +211,13 @@ static tp_status run(chat *c, const flags *f, tp_text_generator *gen, tp_error *
     return status;
 }
 
-int tp_cmd_chat(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.temperature = NAN, .top_k = -1, .top_p = NAN, .min_p = NAN};
-    char *words[argc + 1];
+    (void)n;
+    const flags *f = given;
     tp_error err = {0};
-    const tp_usage usage = {.command = "chat",
-                            .arguments = "MODEL",
-                            .summary = "Talk with a model in the terminal; MODEL is a Hugging Face "
-                                       "folder with a chat template, a checkpoint or a run folder.",
-                            .flags = flag_table,
-                            .details =
-                                "/reset begins anew, /quit leaves, Ctrl-C stops an answer, or "
-                                "leaves when there is none.  Without a terminal every line "
-                                "of standard input is a message and only the answers are "
-                                "written.",
-                            .min_words = 1,
-                            .max_words = 1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    const tp_text_flags text = {.precision = f.precision,
-                                .kv_dtype = f.kv_dtype,
-                                .kv_memory = f.kv_memory,
-                                .base = f.base,
-                                .threads = f.threads,
-                                .most_length = f.max_length,
-                                .prompt_lookup = f.prompt_lookup};
     tp_text_generator_options options;
-    if (!tp_cli_text_options("chat", &text, &options) || !tp_cli_force_isa(f.isa))
+    if (!tp_cli_text_options("chat", &f->text, &options))
         return 2;
     chat c = {.is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
     tp_text_generator *gen = NULL;
@@ -260,9 +227,25 @@ int tp_cmd_chat(int argc, char **argv)
     tp_status status = tp_text_generator_open(words[0], &options, &gen, &err);
     tp_waiting_end();
     if (status == TP_OK)
-        status = run(&c, &f, gen, &err);
+        status = run(&c, f, gen, &err);
     tp_text_generator_free(gen);
     if (status != TP_OK)
         return tp_cli_fail(&err);
     return interrupted ? tp_status_exit(TP_ERR_INTERRUPTED) : 0;
 }
+
+const tp_usage tp_usage_chat = {
+    .command = "chat",
+    .arguments = "MODEL",
+    .summary = "Talk with a model in the terminal; MODEL is a Hugging Face "
+               "folder with a chat template, a checkpoint or a run folder.",
+    .flags = flag_table,
+    .details = "/reset begins anew, /quit leaves, Ctrl-C stops an answer, or "
+               "leaves when there is none.  Without a terminal every line "
+               "of standard input is a message and only the answers are "
+               "written.",
+    .min_words = 1,
+    .max_words = 1,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.temperature = NAN, .top_k = -1, .top_p = NAN, .min_p = NAN},
+    .run = execute};

@@ -2,9 +2,8 @@
 #include <glob.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/runs.h"
-#include "cli/waiting.h"
 #include "temper/analysis.h"
 #include "temper/bench.h"
 #include "temper/evaluate.h"
@@ -30,11 +29,8 @@ static const tp_flag flag_table[] = {
     TP_TEXT("picture", 0, "FILE", picture,
             "draw the curves of both sides (.svg, .png, .pdf): the mean of several runs, with its "
             "95 % interval"),
-    {.name = "metric",
-     .argument = "PATTERN",
-     .doc = "draw this one; may be given several times (default: the first twelve)",
-     .type = TP_FLAG_LIST,
-     .offset = offsetof(flags, metrics)},
+    TP_LIST("metric", 0, "PATTERN", metrics,
+            "draw this one; may be given several times (default: the first twelve)"),
     {0}};
 
 enum { MOST_RUNS = 200 };
@@ -98,19 +94,13 @@ static void print_bench(void *user, const char *text)
     fputs(text, stdout);
 }
 
-static void note_bench(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "temper: %s\n", text);
-}
-
 static int compare_benchmarks(const flags *f, char **words)
 {
     tp_error err = {0};
     int result = 0;
     const tp_bench_options options = {.size = sizeof options,
                                       .print = print_bench,
-                                      .note = note_bench,
+                                      .note = tp_cli_note,
                                       .json = f->json,
                                       .width = tp_cli_width(),
                                       .no_history = true};
@@ -231,44 +221,42 @@ static int refuse_kinds(char **words)
                          words[0], words[1]);
 }
 
-int tp_cmd_compare(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *words[argc + 1];
+    const flags *f = given;
     group a = {0}, b = {0};
-    const tp_usage usage = {
-        .command = "compare",
-        .arguments = "RUN_A RUN_B",
-        .summary = "What differs between two runs, whoever ran them, and how surely; also between "
-                   "two evaluations, two traces, two profiles and two results of benchmarks.",
-        .flags = flag_table,
-        .details = "Every metric that both have, aligned by step: difference, 95 % interval that "
-                   "knows that neighbouring steps are alike, p-value corrected for many metrics "
-                   "(Holm), verdict.  With several runs on a side (--a, --b) runs are what is "
-                   "counted.  Exit status 1 when something is worse.",
-        .max_words = 2};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!f.json)
-        tp_cli_wrap();
-    if ((n == 2) == (f.a && f.b) || n == 1 || (!f.a != !f.b))
+    if ((n == 2) == (f->a && f->b) || n == 1 || (!f->a != !f->b))
         return tp_cli_refuse("compare", "give two runs, or --a and --b; see 'temper help compare'");
-    if (align_of(f.align) < 0)
-        return tp_cli_refuse("compare", "--align is steps, tokens or time, not '%.40s'", f.align);
+    if (align_of(f->align) < 0)
+        return tp_cli_refuse("compare", "--align is steps, tokens or time, not '%.40s'", f->align);
     tp_waiting_begin("temper compare: looking what they are");
     tp_result_kind kind = n ? tp_result_kind_of(words[0]) : TP_RESULT_RUN;
     bool is_mixed = n && kind != tp_result_kind_of(words[1]);
     tp_waiting_end();
     if (is_mixed)
         return refuse_kinds(words);
-    if (kind != TP_RESULT_RUN && (f.picture || f.align || f.margin > 0))
+    if (kind != TP_RESULT_RUN && (f->picture || f->align || f->margin > 0))
         return tp_cli_refuse("compare", "--%s is for runs alone, and '%.200s' is none",
-                             f.picture ? "picture"
-                             : f.align ? "align"
-                                       : "margin",
+                             f->picture ? "picture"
+                             : f->align ? "align"
+                                        : "margin",
                              words[0]);
-    if (f.metrics.n && !f.picture)
+    if (f->metrics.n && !f->picture)
         return tp_cli_refuse("compare", "--metric chooses what --picture draws; give both");
-    return kind == TP_RESULT_RUN ? run(&f, words, n, &a, &b) : compare_others(&f, kind, words);
+    return kind == TP_RESULT_RUN ? run(f, words, n, &a, &b) : compare_others(f, kind, words);
 }
+
+const tp_usage tp_usage_compare = {
+    .command = "compare",
+    .arguments = "RUN_A RUN_B",
+    .summary = "What differs between two runs, whoever ran them, and how surely; also between "
+               "two evaluations, two traces, two profiles and two results of benchmarks.",
+    .flags = flag_table,
+    .details = "Every metric that both have, aligned by step: difference, 95 % interval that "
+               "knows that neighbouring steps are alike, p-value corrected for many metrics "
+               "(Holm), verdict.  With several runs on a side (--a, --b) runs are what is "
+               "counted.  Exit status 1 when something is worse.",
+    .max_words = 2,
+    .size = sizeof(flags),
+    .wraps = true,
+    .run = execute};

@@ -1,9 +1,7 @@
 /* cmd_config.c - `temper config`: a configuration resolved, or the documentation of its keys. */
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/config_commands.h"
-#include "cli/find_recipe.h"
+#include "cli/commands.h"
 #include "temper/config.h"
 
 typedef struct {
@@ -52,34 +50,32 @@ static int print_keys(void)
     return 0;
 }
 
-int tp_cmd_config(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    if (argc > 1 && strcmp(argv[1], "import") == 0)
-        return tp_config_import_command(argc - 1, argv + 1);
-    flags f = {0};
-    char *words[argc + 2], level[TP_CLI_SETTING];
+    const flags *f = given;
+    char level[TP_CLI_SETTING];
     tp_error err = {0};
-    const tp_usage usage = {.command = "config",
-                            .arguments = "[CONFIG [KEY=VALUE...]]\nimport FILE [OUT.yaml]",
-                            .summary =
-                                "Every key with its value and where it came from, of a "
-                                "training or an evaluation.  ??? is still to be set.  'import' "
-                                "makes a recipe of NeMo RL's, TRL's and Axolotl's files.",
-                            .flags = flag_table,
-                            .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (f.doc)
+    if (f->doc)
         return print_keys();
-    n = tp_cli_add_setting(words, n, "optimization.level", f.level, level);
+    n = tp_cli_add_setting(words, n, "optimization.level", f->level, level);
     char path[TP_CLI_PATH], **rest = words;
     tp_configuration *c;
     if (tp_cli_find_recipe(&rest, &n, path, &err) != TP_OK ||
         tp_configuration_open(path[0] ? path : NULL, (const char *const *)rest, (size_t)n, &c,
                               &err) != TP_OK)
         return tp_cli_fail(&err);
-    int result = show(c, f.json);
+    int result = show(c, f->json);
     tp_configuration_free(c);
     return result;
 }
+
+const tp_usage tp_usage_config = {
+    .command = "config",
+    .arguments = "[CONFIG [KEY=VALUE...]]\nimport FILE [OUT.yaml]",
+    .summary = "Every key with its value and where it came from, of a "
+               "training or an evaluation.  ??? is still to be set.  'import' "
+               "makes a recipe of NeMo RL's, TRL's and Axolotl's files.",
+    .flags = flag_table,
+    .max_words = -1,
+    .size = sizeof(flags),
+    .run = execute};

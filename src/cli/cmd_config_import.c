@@ -1,7 +1,5 @@
 /* cmd_config_import.c - `temper config import`: another trainer's configuration as a recipe. */
-#include "cli/cli.h"
-#include "cli/config_commands.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/import.h"
 
 typedef struct {
@@ -81,29 +79,28 @@ static int run(const flags *f, char **words, int n)
     return exit_status;
 }
 
-int tp_config_import_command(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *words[argc + 1];
-    const tp_usage usage = {
-        .command = "config import",
-        .arguments = "FILE [OUT.yaml]",
-        .summary = "Make a recipe of a configuration for NeMo RL (YAML), TRL (arguments as YAML or "
-                   "JSON) or Axolotl (YAML), and say key by key what each became.",
-        .flags = flag_table,
-        .details = "Without OUT.yaml the recipe goes to standard output and the report to standard "
-                   "error.  Keys that would change the result and that Temper does not have are "
-                   "refused, all at once (exit status 2, no recipe); defaults of the other trainer "
-                   "that are not Temper's are written out; ??? is what is still to be set.",
-        .max_words = 2};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : TP_EXIT_INPUT;
-    if (f.keys)
-        return print_keys(&f);
+    const flags *f = given;
+    if (f->keys)
+        return print_keys(f);
     if (n == 0)
         return tp_cli_refuse("config import", "expected a FILE; see 'temper help config import'");
-    if (!f.json)
+    if (!f->json)
         tp_cli_wrap();
-    return run(&f, words, n);
+    return run(f, words, n);
 }
+
+const tp_usage tp_usage_config_import = {
+    .command = "config import",
+    .arguments = "FILE [OUT.yaml]",
+    .summary = "Make a recipe of a configuration for NeMo RL (YAML), TRL (arguments as YAML or "
+               "JSON) or Axolotl (YAML), and say key by key what each became.",
+    .flags = flag_table,
+    .details = "Without OUT.yaml the recipe goes to standard output and the report to standard "
+               "error.  Keys that would change the result and that Temper does not have are "
+               "refused, all at once (exit status 2, no recipe); defaults of the other trainer "
+               "that are not Temper's are written out; ??? is what is still to be set.",
+    .max_words = 2,
+    .size = sizeof(flags),
+    .run = execute};

@@ -1,11 +1,8 @@
 /* cmd_doctor.c - `temper doctor`: what this machine can do, and whether a run could begin or has
  * left sound results. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/stop.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/doctor.h"
 
 typedef struct {
@@ -35,30 +32,12 @@ static int report(const tp_diagnosis *d, bool json)
     return tp_diagnosis_failures(d) > 0 ? TP_EXIT_INPUT : TP_EXIT_OK;
 }
 
-int tp_cmd_doctor(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.seconds = 3};
-    char *words[argc + 1];
+    const flags *f = given;
     tp_error err = {0};
     tp_diagnosis *d;
-    const tp_usage usage = {
-        .command = "doctor",
-        .arguments = "[CONFIG [KEY=VALUE...]]\nRUN",
-        .summary = "Measure what this machine can do.  With a configuration, of a training or an "
-                   "evaluation, go through everything that comes before the first step with the "
-                   "same code: every row of the data, files it names, model, weights, tokenizer, "
-                   "memory, disk, run folder; a judge is asked one question.  With a run folder, "
-                   "check its records and every file of its checkpoints.",
-        .flags = flag_table,
-        .details = "The ceilings are kept and used for MFU and for predictions.  Exit status 2 "
-                   "when a check fails.",
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!f.json)
-        tp_cli_wrap();
-    if (!tp_cli_force_isa(f.isa))
+    if (!tp_cli_force_isa(f->isa))
         return 2;
     tp_cli_catch_stop();
     char **rest = words;
@@ -71,10 +50,10 @@ int tp_cmd_doctor(int argc, char **argv)
                                        .config = config,
                                        .overrides = (const char *const *)rest,
                                        .n_overrides = (size_t)n,
-                                       .resume = f.resume,
-                                       .use_cached = f.cached,
-                                       .threads = (int)f.threads,
-                                       .seconds = f.seconds,
+                                       .resume = f->resume,
+                                       .use_cached = f->cached,
+                                       .threads = (int)f->threads,
+                                       .seconds = f->seconds,
                                        .should_stop = tp_cli_should_stop};
     tp_waiting_begin("temper doctor: measuring and looking");
     tp_status status = tp_diagnosis_make(&options, &d, &err);
@@ -86,7 +65,24 @@ int tp_cmd_doctor(int argc, char **argv)
     }
     if (status != TP_OK)
         return tp_cli_fail(&err);
-    int exit_status = report(d, f.json);
+    int exit_status = report(d, f->json);
     tp_diagnosis_free(d);
     return exit_status;
 }
+
+const tp_usage tp_usage_doctor = {
+    .command = "doctor",
+    .arguments = "[CONFIG [KEY=VALUE...]]\nRUN",
+    .summary = "Measure what this machine can do.  With a configuration, of a training or an "
+               "evaluation, go through everything that comes before the first step with the "
+               "same code: every row of the data, files it names, model, weights, tokenizer, "
+               "memory, disk, run folder; a judge is asked one question.  With a run folder, "
+               "check its records and every file of its checkpoints.",
+    .flags = flag_table,
+    .details = "The ceilings are kept and used for MFU and for predictions.  Exit status 2 "
+               "when a check fails.",
+    .max_words = -1,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.seconds = 3},
+    .wraps = true,
+    .run = execute};

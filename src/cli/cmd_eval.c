@@ -2,29 +2,26 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
-#include "cli/find_recipe.h"
-#include "cli/stop.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/evaluate.h"
 
 typedef struct {
-    bool json, keys, quiet;
-    const char *out, *report;
+    tp_evaluation_file_options o;
+    bool keys, quiet;
+    const char *out;
     int64_t prompts;
-    double level, threshold;
 } flags;
 
 static const tp_flag flag_table[] = {
-    TP_SWITCH("json", 0, json, "the summary and the table of prompts as one JSON object"),
+    TP_SWITCH("json", 0, o.json, "the summary and the table of prompts as one JSON object"),
     TP_TEXT("out", 'o', "FILE", out, "write every answer with its verdict, as JSON"),
     TP_NUMBER("prompts", 0, "N", INT, prompts, 0, 1e9, "show the N hardest prompts (default 5)"),
-    TP_NUMBER("level", 0, "P", FLOAT, level, 0.5, 0.9999,
+    TP_NUMBER("level", 0, "P", FLOAT, o.level, 0.5, 0.9999,
               "summarize, compare: level of the intervals (default 0.95)"),
-    TP_NUMBER("threshold", 0, "R", FLOAT, threshold, -1e9, 1e9,
+    TP_NUMBER("threshold", 0, "R", FLOAT, o.threshold, -1e9, 1e9,
               "summarize, compare: rewards from R on are right, where the file does not say "
               "(default 1)"),
-    TP_TEXT("report", 0, "FILE", report,
+    TP_TEXT("report", 0, "FILE", o.report,
             "compare: write the summaries as eval.before, eval.after and eval.paired too"),
     TP_SWITCH("quiet", 'q', quiet, "no progress on standard error"),
     TP_SWITCH("keys", 0, keys, "every key of a configuration, as Markdown"),
@@ -82,7 +79,7 @@ static tp_status report(const tp_evaluator *e, const flags *f, tp_error *err)
     char *text;
     size_t n;
     tp_evaluation_result result = {.size = sizeof result};
-    if (f->json)
+    if (f->o.json)
         tp_evaluator_json(e, &text, &n);
     else
         tp_evaluator_text(e, f->prompts, tp_cli_colour(stdout), &text, &n);
@@ -121,19 +118,14 @@ static tp_status run(const flags *f, char **words, int n, tp_error *err)
 static int from_files(char **words, int n, const flags *f)
 {
     bool worse = false;
-    const tp_evaluation_file_options o = {.size = sizeof o,
-                                          .level = f->level,
-                                          .has_threshold = true,
-                                          .threshold = f->threshold,
-                                          .json = f->json,
-                                          .report = f->report,
-                                          .worse = &worse};
+    tp_evaluation_file_options o = f->o;
+    o.worse = &worse;
     bool is_compare = n > 0 && strcmp(words[0], "compare") == 0;
     bool is_summary = n > 0 && strcmp(words[0], "summarize") == 0;
     char *text = NULL;
     size_t n_text = 0;
     tp_error err;
-    if ((f->report && !is_compare) || (f->out && (is_compare || is_summary))) {
+    if ((o.report && !is_compare) || (f->out && (is_compare || is_summary))) {
         fprintf(stderr, "temper eval: %s\n",
                 f->out ? "--out is for answers that are asked for here"
                        : "--report is for 'compare A B'");
@@ -162,39 +154,43 @@ static int print_keys(void)
     return print(text, n);
 }
 
-int tp_cmd_eval(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.prompts = 5, .level = 0.95, .threshold = 1};
-    char *words[argc + 1];
+    const flags *f = given;
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "eval",
-        .arguments = "[CONFIG] [KEY=VALUE...]\nsummarize FILE\ncompare A B",
-        .summary = "Ask a model a set of questions, several times each, judge the answers, and say "
-                   "how good it is and how sure that is.  'summarize' says the same about what "
-                   "--out wrote, NeMo RL's evaluation_data.json and val_data_step<N>.jsonl, or the "
-                   "validations of a run folder; "
-                   "'compare' pairs two of them by prompt (exit status 1: B is worse).",
-        .flags = flag_table,
-        .details = "CONFIG has NeMo RL's names: generation.model_name, eval.num_tests_per_prompt, "
-                   "eval.k_value, data.data_path, env.math ...; 'temper eval --keys' lists them.",
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!f.json && !f.keys)
+    if (!f->o.json && !f->keys)
         tp_cli_wrap();
-    if (f.keys)
+    if (f->keys)
         return print_keys();
-    int done = from_files(words, n, &f);
+    int done = from_files(words, n, f);
     if (done >= 0)
         return done;
     tp_cli_catch_stop();
-    tp_status status = run(&f, words, n, &err);
+    tp_status status = run(f, words, n, &err);
     if (status == TP_OK)
         return 0;
-    if (!f.quiet && tp_cli_terminal(stderr))
+    if (!f->quiet && tp_cli_terminal(stderr))
         tp_cli_erase_line(stderr);
     int exit_status = tp_cli_fail(&err);
     return tp_cli_stopped(exit_status);
 }
+
+const tp_usage tp_usage_eval = {
+    .command = "eval",
+    .arguments = "[CONFIG] [KEY=VALUE...]\nsummarize FILE\ncompare A B",
+    .summary = "Ask a model a set of questions, several times each, judge the answers, and say "
+               "how good it is and how sure that is.  'summarize' says the same about what "
+               "--out wrote, NeMo RL's evaluation_data.json and val_data_step<N>.jsonl, or the "
+               "validations of a run folder; "
+               "'compare' pairs two of them by prompt (exit status 1: B is worse).",
+    .flags = flag_table,
+    .details = "CONFIG has NeMo RL's names: generation.model_name, eval.num_tests_per_prompt, "
+               "eval.k_value, data.data_path, env.math ...; 'temper eval --keys' lists them.",
+    .max_words = -1,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.o = {.size = sizeof(tp_evaluation_file_options),
+                                     .level = 0.95,
+                                     .has_threshold = true,
+                                     .threshold = 1},
+                               .prompts = 5},
+    .run = execute};

@@ -1,8 +1,7 @@
 /* cmd_export.c - `temper export`: a model as a GGUF file. */
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/model.h"
 
 typedef struct {
@@ -35,31 +34,15 @@ static void print_result(const char *out, const tp_export_result *r)
            r->n_tensors, r->n_tensors == 1 ? "" : "s", r->types);
 }
 
-int tp_cmd_export(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.type = "F16"};
-    char *words[argc + 1];
+    (void)n;
+    const flags *f = given;
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "export",
-        .arguments = "MODEL OUT.gguf",
-        .summary = "Write a model with its tokenizer and chat template as a GGUF file.",
-        .flags = flag_table,
-        .details = "MODEL is a model folder, a checkpoint, a run (its newest checkpoint is taken)\n"
-                   "or another GGUF file.  Vectors and norms stay F32; a matrix whose rows do not\n"
-                   "divide into the type's blocks is written as llama-quantize would, and said.\n"
-                   "Temper reads the file wherever it takes a model folder: temper generate\n"
-                   "OUT.gguf.",
-        .min_words = 2,
-        .max_words = 2};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    tp_cli_wrap();
     tp_export_options options = {.size = sizeof options,
-                                 .type = f.type,
-                                 .name = f.name,
-                                 .threads = (int)f.threads,
+                                 .type = f->type,
+                                 .name = f->name,
+                                 .threads = (int)f->threads,
                                  .note = note};
     tp_export_result result = {.size = sizeof result};
     tp_waiting_begin("temper export: writing");
@@ -69,3 +52,20 @@ int tp_cmd_export(int argc, char **argv)
     print_result(words[1], &result);
     return 0;
 }
+
+const tp_usage tp_usage_export = {
+    .command = "export",
+    .arguments = "MODEL OUT.gguf",
+    .summary = "Write a model with its tokenizer and chat template as a GGUF file.",
+    .flags = flag_table,
+    .details = "MODEL is a model folder, a checkpoint, a run (its newest checkpoint is taken)\n"
+               "or another GGUF file.  Vectors and norms stay F32; a matrix whose rows do not\n"
+               "divide into the type's blocks is written as llama-quantize would, and said.\n"
+               "Temper reads the file wherever it takes a model folder: temper generate\n"
+               "OUT.gguf.",
+    .min_words = 2,
+    .max_words = 2,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.type = "F16"},
+    .wraps = true,
+    .run = execute};

@@ -3,18 +3,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/text_flags.h"
-#include "cli/waiting.h"
 
 enum { MOST_NAME = 64 };
 
 typedef struct {
-    int64_t samples, max_new_tokens, top_k, threads, seed, max_length, batch, prompt_lookup;
+    tp_text_flags text;
+    int64_t samples, max_new_tokens, top_k, seed;
     double temperature, top_p, min_p;
     bool chat, json, ignore_eos, ignore_config;
-    const char *prompts, *prompt_key, *precision, *kv_dtype, *kv_memory, *isa, *base;
-    const char *use;
+    const char *prompts, *prompt_key, *use;
     tp_flag_list stop, adapters;
 } flags;
 
@@ -36,40 +35,24 @@ static const tp_flag flag_table[] = {
     TP_NUMBER("min-p", 0, "P", FLOAT, min_p, 0, 1,
               "draw from those at least P times as likely as the likeliest"),
     TP_NUMBER("seed", 's', "N", INT, seed, 0, 1e18, "same seed, same text (default 0)"),
-    {.name = "stop",
-     .argument = "TEXT",
-     .type = TP_FLAG_LIST,
-     .offset = offsetof(flags, stop),
-     .doc = "end an answer where TEXT appears, which is left out; may be given again"},
-    {.name = "adapter",
-     .argument = "NAME=FOLDER",
-     .type = TP_FLAG_LIST,
-     .offset = offsetof(flags, adapters),
-     .doc = "an adapter on MODEL, for the rows of --prompts with \"adapter\": \"NAME\"; may be "
-            "given again, all answers run together"},
+    TP_LIST("stop", 0, "TEXT", stop,
+            "end an answer where TEXT appears, which is left out; may be given again"),
+    TP_LIST("adapter", 0, "NAME=FOLDER", adapters,
+            "an adapter on MODEL, for the rows of --prompts with \"adapter\": \"NAME\"; may be "
+            "given again, all answers run together"),
     TP_TEXT("use", 0, "NAME", use,
             "the adapter of prompts that name none (default: MODEL as it is)"),
     TP_SWITCH("ignore-generation-config", 0, ignore_config,
               "take no defaults or rules from the model's generation_config.json"),
     TP_SWITCH("ignore-eos", 0, ignore_eos, "do not end where the model says so"),
-    TP_CHOICE("precision", 0, "P", precision, "float32 bfloat16",
-              "of products: bfloat16 (default) or float32"),
-    TP_CHOICE("dtype", 0, "P", precision, "float32 bfloat16", "the same as --precision"),
-    TP_CHOICE("base", 0, "TYPE", base, "int8 nf4",
-              "keep the matrices of the blocks in 8 or 4 bits, as policy.peft.base does (default: "
-              "as they are)"),
-    TP_CHOICE("kv-dtype", 0, "P", kv_dtype, "float32 bfloat16",
-              "of keys and values (default: as --precision)"),
-    TP_TEXT("kv-memory", 0, "SIZE", kv_memory,
+    TP_TEXT_PRECISION_FLAGS,
+    TP_TEXT("kv-memory", 0, "SIZE", text.kv_memory,
             "for keys and values at most, as 512MiB or 2G; what does not fit waits (default 1G)"),
-    TP_NUMBER("prompt-lookup", 0, "N", INT, prompt_lookup, 0, 4096,
-              "where the last tokens stood in the text before, try N that followed there at once: "
-              "the same text, sooner where it repeats itself (default 0)"),
-    TP_NUMBER("batch", 0, "N", INT, batch, 1, 65536, "answers at the same time (default 64)"),
-    TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "default: one per core"),
-    TP_CHOICE("isa", 0, "LEVEL", isa, TP_CLI_ISA,
-              "highest instruction set to use: portable, avx2, avx512, avx512_bf16, amx"),
-    TP_NUMBER("max-length", 0, "N", INT, max_length, 2, 1e9,
+    TP_TEXT_LOOKUP_FLAG,
+    TP_NUMBER("batch", 0, "N", INT, text.max_running, 1, 65536,
+              "answers at the same time (default 64)"),
+    TP_TEXT_PROCESSOR_FLAGS,
+    TP_NUMBER("max-length", 0, "N", INT, text.most_length, 2, 1e9,
               "prompt and answer together (default: what is needed)"),
     TP_SWITCH("json", 0, json,
               "one JSON object per answer and line: text, ids, log-probabilities, finish reason"),
@@ -238,42 +221,38 @@ static tp_status generate(const flags *f, char **words, int n,
     return status;
 }
 
-int tp_cmd_generate(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {
-        .samples = 1, .temperature = NAN, .top_k = -1, .top_p = NAN, .min_p = NAN, .batch = 64};
-    char *words[argc + 1];
+    const flags *f = given;
     tp_error err = {0};
     tp_text_generator_options options;
-    const tp_usage usage = {
-        .command = "generate",
-        .arguments = "MODEL [TEXT...]",
-        .summary = "Continue texts; MODEL is a Hugging Face folder, a checkpoint or a run folder.  "
-                   "Each TEXT is a prompt; without any, and without --prompts, standard input is "
-                   "one.",
-        .flags = flag_table,
-        .details = "All prompts run together; answers come in the order of the prompts.  A TEXT "
-                   "that begins with '-' goes behind '--'.",
-        .min_words = 1,
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    tp_text_adapter adapters[f.adapters.n + 1];
-    char names[f.adapters.n + 1][MOST_NAME];
-    const tp_text_flags text = {.precision = f.precision,
-                                .kv_dtype = f.kv_dtype,
-                                .kv_memory = f.kv_memory,
-                                .base = f.base,
-                                .threads = f.threads,
-                                .most_length = f.max_length,
-                                .max_running = f.batch,
-                                .prompt_lookup = f.prompt_lookup};
-    if (!tp_cli_text_options("generate", &text, &options) || !tp_cli_force_isa(f.isa))
+    tp_text_adapter adapters[f->adapters.n + 1];
+    char names[f->adapters.n + 1][MOST_NAME];
+    if (!tp_cli_text_options("generate", &f->text, &options))
         return 2;
-    if (!read_adapters(&f, names, adapters))
+    if (!read_adapters(f, names, adapters))
         return 2;
     options.adapters = adapters;
-    options.n_adapters = (size_t)f.adapters.n;
-    return generate(&f, words, n, &options, &err) == TP_OK ? 0 : tp_cli_fail(&err);
+    options.n_adapters = (size_t)f->adapters.n;
+    return generate(f, words, n, &options, &err) == TP_OK ? 0 : tp_cli_fail(&err);
 }
+
+const tp_usage tp_usage_generate = {
+    .command = "generate",
+    .arguments = "MODEL [TEXT...]",
+    .summary = "Continue texts; MODEL is a Hugging Face folder, a checkpoint or a run folder.  "
+               "Each TEXT is a prompt; without any, and without --prompts, standard input is "
+               "one.",
+    .flags = flag_table,
+    .details = "All prompts run together; answers come in the order of the prompts.  A TEXT "
+               "that begins with '-' goes behind '--'.",
+    .min_words = 1,
+    .max_words = -1,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.samples = 1,
+                               .temperature = NAN,
+                               .top_k = -1,
+                               .top_p = NAN,
+                               .min_p = NAN,
+                               .text = {.max_running = 64}},
+    .run = execute};

@@ -19,14 +19,6 @@ static const tp_flag flag_table[] = {
               "of a training"),
     {0}};
 
-const tp_command *tp_command_find(const char *name)
-{
-    for (size_t i = 0; i < tp_n_commands; i++)
-        if (strcmp(tp_commands[i].name, name) == 0)
-            return &tp_commands[i];
-    return NULL;
-}
-
 static bool is_recipe(const char *name)
 {
     char *names = NULL;
@@ -73,28 +65,19 @@ static void print_text(void)
     printf("  %d + N  stopped by signal N\n", TP_EXIT_SIGNAL);
 }
 
-static bool has_part(const char *command, const char *part)
-{
-    for (size_t i = 0; i < tp_n_command_parts; i++)
-        if (strcmp(tp_command_parts[i].command, command) == 0 &&
-            strcmp(tp_command_parts[i].part, part) == 0)
-            return true;
-    return false;
-}
-
 static int help_of(char **words, int n, bool man)
 {
     const tp_command *command = tp_command_find(words[0]);
     char flag[] = "--help", *args[] = {words[0], n > 1 ? words[1] : flag, flag, NULL};
     if (!command)
         return tp_command_unknown(words[0]);
-    if (n > 1 && !has_part(words[0], words[1])) {
+    if (n > 1 && !tp_command_find_part(words[0], words[1])) {
         fprintf(stderr, "temper help: '%s' has no part '%s'; see 'temper help %s'\n", words[0],
                 words[1], words[0]);
         return 2;
     }
     if (!man)
-        return command->run(n > 1 ? 3 : 2, args);
+        return tp_command_run(command, n > 1 ? 3 : 2, args);
     tp_print_manual(command, n > 1 ? words[1] : NULL);
     return 0;
 }
@@ -147,38 +130,36 @@ static int print_recipes(void)
     return tp_cli_print(status, text, &err);
 }
 
-int tp_cmd_help(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *words[argc + 1];
-    const tp_usage usage = {
-        .command = "help",
-        .arguments = "[COMMAND [PART]]\nrecipes",
-        .summary = "The list of commands, the options of one, or the recipes.",
-        .flags = flag_table,
-        .details = "In bash: source <(temper help --completion bash).  An installed temper has "
-                   "its manual pages and completions where man and the shells look.",
-        .max_words = 2};
-    /* `temper --help` comes here under its own name. */
-    int n = argc > 1 ? tp_cli_parse(&usage, argc, argv, &f, words) : 0;
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (f.list)
-        return list(f.list);
-    if (f.completion && !tp_print_completion(f.completion))
+    const flags *f = given;
+    if (f->list)
+        return list(f->list);
+    if (f->completion && !tp_print_completion(f->completion))
         return tp_cli_refuse("help", "--completion takes bash, zsh or fish, not '%s'",
-                             f.completion);
-    if (f.completion)
+                             f->completion);
+    if (f->completion)
         return 0;
     if (n == 1 && strcmp(words[0], "recipes") == 0)
         return print_recipes();
-    if (n > 0 && (f.man || n > 1 || strcmp(words[0], "help") != 0))
-        return help_of(words, n, f.man);
-    if (f.man)
+    if (n > 0 && (f->man || n > 1 || strcmp(words[0], "help") != 0))
+        return help_of(words, n, f->man);
+    if (f->man)
         tp_print_manual(NULL, NULL);
-    else if (f.json)
+    else if (f->json)
         tp_print_commands_json();
     else
         print_text();
     return 0;
 }
+
+const tp_usage tp_usage_help = {
+    .command = "help",
+    .arguments = "[COMMAND [PART]]\nrecipes",
+    .summary = "The list of commands, the options of one, or the recipes.",
+    .flags = flag_table,
+    .details = "In bash: source <(temper help --completion bash).  An installed temper has "
+               "its manual pages and completions where man and the shells look.",
+    .max_words = 2,
+    .size = sizeof(flags),
+    .run = execute};

@@ -1,11 +1,8 @@
 /* cmd_merge.c - `temper merge`: an adapter and its base as one model. */
-#include "cli/cli.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/model.h"
 
-typedef struct {
-    const char *dtype, *base;
-} flags;
+typedef tp_merge_options flags;
 
 static const tp_flag flag_table[] = {
     TP_CHOICE("dtype", 0, "TYPE", dtype, "float32 bfloat16 float16",
@@ -15,33 +12,32 @@ static const tp_flag flag_table[] = {
               "(default: as its folder has it)"),
     {0}};
 
-int tp_cmd_merge(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *words[argc + 1];
+    (void)n;
+    const flags *f = given;
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "merge",
-        .arguments = "ADAPTER OUT",
-        .summary = "Add an adapter (LoRA, DoRA) to its base for good: one model, as a Hugging Face "
-                   "folder.",
-        .flags = flag_table,
-        .details =
-            "ADAPTER is a folder with adapter_config.json, as PEFT and Temper write it, a\n"
-            "checkpoint, or a run that trained an adapter (its newest checkpoint is taken).\n"
-            "The base is where its base_model_name_or_path says.  OUT must not exist.",
-        .min_words = 2,
-        .max_words = 2};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    tp_merge_options options = {.size = sizeof options, .dtype = f.dtype, .base = f.base};
     tp_merge_result result = {.size = sizeof result};
     tp_waiting_begin("temper merge: adding the adapters up");
-    if (tp_model_merge(words[0], words[1], &options, &result, &err) != TP_OK)
+    if (tp_model_merge(words[0], words[1], f, &result, &err) != TP_OK)
         return tp_cli_fail(&err);
     tp_waiting_end();
     printf("wrote %s: %s with the adapters of %zu module%s, in %s\n", words[1], result.base,
            result.n_modules, result.n_modules == 1 ? "" : "s", result.dtype);
     return 0;
 }
+
+const tp_usage tp_usage_merge = {
+    .command = "merge",
+    .arguments = "ADAPTER OUT",
+    .summary = "Add an adapter (LoRA, DoRA) to its base for good: one model, as a Hugging Face "
+               "folder.",
+    .flags = flag_table,
+    .details = "ADAPTER is a folder with adapter_config.json, as PEFT and Temper write it, a\n"
+               "checkpoint, or a run that trained an adapter (its newest checkpoint is taken).\n"
+               "The base is where its base_model_name_or_path says.  OUT must not exist.",
+    .min_words = 2,
+    .max_words = 2,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.size = sizeof(flags)},
+    .run = execute};

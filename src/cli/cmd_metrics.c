@@ -2,10 +2,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/runs.h"
-#include "cli/stop.h"
-#include "cli/waiting.h"
 #include "temper/monitor.h"
 
 typedef struct {
@@ -72,37 +70,35 @@ static tp_status show(const flags *f, char **words, int n, tp_error *err)
     return status;
 }
 
-int tp_cmd_metrics(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *words[argc + 1];
+    const flags *f = given;
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "metrics",
-        .arguments = "RUN [TAG...]",
-        .summary = "What a run recorded, exactly: a run folder of Temper, TensorBoard event files, "
-                   "trainer_state.json, NeMo RL's logs, trackio's data bases, CSV, JSONL.",
-        .flags = flag_table,
-        .details = "RUN is a folder, a file, - for standard input, or DATABASE#NAME.  TAGs may be "
-                   "patterns ('train/*'). "
-                   "Damage is read up to, and named on standard error.\n\n"
-                   "  temper metrics runs/first\n"
-                   "  temper metrics logs/exp_001/tensorboard train/loss --json\n"
-                   "  temper metrics ~/.cache/huggingface/trackio/project.db#run-1 'train/*'",
-        .min_words = 1,
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!f.json)
-        tp_cli_wrap();
     tp_points_view view;
-    if (f.points && !tp_points_view_named(f.points, &view))
+    if (f->points && !tp_points_view_named(f->points, &view))
         return tp_cli_refuse("metrics",
                              "--points is native, latest, all, accumulator or fast, not '%.40s'",
-                             f.points);
-    if (f.follow && strcmp(words[0], "-") == 0)
+                             f->points);
+    if (f->follow && strcmp(words[0], "-") == 0)
         return tp_cli_refuse("metrics", "standard input (-) is read to its end at once; --follow "
                                         "takes a file or a folder");
-    return show(&f, words, n, &err) == TP_OK ? 0 : tp_cli_fail(&err);
+    return show(f, words, n, &err) == TP_OK ? 0 : tp_cli_fail(&err);
 }
+
+const tp_usage tp_usage_metrics = {
+    .command = "metrics",
+    .arguments = "RUN [TAG...]",
+    .summary = "What a run recorded, exactly: a run folder of Temper, TensorBoard event files, "
+               "trainer_state.json, NeMo RL's logs, trackio's data bases, CSV, JSONL.",
+    .flags = flag_table,
+    .details = "RUN is a folder, a file, - for standard input, or DATABASE#NAME.  TAGs may be "
+               "patterns ('train/*'). "
+               "Damage is read up to, and named on standard error.\n\n"
+               "  temper metrics runs/first\n"
+               "  temper metrics logs/exp_001/tensorboard train/loss --json\n"
+               "  temper metrics ~/.cache/huggingface/trackio/project.db#run-1 'train/*'",
+    .min_words = 1,
+    .max_words = -1,
+    .size = sizeof(flags),
+    .wraps = true,
+    .run = execute};

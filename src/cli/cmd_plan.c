@@ -1,7 +1,5 @@
 /* cmd_plan.c - `temper plan`: does a run fit, what does it take, how long is a step. */
-#include "cli/cli.h"
-#include "cli/find_recipe.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/plan.h"
 
 typedef struct {
@@ -27,38 +25,27 @@ static void note(void *user, const char *text)
     fprintf(stderr, "temper plan: %s\n", text);
 }
 
-int tp_cmd_plan(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *given[argc + 2], **words = given, path[TP_CLI_PATH], *text = NULL;
+    const flags *f = given;
+    char path[TP_CLI_PATH], *text = NULL;
     char isa[TP_CLI_SETTING], level[TP_CLI_SETTING];
     tp_error err = {0};
     bool fits = true;
-    const tp_usage usage = {.command = "plan",
-                            .arguments = "CONFIG [KEY=VALUE...]",
-                            .summary = "Memory, work and time of a run before it runs.",
-                            .flags = flag_table,
-                            .details = "No data is read, nothing large is read or allocated.  Exit "
-                                       "status 5 when the run does not fit.",
-                            .min_words = 1,
-                            .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!f.json && !f.print)
+    if (!f->json && !f->print)
         tp_cli_wrap();
-    n = tp_cli_add_setting(words, n, "engine.isa", f.isa, isa);
-    n = tp_cli_add_setting(words, n, "optimization.level", f.level, level);
+    n = tp_cli_add_setting(words, n, "engine.isa", f->isa, isa);
+    n = tp_cli_add_setting(words, n, "optimization.level", f->level, level);
     if (tp_cli_find_recipe(&words, &n, path, &err) != TP_OK)
         return tp_cli_fail(&err);
     int64_t ranks = 0;
-    if (f.ranks && (!tp_str_to_i64(f.ranks, &ranks) || ranks < 1 || ranks > 65536))
-        return tp_cli_refuse("plan", "--ranks is a number of processes, not '%s'", f.ranks);
+    if (f->ranks && (!tp_str_to_i64(f->ranks, &ranks) || ranks < 1 || ranks > 65536))
+        return tp_cli_refuse("plan", "--ranks is a number of processes, not '%s'", f->ranks);
     const tp_plan_options o = {.size = sizeof o,
-                               .form = tp_cli_form(f.json, false, false),
-                               .graph = f.print,
+                               .form = tp_cli_form(f->json, false, false),
+                               .graph = f->print,
                                .ranks = (int)ranks,
-                               .network = f.network,
+                               .network = f->network,
                                .note = note};
     tp_waiting_begin("temper plan: planning");
     tp_status done = tp_training_plan_text(path[0] ? path : NULL, (const char *const *)words,
@@ -66,3 +53,15 @@ int tp_cmd_plan(int argc, char **argv)
     int status = tp_cli_print(done, text, &err);
     return status == 0 && !fits ? tp_status_exit(TP_ERR_NOMEM) : status;
 }
+
+const tp_usage tp_usage_plan = {.command = "plan",
+                                .arguments = "CONFIG [KEY=VALUE...]",
+                                .summary = "Memory, work and time of a run before it runs.",
+                                .flags = flag_table,
+                                .details =
+                                    "No data is read, nothing large is read or allocated.  Exit "
+                                    "status 5 when the run does not fit.",
+                                .min_words = 1,
+                                .max_words = -1,
+                                .size = sizeof(flags),
+                                .run = execute};

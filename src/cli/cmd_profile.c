@@ -1,27 +1,24 @@
 /* cmd_profile.c - `temper profile`: where a step's time and memory go, in one command. */
-#include <string.h>
 
-#include "cli/cli.h"
-#include "cli/find_recipe.h"
-#include "cli/stop.h"
+#include "cli/commands.h"
 #include "temper/profile.h"
 
 typedef struct {
-    bool json, replace;
-    int64_t warmup, steps, record;
-    const char *name, *against, *isa;
+    tp_profile_options o;
+    bool json;
+    const char *isa;
 } flags;
 
 static const tp_flag flag_table[] = {
-    TP_NUMBER("warmup", 'w', "N", INT, warmup, 0, TP_PROFILE_MOST_STEPS,
+    TP_NUMBER("warmup", 'w', "N", INT, o.warm_up, 0, TP_PROFILE_MOST_STEPS,
               "steps before anything is measured (3)"),
-    TP_NUMBER("steps", 0, "N", INT, steps, 2, TP_PROFILE_MOST_STEPS,
+    TP_NUMBER("steps", 0, "N", INT, o.steps, 2, TP_PROFILE_MOST_STEPS,
               "steps that are timed, nothing being recorded (10)"),
-    TP_NUMBER("record", 0, "N", INT, record, 1, 1000,
+    TP_NUMBER("record", 0, "N", INT, o.record, 1, 1000,
               "steps recorded as a trace, after the timed ones (2)"),
-    TP_TEXT("name", 0, "NAME", name, "keep the profile under this name (latest)"),
-    TP_SWITCH("replace", 0, replace, "an existing profile of that name is replaced"),
-    TP_TEXT("against", 'a', "NAME", against, "compare with the profile kept under this name"),
+    TP_TEXT("name", 0, "NAME", o.name, "keep the profile under this name (latest)"),
+    TP_SWITCH("replace", 0, o.replace, "an existing profile of that name is replaced"),
+    TP_TEXT("against", 'a', "NAME", o.against, "compare with the profile kept under this name"),
     TP_SWITCH("json", 0, json, "the profile as one JSON object"),
     TP_CHOICE("isa", 0, "LEVEL", isa, TP_CLI_ISA, "the same as engine.isa=LEVEL"),
     {0}};
@@ -41,48 +38,44 @@ static void note(void *user, const char *text)
     fprintf(stderr, "note: %s\n", text);
 }
 
-int tp_cmd_profile(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.warmup = 3, .steps = 10, .record = 2};
-    char *given[argc + 2], **words = given, path[TP_CLI_PATH], isa[64], *text = NULL;
+    const flags *f = given;
+    char path[TP_CLI_PATH], isa[64], *text = NULL;
     bool worse = false;
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "profile",
-        .arguments = "CONFIG [KEY=VALUE...]",
-        .summary = "Profile a recipe before optimising it: operators, phases, memory, bottlenecks.",
-        .flags = flag_table,
-        .details = "Trains a few steps without checkpoints or validation and prints where a "
-                   "step's time and memory go, what to try, and what it would save at most.  The "
-                   "figures stay in runs/profiles/NAME; --against compares with an earlier one "
-                   "(exit status 1: the step is worse).",
-        .min_words = 1,
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!f.json)
-        tp_cli_wrap();
     tp_cli_catch_stop();
-    n = tp_cli_add_setting(words, n, "engine.isa", f.isa, isa);
+    n = tp_cli_add_setting(words, n, "engine.isa", f->isa, isa);
     if (tp_cli_find_recipe(&words, &n, path, &err) != TP_OK)
         return tp_cli_fail(&err);
-    const tp_profile_options o = {.size = sizeof o,
-                                  .no_warm_up = f.warmup == 0,
-                                  .warm_up = f.warmup,
-                                  .steps = f.steps,
-                                  .record = f.record,
-                                  .name = f.name,
-                                  .replace = f.replace,
-                                  .against = f.against,
-                                  .form = tp_cli_form(f.json, false, false),
-                                  .progress = tp_cli_terminal(stderr) ? show_progress : NULL,
-                                  .note = f.json ? NULL : note,
-                                  .should_stop = tp_cli_should_stop,
-                                  .width = tp_cli_width(),
-                                  .worse = &worse};
+    tp_profile_options o = f->o;
+    o.no_warm_up = o.warm_up == 0;
+    o.form = tp_cli_form(f->json, false, false);
+    o.progress = tp_cli_terminal(stderr) ? show_progress : NULL;
+    o.note = f->json ? NULL : note;
+    o.should_stop = tp_cli_should_stop;
+    o.width = tp_cli_width();
+    o.worse = &worse;
     tp_status done = tp_profile_run(path[0] ? path : NULL, (const char *const *)words, (size_t)n,
                                     &o, &text, &err);
     int status = tp_cli_verdict(tp_cli_print(done, text, &err), worse);
     return done != TP_OK ? tp_cli_stopped(status) : status;
 }
+
+const tp_usage tp_usage_profile = {
+    .command = "profile",
+    .arguments = "CONFIG [KEY=VALUE...]",
+    .summary = "Profile a recipe before optimising it: operators, phases, memory, bottlenecks.",
+    .flags = flag_table,
+    .details = "Trains a few steps without checkpoints or validation and prints where a "
+               "step's time and memory go, what to try, and what it would save at most.  The "
+               "figures stay in runs/profiles/NAME; --against compares with an earlier one "
+               "(exit status 1: the step is worse).",
+    .min_words = 1,
+    .max_words = -1,
+    .size = sizeof(flags),
+    .defaults =
+        &(const flags){
+            .o = {.size = sizeof(tp_profile_options), .warm_up = 3, .steps = 10, .record = 2}},
+    .wraps = true,
+    .run = execute};

@@ -1,7 +1,6 @@
 /* cmd_runs.c - `temper runs`: every run of a folder, whoever ran it, and what was measured. */
 
-#include "cli/cli.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/runs.h"
 
 typedef struct {
@@ -40,37 +39,36 @@ static tp_status list(const flags *f, const char *folder, tp_error *err)
     return status;
 }
 
-int tp_cmd_runs(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *words[argc + 1];
+    const flags *f = given;
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "runs",
-        .arguments = "[FOLDER]",
-        .summary = "Every run below FOLDER (default: runs): of Temper, TensorBoard, TRL, NeMo RL, "
-                   "trackio, CSV, JSONL; and every trace, profile, evaluation and result of "
-                   "benchmarks.",
-        .flags = flag_table,
-        .details = "What was read is kept in the user's cache folder and read again when a run has "
-                   "changed.  Tags are a file in the run's folder.\n\n"
-                   "  temper runs\n"
-                   "  temper runs ~/experiments --filter 'grpo state:running'\n"
-                   "  temper runs --filter kind:trace\n"
-                   "  temper runs runs/first --tag good",
-        .max_words = 1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if ((f.tag || f.untag) && n == 0)
+    if ((f->tag || f->untag) && n == 0)
         return tp_cli_refuse("runs", "name the run: temper runs RUN --%s ...",
-                             f.tag ? "tag" : "untag");
+                             f->tag ? "tag" : "untag");
     tp_status status = TP_OK;
-    if (f.tag)
-        status = tp_run_set_tag(words[0], f.tag, true, &err);
-    if (f.untag && status == TP_OK)
-        status = tp_run_set_tag(words[0], f.untag, false, &err);
-    if (!f.tag && !f.untag)
-        status = list(&f, n ? words[0] : "runs", &err);
+    if (f->tag)
+        status = tp_run_set_tag(words[0], f->tag, true, &err);
+    if (f->untag && status == TP_OK)
+        status = tp_run_set_tag(words[0], f->untag, false, &err);
+    if (!f->tag && !f->untag)
+        status = list(f, n ? words[0] : "runs", &err);
     return status == TP_OK ? 0 : tp_cli_fail(&err);
 }
+
+const tp_usage tp_usage_runs = {
+    .command = "runs",
+    .arguments = "[FOLDER]",
+    .summary = "Every run below FOLDER (default: runs): of Temper, TensorBoard, TRL, NeMo RL, "
+               "trackio, CSV, JSONL; and every trace, profile, evaluation and result of "
+               "benchmarks.",
+    .flags = flag_table,
+    .details = "What was read is kept in the user's cache folder and read again when a run has "
+               "changed.  Tags are a file in the run's folder.\n\n"
+               "  temper runs\n"
+               "  temper runs ~/experiments --filter 'grpo state:running'\n"
+               "  temper runs --filter kind:trace\n"
+               "  temper runs runs/first --tag good",
+    .max_words = 1,
+    .size = sizeof(flags),
+    .run = execute};

@@ -4,8 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/serve.h"
 
 typedef struct {
@@ -32,33 +31,18 @@ static void end(int signal)
     (void)!write(end_pipe[1], "", 1);
 }
 
-int tp_cmd_serve(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *words[argc + 1], byte;
+    const flags *f = given;
+    char byte;
     tp_error err = {0};
     tp_server *server;
-    const tp_usage usage = {
-        .command = "serve",
-        .arguments = "[FOLDER]",
-        .summary = "A local web page of every run below FOLDER (default: runs): curves that move, "
-                   "comparison, operators, memory, time line, samples, report; /metrics for "
-                   "Prometheus.",
-        .flags = flag_table,
-        .details = "It is reached from this machine alone, unless --address says otherwise, and "
-                   "reads nothing outside FOLDER.  Ctrl-C ends it.\n\n"
-                   "  temper serve\n"
-                   "  temper serve ~/experiments --port 8080",
-        .max_words = 1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
     const tp_serve_options options = {.size = sizeof options,
-                                      .address = f.address,
-                                      .port = (int)f.port,
-                                      .token = f.token,
-                                      .needs_token = f.needs_token,
-                                      .without_index = f.fresh};
+                                      .address = f->address,
+                                      .port = (int)f->port,
+                                      .token = f->token,
+                                      .needs_token = f->needs_token,
+                                      .without_index = f->fresh};
     if (pipe(end_pipe) != 0)
         return tp_cli_refuse("serve", "no pipe: %s", strerror(errno));
     tp_waiting_begin("temper serve: looking for runs");
@@ -74,3 +58,18 @@ int tp_cmd_serve(int argc, char **argv)
     tp_server_stop(server);
     return 0;
 }
+
+const tp_usage tp_usage_serve = {
+    .command = "serve",
+    .arguments = "[FOLDER]",
+    .summary = "A local web page of every run below FOLDER (default: runs): curves that move, "
+               "comparison, operators, memory, time line, samples, report; /metrics for "
+               "Prometheus.",
+    .flags = flag_table,
+    .details = "It is reached from this machine alone, unless --address says otherwise, and "
+               "reads nothing outside FOLDER.  Ctrl-C ends it.\n\n"
+               "  temper serve\n"
+               "  temper serve ~/experiments --port 8080",
+    .max_words = 1,
+    .size = sizeof(flags),
+    .run = execute};

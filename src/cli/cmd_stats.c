@@ -1,35 +1,35 @@
 /* cmd_stats.c - `temper stats`: what numbers say, and how surely. */
 #include <math.h>
-#include <string.h>
 
-#include "cli/cli.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/stats.h"
 
 typedef struct {
-    bool json, paired, trend, equal_var, lower, higher, time;
-    double alpha, margin, effect, n, power;
-    int64_t seed, resamples, sides;
-    const char *by, *at, *share;
+    tp_stats_options o;
+    bool json, lower, higher, time;
+    double effect, n, power;
+    int64_t sides;
+    const char *share;
 } flags;
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "everything, as JSON"),
-    TP_SWITCH("paired", 0, paired, "rows are pairs: same seed, same prompt, same round"),
-    TP_SWITCH("trend", 0, trend, "the column is a series: trend, change points, decay"),
-    TP_TEXT("by", 0, "COLUMN", by, "groups are the words of this column"),
-    TP_TEXT("at", 0, "COLUMN", at, "with --trend: the places of the values (default 0, 1, 2, ...)"),
-    TP_NUMBER("alpha", 0, "A", FLOAT, alpha, 1e-9, 0.5,
+    TP_SWITCH("paired", 0, o.paired, "rows are pairs: same seed, same prompt, same round"),
+    TP_SWITCH("trend", 0, o.trend, "the column is a series: trend, change points, decay"),
+    TP_TEXT("by", 0, "COLUMN", o.by, "groups are the words of this column"),
+    TP_TEXT("at", 0, "COLUMN", o.at,
+            "with --trend: the places of the values (default 0, 1, 2, ...)"),
+    TP_NUMBER("alpha", 0, "A", FLOAT, o.alpha, 1e-9, 0.5,
               "error allowed; intervals have level 1 - A (default 0.05)"),
-    TP_SWITCH("equal-var", 0, equal_var, "Student's t instead of Welch's"),
+    TP_SWITCH("equal-var", 0, o.equal_variances, "Student's t instead of Welch's"),
     TP_SWITCH("lower-is-better", 0, lower, "say better and worse"),
     TP_SWITCH("higher-is-better", 0, higher, "the same, the other way round"),
     TP_SWITCH("time", 0, time, "the values are times: say slower and faster"),
-    TP_NUMBER("margin", 0, "PERCENT", FLOAT, margin, 1e-6, 1000,
+    TP_NUMBER("margin", 0, "PERCENT", FLOAT, o.margin, 1e-6, 1000,
               "also test that the difference is within so much of the first column's mean"),
-    TP_NUMBER("resamples", 0, "N", INT, resamples, 100, 10000000,
+    TP_NUMBER("resamples", 0, "N", INT, o.resamples, 100, 10000000,
               "of bootstraps (default 9999, fewer of many values)"),
-    TP_NUMBER("seed", 's', "N", INT, seed, 0, 9e15, "of all that is random (default 1)"),
+    TP_NUMBER("seed", 's', "N", INT, o.seed, 0, 9e15, "of all that is random (default 1)"),
     TP_TEXT("share", 0, "X/N[,X/N]", share, "successes of trials, one share or two; no file"),
     TP_NUMBER("effect", 0, "D", FLOAT, effect, 1e-9, 1e9,
               "plan: difference divided by the standard deviation"),
@@ -51,25 +51,17 @@ static void show_computing(void *user, const char *what)
 
 static tp_stats_options options_of(const flags *f)
 {
-    return (tp_stats_options){.size = sizeof(tp_stats_options),
-                              .alpha = f->alpha,
-                              .has_seed = true,
-                              .seed = f->seed,
-                              .resamples = f->resamples,
-                              .paired = f->paired,
-                              .trend = f->trend,
-                              .by = f->by,
-                              .at = f->at,
-                              .equal_variances = f->equal_var,
-                              .margin = f->margin / 100,
-                              .words = f->time     ? TP_WORDS_TIME
-                                       : f->lower  ? TP_WORDS_LOWER
-                                       : f->higher ? TP_WORDS_HIGHER
-                                                   : TP_WORDS_PLAIN,
-                              .form = tp_cli_form(f->json, false, false),
-                              .bold = tp_cli_colour(stdout),
-                              .width = tp_cli_width(),
-                              .computing = show_computing};
+    tp_stats_options o = f->o;
+    o.margin /= 100;
+    o.words = f->time     ? TP_WORDS_TIME
+              : f->lower  ? TP_WORDS_LOWER
+              : f->higher ? TP_WORDS_HIGHER
+                          : TP_WORDS_PLAIN;
+    o.form = tp_cli_form(f->json, false, false);
+    o.bold = tp_cli_colour(stdout);
+    o.width = tp_cli_width();
+    o.computing = show_computing;
+    return o;
 }
 
 /* "56/70,48/80"; their number, 0 when it is none. */
@@ -87,58 +79,33 @@ static size_t read_shares(const char *at, int64_t x[2], int64_t n[2])
     return *at ? 0 : k;
 }
 
-static double given(double v) { return v > 0 ? v : (double)NAN; }
+static double if_given(double v) { return v > 0 ? v : (double)NAN; }
 
-int tp_cmd_stats(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.alpha = 0.05, .seed = 1};
-    char *words[argc + 1], *text = NULL;
+    const flags *f = given;
+    char *text = NULL;
     int64_t x[2], of[2];
     tp_error err = {0};
     tp_status status;
-    const tp_usage usage = {
-        .command = "stats",
-        .arguments = "[FILE|- [COLUMN...]]",
-        .summary = "What numbers say and how sure it is: intervals, comparisons, groups, shares, "
-                   "trends, change points, sample sizes.",
-        .flags = flag_table,
-        .details =
-            "FILE holds columns (CSV, tabs, spaces; with or without a line of names), JSON, or "
-            "one JSON object per line; '-' is standard input, the folder of a run its "
-            "metrics.jsonl.  "
-            "One column is described; of two "
-            "the second is judged against the first; more are groups; of JSON records, as "
-            "metrics.jsonl, the columns are listed unless some are named.  --share and the plan "
-            "(two of --effect, --n, --power) need no file.\n\n"
-            "  temper stats times.csv old new --paired --time\n"
-            "  temper stats scores.csv score --by model\n"
-            "  temper stats runs/first/metrics.jsonl train/loss --trend\n"
-            "  temper stats --share 56/70,48/80\n"
-            "  temper stats --effect 0.5",
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!f.json)
-        tp_cli_wrap();
-    bool plans = f.effect > 0 || f.n > 0 || f.power > 0;
-    if ((n > 0) + (f.share != NULL) + plans != 1) {
+    bool plans = f->effect > 0 || f->n > 0 || f->power > 0;
+    if ((n > 0) + (f->share != NULL) + plans != 1) {
         fprintf(stderr, "temper stats: give a file, --share, or two of --effect, --n and --power; "
                         "see 'temper help stats'\n");
         return 2;
     }
-    const tp_stats_options o = options_of(&f);
-    if (f.share) {
-        size_t k = read_shares(f.share, x, of);
+    const tp_stats_options o = options_of(f);
+    if (f->share) {
+        size_t k = read_shares(f->share, x, of);
         if (k == 0)
             return tp_cli_refuse("stats",
                                  "--share takes successes/trials, as 56/70 or 56/70,48/80, not "
                                  "'%.60s'",
-                                 f.share);
+                                 f->share);
         status = tp_stats_shares(x, of, k, &o, &text, &err);
     } else if (plans) {
-        status = tp_stats_plan_samples(given(f.effect), given(f.n), given(f.power),
-                                       f.sides ? (int)f.sides : 2, &o, &text, &err);
+        status = tp_stats_plan_samples(if_given(f->effect), if_given(f->n), if_given(f->power),
+                                       f->sides ? (int)f->sides : 2, &o, &text, &err);
     } else {
         tp_waiting_begin("temper stats: reading");
         status = tp_stats_columns(words[0], (const char *const *)words + 1, (size_t)n - 1, &o,
@@ -146,3 +113,29 @@ int tp_cmd_stats(int argc, char **argv)
     }
     return tp_cli_print(status, text, &err);
 }
+
+const tp_usage tp_usage_stats = {
+    .command = "stats",
+    .arguments = "[FILE|- [COLUMN...]]",
+    .summary = "What numbers say and how sure it is: intervals, comparisons, groups, shares, "
+               "trends, change points, sample sizes.",
+    .flags = flag_table,
+    .details = "FILE holds columns (CSV, tabs, spaces; with or without a line of names), JSON, or "
+               "one JSON object per line; '-' is standard input, the folder of a run its "
+               "metrics.jsonl.  "
+               "One column is described; of two "
+               "the second is judged against the first; more are groups; of JSON records, as "
+               "metrics.jsonl, the columns are listed unless some are named.  --share and the plan "
+               "(two of --effect, --n, --power) need no file.\n\n"
+               "  temper stats times.csv old new --paired --time\n"
+               "  temper stats scores.csv score --by model\n"
+               "  temper stats runs/first/metrics.jsonl train/loss --trend\n"
+               "  temper stats --share 56/70,48/80\n"
+               "  temper stats --effect 0.5",
+    .max_words = -1,
+    .size = sizeof(flags),
+    .defaults =
+        &(const flags){
+            .o = {.size = sizeof(tp_stats_options), .alpha = 0.05, .has_seed = true, .seed = 1}},
+    .wraps = true,
+    .run = execute};

@@ -1,6 +1,5 @@
 /* cmd_tokenizer.c - `temper tokenizer`: learn a tokenizer from a text. */
-#include "cli/cli.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/tokenizer.h"
 
 typedef struct {
@@ -17,26 +16,14 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("replace", 0, replace, "a tokenizer that is in the folder is replaced"),
     {0}};
 
-int tp_cmd_tokenizer(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.vocab_size = 4096, .style = "qwen2"};
-    char *words[argc + 1];
+    const flags *f = given;
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "tokenizer",
-        .arguments = "OUT FILE...",
-        .summary = "Train a byte-level BPE tokenizer on text files; writes the folder OUT.",
-        .flags = flag_table,
-        .details = "The folder has a ChatML chat template and loads in transformers.",
-        .min_words = 2,
-        .max_words = 256};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
     const tp_tokenizer_learn_options options = {.size = sizeof options,
-                                                .vocab_size = (int32_t)f.vocab_size,
-                                                .pre_tokenizer = f.style,
-                                                .replace = f.replace};
+                                                .vocab_size = (int32_t)f->vocab_size,
+                                                .pre_tokenizer = f->style,
+                                                .replace = f->replace};
     tp_waiting_begin("temper tokenizer: counting pairs");
     if (tp_tokenizer_learn(words[0], (const char *const *)words + 1, (size_t)n - 1, &options,
                            &err) != TP_OK)
@@ -45,3 +32,15 @@ int tp_cmd_tokenizer(int argc, char **argv)
     printf("wrote %s (tokenizer.json and its companions)\n", words[0]);
     return 0;
 }
+
+const tp_usage tp_usage_tokenizer = {
+    .command = "tokenizer",
+    .arguments = "OUT FILE...",
+    .summary = "Train a byte-level BPE tokenizer on text files; writes the folder OUT.",
+    .flags = flag_table,
+    .details = "The folder has a ChatML chat template and loads in transformers.",
+    .min_words = 2,
+    .max_words = 256,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.vocab_size = 4096, .style = "qwen2"},
+    .run = execute};

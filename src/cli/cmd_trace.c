@@ -2,15 +2,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
-#include "cli/trace_commands.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/trace_report.h"
 
 typedef struct {
+    tp_trace_report_options o;
     bool json, csv, markdown;
-    const char *view, *scope, *name, *comm;
-    int64_t step, rank, stream, top;
 } flags;
 
 enum { UNSET = INT64_MIN };
@@ -19,17 +16,17 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "as JSON: whole nanoseconds and bytes"),
     TP_SWITCH("csv", 0, csv, "a view as comma-separated values"),
     TP_SWITCH("markdown", 0, markdown, "as Markdown"),
-    TP_TEXT("view", 0, "VIEW", view, "one view instead of the overview; also as a word"),
-    TP_CHOICE("scope", 0, "SCOPE", scope, "all linked steps",
+    TP_TEXT("view", 0, "VIEW", o.view, "one view instead of the overview; also as a word"),
+    TP_CHOICE("scope", 0, "SCOPE", o.scope, "all linked steps",
               "which device work counts: all (default), linked (its launch is in the file), steps "
               "(launched inside a step)"),
-    TP_NUMBER("step", 0, "N", INT, step, 0, 9e15, "only work launched in this step"),
-    TP_NUMBER("rank", 0, "N", INT, rank, 0, 1e9, "only the file of this rank"),
-    TP_NUMBER("stream", 0, "N", INT, stream, 0, 9e15, "only this stream"),
-    TP_TEXT("name", 0, "PATTERN", name,
+    TP_NUMBER("step", 0, "N", INT, o.step, 0, 9e15, "only work launched in this step"),
+    TP_NUMBER("rank", 0, "N", INT, o.rank, 0, 1e9, "only the file of this rank"),
+    TP_NUMBER("stream", 0, "N", INT, o.stream, 0, 9e15, "only this stream"),
+    TP_TEXT("name", 0, "PATTERN", o.name,
             "only device work whose name contains this (or matches *, ?)"),
-    TP_TEXT("comm", 0, "PATTERN", comm, "kernels that communicate besides those known by name"),
-    TP_NUMBER("top", 0, "N", INT, top, 0, 1e9, "rows of a table (default 10 or 30; 0: all)"),
+    TP_TEXT("comm", 0, "PATTERN", o.comm, "kernels that communicate besides those known by name"),
+    TP_NUMBER("top", 0, "N", INT, o.top, 0, 1e9, "rows of a table (default 10 or 30; 0: all)"),
     {0}};
 
 static bool is_view(const char *word)
@@ -76,68 +73,58 @@ static int split_words(char **words, int n, const char **ret_view, int *ret_path
     return *ret_paths ? 0 : tp_cli_refuse("trace", "expected a file; see 'temper help trace'");
 }
 
-int tp_cmd_trace(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    if (argc > 1 && strcmp(argv[1], "compare") == 0)
-        return tp_trace_compare_command(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "export") == 0)
-        return tp_trace_export_command(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "stats") == 0)
-        return tp_trace_stats_command(argc - 1, argv + 1);
-    flags f = {.step = UNSET, .rank = UNSET, .stream = UNSET, .top = UNSET};
-    char *words[argc + 1], *text = NULL;
+    const flags *f = given;
+    char *text = NULL;
     const char *view = NULL;
     tp_error err = {0};
     int n_paths;
-    const tp_usage usage = {
-        .command = "trace",
-        .arguments = "FILE... [VIEW]\ncompare BEFORE AFTER\nstats FILE... [--vs FILE...]\nexport "
-                     "FILE -o OUT",
-        .summary = "Where time and memory went: a PyTorch profiler trace (.json, .json.gz), an "
-                   "Nsight Systems export (.sqlite), a PyTorch memory snapshot, a memory timeline "
-                   "or a trace of Temper; several files, or a folder of them, are ranks of one "
-                   "job.",
-        .flags = flag_table,
-        .details =
-            "Views: operators, kernels, memory, comm, idle, launch, queue, critical-path, "
-            "bandwidth, stacks, steps, threads, ranks, roofline, suspicious, bottlenecks.\n\n"
-            "'temper trace compare --help', 'temper trace stats --help' and 'temper trace export "
-            "--help' list the options of these.",
-        .min_words = 1,
-        .max_words = -1,
-        .word = tp_trace_view_name};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!f.json && !f.csv && !f.markdown)
-        tp_cli_wrap();
     int status = split_words(words, n, &view, &n_paths);
     if (status)
         return status;
-    if (f.view && !is_view(f.view))
-        return refuse_view(f.view);
-    if (f.json + f.csv + f.markdown > 1)
+    if (f->o.view && !is_view(f->o.view))
+        return refuse_view(f->o.view);
+    if (f->json + f->csv + f->markdown > 1)
         return tp_cli_refuse("trace", "one of --json, --csv and --markdown");
-    if (f.csv)
+    if (f->csv)
         tp_terminal_pass_data();
-    const tp_trace_report_options o = {.size = sizeof o,
-                                       .view = f.view ? f.view : view,
-                                       .scope = f.scope,
-                                       .name = f.name,
-                                       .comm = f.comm,
-                                       .has_step = f.step != UNSET,
-                                       .step = f.step,
-                                       .has_rank = f.rank != UNSET,
-                                       .rank = f.rank,
-                                       .has_stream = f.stream != UNSET,
-                                       .stream = f.stream,
-                                       .form = tp_cli_form(f.json, f.csv, f.markdown),
-                                       .top = f.top == UNSET ? 0
-                                              : f.top        ? f.top
-                                                             : -1,
-                                       .width = tp_cli_width()};
+    tp_trace_report_options o = f->o;
+    o.view = o.view ? o.view : view;
+    o.has_step = o.step != UNSET;
+    o.has_rank = o.rank != UNSET;
+    o.has_stream = o.stream != UNSET;
+    o.form = tp_cli_form(f->json, f->csv, f->markdown);
+    o.top = o.top == UNSET ? 0 : o.top ? o.top : -1;
+    o.width = tp_cli_width();
     tp_waiting_begin("temper trace: reading and adding up");
     tp_status done =
         tp_trace_report_write((const char *const *)words, (size_t)n_paths, &o, &text, &err);
     return tp_cli_print(done, text, &err);
 }
+
+const tp_usage tp_usage_trace = {
+    .command = "trace",
+    .arguments = "FILE... [VIEW]\ncompare BEFORE AFTER\nstats FILE... [--vs FILE...]\nexport "
+                 "FILE -o OUT",
+    .summary = "Where time and memory went: a PyTorch profiler trace (.json, .json.gz), an "
+               "Nsight Systems export (.sqlite), a PyTorch memory snapshot, a memory timeline "
+               "or a trace of Temper; several files, or a folder of them, are ranks of one "
+               "job.",
+    .flags = flag_table,
+    .details =
+        "Views: operators, kernels, memory, comm, idle, launch, queue, critical-path, "
+        "bandwidth, stacks, steps, threads, ranks, roofline, suspicious, bottlenecks.\n\n"
+        "'temper trace compare --help', 'temper trace stats --help' and 'temper trace export "
+        "--help' list the options of these.",
+    .min_words = 1,
+    .max_words = -1,
+    .word = tp_trace_view_name,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.o = {.size = sizeof(tp_trace_report_options),
+                                     .step = UNSET,
+                                     .rank = UNSET,
+                                     .stream = UNSET,
+                                     .top = UNSET}},
+    .wraps = true,
+    .run = execute};

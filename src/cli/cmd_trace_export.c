@@ -1,12 +1,11 @@
 /* cmd_trace_export.c - `temper trace export`: a trace in another tool's format. */
-#include "cli/cli.h"
-#include "cli/trace_commands.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/trace_report.h"
 
 typedef struct {
-    bool chrome, perfetto, collapsed, csv, device, json;
-    const char *output, *scope;
+    tp_trace_export_options o;
+    bool chrome, perfetto, collapsed, csv;
+    const char *output;
 } flags;
 
 static const tp_flag flag_table[] = {
@@ -14,12 +13,12 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("perfetto", 0, perfetto, "Perfetto's native format (.pftrace)"),
     TP_SWITCH("collapsed", 0, collapsed, "stacks for flame graphs: 'outer;inner nanoseconds'"),
     TP_SWITCH("csv", 0, csv, "one line per event"),
-    TP_SWITCH("device", 0, device,
+    TP_SWITCH("device", 0, o.device,
               "with --collapsed: device time by launching stack, not host time"),
-    TP_CHOICE("scope", 0, "SCOPE", scope, "all linked steps",
+    TP_CHOICE("scope", 0, "SCOPE", o.scope, "all linked steps",
               "with --device: all (default), linked or steps"),
     TP_TEXT("output", 'o', "OUT", output, "the file to write; - is standard output"),
-    TP_SWITCH("json", 0, json, "say as JSON what was written"),
+    TP_SWITCH("json", 0, o.json, "say as JSON what was written"),
     {0}};
 
 static bool check(const flags *f)
@@ -35,33 +34,29 @@ static bool check(const flags *f)
     return false;
 }
 
-int tp_trace_export_command(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *words[argc + 1], *text = NULL;
+    (void)n;
+    const flags *f = given;
+    char *text = NULL;
     tp_error err = {0};
-    const tp_usage usage = {.command = "trace export",
-                            .arguments = "FILE",
-                            .summary =
-                                "Write a trace in another tool's format; FILE may be a folder "
-                                "with one trace, or '-', standard input.",
-                            .flags = flag_table,
-                            .min_words = 1,
-                            .max_words = 1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    if (!check(&f))
+    if (!check(f))
         return 2;
-    const tp_trace_export_options o = {.size = sizeof o,
-                                       .format = f.chrome      ? "chrome"
-                                                 : f.perfetto  ? "perfetto"
-                                                 : f.collapsed ? "collapsed"
-                                                               : "csv",
-                                       .device = f.device,
-                                       .scope = f.scope,
-                                       .json = f.json};
+    tp_trace_export_options o = f->o;
+    o.format = f->chrome ? "chrome" : f->perfetto ? "perfetto" : f->collapsed ? "collapsed" : "csv";
     tp_waiting_begin("temper trace export: reading and writing");
-    tp_status status = tp_trace_report_export(words[0], f.output, &o, &text, &err);
+    tp_status status = tp_trace_report_export(words[0], f->output, &o, &text, &err);
     return tp_cli_print(status, text, &err);
 }
+
+const tp_usage tp_usage_trace_export = {
+    .command = "trace export",
+    .arguments = "FILE",
+    .summary = "Write a trace in another tool's format; FILE may be a folder "
+               "with one trace, or '-', standard input.",
+    .flags = flag_table,
+    .min_words = 1,
+    .max_words = 1,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.o = {.size = sizeof(tp_trace_export_options)}},
+    .run = execute};

@@ -1,9 +1,7 @@
 /* cmd_train.c - `temper train`: a run, its output and its signals. */
 #include <signal.h>
 
-#include "cli/cli.h"
-#include "cli/find_recipe.h"
-#include "cli/stop.h"
+#include "cli/commands.h"
 #include "temper/train.h"
 
 typedef struct {
@@ -33,12 +31,6 @@ static void print(void *user, const char *text, size_t n)
     has_no_reader |= (fflush(stdout) != 0 || ferror(stdout)) && tp_cli_is_pipe();
 }
 
-static void note(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "temper: %s\n", text);
-}
-
 static int columns(void *user)
 {
     (void)user;
@@ -62,7 +54,7 @@ static int run(const char *path, char **words, int n, const flags *f)
                                        .colour = tp_cli_colour(stdout),
                                        .resume = f->resume,
                                        .print = print,
-                                       .note = note,
+                                       .note = tp_cli_note,
                                        .columns = columns,
                                        .should_stop = should_stop};
     tp_training_result result = {.size = sizeof result};
@@ -86,30 +78,30 @@ static int run(const char *path, char **words, int n, const flags *f)
     return result.is_below_threshold ? TP_EXIT_WORSE : 0;
 }
 
-int tp_cmd_train(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {0};
-    char *given[argc + 2], **words = given, path[TP_CLI_PATH];
+    const flags *f = given;
+    char path[TP_CLI_PATH];
     char isa[TP_CLI_SETTING], level[TP_CLI_SETTING];
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "train",
-        .arguments = "CONFIG [KEY=VALUE...]",
-        .summary = "Train a model as the configuration says; writes a run folder.",
-        .flags = flag_table,
-        .details = "CONFIG is a file of YAML, or a recipe by its name ('temper help recipes'):\n\n"
-                   "  temper train sft policy.model_name=DIR data.train.data_path=FILE\n\n"
-                   "Ctrl-C, SIGTERM or a reader of the output that leaves, as head does, saves a "
-                   "checkpoint after the current step and stops; a second signal stops at once.  "
-                   "--resume continues bit for bit.",
-        .min_words = 1,
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
-    n = tp_cli_add_setting(words, n, "engine.isa", f.isa, isa);
-    n = tp_cli_add_setting(words, n, "optimization.level", f.level, level);
+    n = tp_cli_add_setting(words, n, "engine.isa", f->isa, isa);
+    n = tp_cli_add_setting(words, n, "optimization.level", f->level, level);
     if (tp_cli_find_recipe(&words, &n, path, &err) != TP_OK)
         return tp_cli_fail(&err);
-    return run(path[0] ? path : NULL, words, n, &f);
+    return run(path[0] ? path : NULL, words, n, f);
 }
+
+const tp_usage tp_usage_train = {
+    .command = "train",
+    .arguments = "CONFIG [KEY=VALUE...]",
+    .summary = "Train a model as the configuration says; writes a run folder.",
+    .flags = flag_table,
+    .details = "CONFIG is a file of YAML, or a recipe by its name ('temper help recipes'):\n\n"
+               "  temper train sft policy.model_name=DIR data.train.data_path=FILE\n\n"
+               "Ctrl-C, SIGTERM or a reader of the output that leaves, as head does, saves a "
+               "checkpoint after the current step and stops; a second signal stops at once.  "
+               "--resume continues bit for bit.",
+    .min_words = 1,
+    .max_words = -1,
+    .size = sizeof(flags),
+    .run = execute};

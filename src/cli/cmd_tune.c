@@ -1,10 +1,8 @@
 /* cmd_tune.c - `temper tune`: the fastest, smallest or cheapest setting of a recipe. */
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/find_recipe.h"
+#include "cli/commands.h"
 #include "cli/study.h"
-#include "cli/values.h"
 
 typedef struct {
     tp_study_flags common;
@@ -41,32 +39,16 @@ static int read_options(const flags *f, tp_tune_options *o)
                    : 0;
 }
 
-int tp_cmd_tune(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.common = TP_STUDY_DEFAULTS};
-    char *given[argc + 2], **words = given, path[TP_CLI_PATH], isa[TP_CLI_SETTING], *text = NULL;
+    const flags *f = given;
+    char path[TP_CLI_PATH], isa[TP_CLI_SETTING], *text = NULL;
     tp_error err = {0};
-    const tp_usage usage = {
-        .command = "tune",
-        .arguments = "CONFIG [KEY=VALUE...]",
-        .summary = "Search levers and sizes of a recipe on this machine, and write the best as a "
-                   "recipe.",
-        .flags = flag_table,
-        .details =
-            "What cannot fit or win by the plan is not run; the rest race in short runs of random "
-            "order, and the winner is confirmed against the recipe on fresh rounds.  The folder "
-            "has recipe.yaml, report.json, report.md and every raw sample.  Ctrl-C ends with what "
-            "is there.",
-        .min_words = 1,
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : TP_EXIT_INPUT;
     tp_tune_options o = {.size = sizeof o};
-    int status = read_options(&f, &o);
+    int status = read_options(f, &o);
     if (status)
         return status;
-    n = tp_cli_add_setting(words, n, "engine.isa", f.common.isa, isa);
+    n = tp_cli_add_setting(words, n, "engine.isa", f->common.isa, isa);
     if (tp_cli_find_recipe(&words, &n, path, &err) != TP_OK)
         return tp_cli_fail(&err);
     tp_study_catch_signals();
@@ -74,3 +56,20 @@ int tp_cmd_tune(int argc, char **argv)
         tp_tune_run(path[0] ? path : NULL, (const char *const *)words, (size_t)n, &o, &text, &err);
     return tp_study_finish(done, text, &err);
 }
+
+const tp_usage tp_usage_tune = {
+    .command = "tune",
+    .arguments = "CONFIG [KEY=VALUE...]",
+    .summary = "Search levers and sizes of a recipe on this machine, and write the best as a "
+               "recipe.",
+    .flags = flag_table,
+    .details =
+        "What cannot fit or win by the plan is not run; the rest race in short runs of random "
+        "order, and the winner is confirmed against the recipe on fresh rounds.  The folder "
+        "has recipe.yaml, report.json, report.md and every raw sample.  Ctrl-C ends with what "
+        "is there.",
+    .min_words = 1,
+    .max_words = -1,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.common = TP_STUDY_DEFAULTS},
+    .run = execute};

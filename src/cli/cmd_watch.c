@@ -1,15 +1,12 @@
 /* cmd_watch.c - `temper watch`: runs as they go, drawn again and again, or line by line. */
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
-#include "cli/stop.h"
-#include "cli/waiting.h"
+#include "cli/commands.h"
 #include "temper/monitor.h"
 
 typedef struct {
@@ -125,47 +122,47 @@ static void watch_lines(tp_watch *w, double interval)
     }
 }
 
-int tp_cmd_watch(int argc, char **argv)
+static int execute(const void *given, char **words, int n)
 {
-    flags f = {.interval = 1};
-    char *words[argc + 1];
+    const flags *f = given;
     tp_error err = {0};
     tp_watch *w;
-    const tp_usage usage = {
-        .command = "watch",
-        .arguments = "RUN...",
-        .summary = "Runs as they go, whoever writes them: curves, values, speed, memory, alarms, "
-                   "time to go.",
-        .flags = flag_table,
-        .details = "On a terminal a screen that is drawn again, q ends it; elsewhere a line "
-                   "whenever a run has gone on.  Nothing is written into a run.  It ends by itself "
-                   "when every run is over; only runs of Temper say that.\n\n"
-                   "  temper watch runs/first runs/second\n"
-                   "  temper watch output/runs ~/.cache/huggingface/trackio/project.db#run-1",
-        .min_words = 1,
-        .max_words = -1};
-    int n = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (n < 0)
-        return n == -2 ? 0 : 2;
     for (int i = 0; i < n; i++)
         if (strcmp(words[i], "-") == 0)
             return tp_cli_refuse("watch",
                                  "standard input (-) does not go on: temper metrics, alarms "
                                  "and analyze read it, this takes a file or a folder");
     tp_waiting_begin("temper watch: reading");
-    if (tp_watch_open((const char *const *)words, (size_t)n, f.rules, &w, &err) != TP_OK)
+    if (tp_watch_open((const char *const *)words, (size_t)n, f->rules, &w, &err) != TP_OK)
         return tp_cli_fail(&err);
     tp_waiting_end();
     tp_cli_catch_stop();
-    if (tp_cli_terminal(stdout) && !f.once) {
-        watch_screen(w, f.interval);
-    } else if (f.once) {
+    if (tp_cli_terminal(stdout) && !f->once) {
+        watch_screen(w, f->interval);
+    } else if (f->once) {
         char *frame = tp_watch_frame(w, tp_cli_width(), 0, tp_cli_colour(stdout));
         fputs(frame, stdout);
         tp_free(frame);
     } else {
-        watch_lines(w, f.interval);
+        watch_lines(w, f->interval);
     }
     tp_watch_close(w);
     return 0;
 }
+
+const tp_usage tp_usage_watch = {
+    .command = "watch",
+    .arguments = "RUN...",
+    .summary = "Runs as they go, whoever writes them: curves, values, speed, memory, alarms, "
+               "time to go.",
+    .flags = flag_table,
+    .details = "On a terminal a screen that is drawn again, q ends it; elsewhere a line "
+               "whenever a run has gone on.  Nothing is written into a run.  It ends by itself "
+               "when every run is over; only runs of Temper say that.\n\n"
+               "  temper watch runs/first runs/second\n"
+               "  temper watch output/runs ~/.cache/huggingface/trackio/project.db#run-1",
+    .min_words = 1,
+    .max_words = -1,
+    .size = sizeof(flags),
+    .defaults = &(const flags){.interval = 1},
+    .run = execute};

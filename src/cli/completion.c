@@ -136,7 +136,7 @@ static void put_bash_parts(void)
 {
     const char *between = "";
     for (size_t k = 0; k < tp_n_command_parts; k++)
-        if (tp_command_parts[k].has_options) {
+        if (tp_command_parts[k].usage) {
             printf("%s'%s %s'", between, tp_command_parts[k].command, tp_command_parts[k].part);
             between = " | ";
         }
@@ -285,8 +285,7 @@ static void put_fish_condition(const tp_command *command, const char *part)
     printf("complete -c temper -n '__temper_at %s%s%s", command->name, part ? " " : "",
            part ? part : "");
     for (size_t k = 0; !part && k < tp_n_command_parts; k++)
-        if (tp_command_parts[k].has_options &&
-            strcmp(tp_command_parts[k].command, command->name) == 0)
+        if (tp_command_parts[k].usage && strcmp(tp_command_parts[k].command, command->name) == 0)
             printf("; and not __temper_at %s %s", command->name, tp_command_parts[k].part);
     printf("'");
 }

@@ -1,5 +1,5 @@
 /* find_recipe.c - the words of a command line that name a recipe and its settings. */
-#include "cli/find_recipe.h"
+#include "cli/cli.h"
 
 #include <stdio.h>
 #include <string.h>

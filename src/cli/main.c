@@ -2,11 +2,9 @@
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
 #include "cli/commands.h"
 #include "temper/program.h"
 
@@ -73,7 +71,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* and so is the limit of a file's size */
     if (argc < 2) {
         char *help[] = {argv[0], NULL};
-        tp_cmd_help(1, help);
+        tp_cli_run(&tp_usage_help, 1, help);
         return 2;
     }
     const char *word = argv[1];
@@ -82,5 +80,6 @@ int main(int argc, char **argv)
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
         word = "version";
     const tp_command *command = tp_command_find(word);
-    return command ? close_output(command->run(argc - 1, argv + 1)) : tp_command_unknown(word);
+    return command ? close_output(tp_command_run(command, argc - 1, argv + 1))
+                   : tp_command_unknown(word);
 }

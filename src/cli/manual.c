@@ -207,7 +207,7 @@ static void put_see_also(const char *command, const char *own)
         if (!command || strcmp(command, tp_commands[i].name) == 0)
             snprintf(names[n++], sizeof *names, "temper-%s", tp_commands[i].name);
     for (size_t k = 0; k < tp_n_command_parts && n < 128; k++)
-        if (tp_command_parts[k].has_options && command &&
+        if (tp_command_parts[k].usage && command &&
             strcmp(tp_command_parts[k].command, command) == 0)
             snprintf(names[n++], sizeof *names, "temper-%s-%s", command, tp_command_parts[k].part);
     size_t n_shown = 0;
@@ -219,9 +219,8 @@ static void put_see_also(const char *command, const char *own)
         printf(".Xr %s 1%s\n", sorted[i], i + 1 < n_shown ? " ," : "");
 }
 
-static void put_page(const tp_usage *usage, void *user)
+static void put_page(const tp_usage *usage, const tp_command *command)
 {
-    const tp_command *command = user;
     char name[64];
     bool is_part = strcmp(usage->command, command->name) != 0;
     snprintf(name, sizeof name, "temper %s", usage->command);
@@ -292,8 +291,9 @@ static void put_temper(void)
 
 void tp_print_manual(const tp_command *command, const char *part)
 {
+    const tp_command_part *found = part ? tp_command_find_part(command->name, part) : NULL;
     if (command)
-        tp_cli_describe(command->run, command->name, part, put_page, (void *)command);
+        put_page(found && found->usage ? found->usage : command->usage, command);
     else
         put_temper();
 }

@@ -5,32 +5,14 @@
 
 /* ---- from one to the next ---- */
 
-typedef struct {
-    tp_pages_see see;
-    const tp_command *command;
-    const char *part;
-} walk;
-
-static void pass_on(const tp_usage *usage, void *user)
-{
-    const walk *w = user;
-    w->see(usage, w->command, w->part);
-}
-
-static void visit(tp_pages_see see, const tp_command *command, const char *part)
-{
-    walk w = {.see = see, .command = command, .part = part};
-    tp_cli_describe(command->run, command->name, part, pass_on, &w);
-}
-
 void tp_pages_walk(tp_pages_see see)
 {
     for (size_t i = 0; i < tp_n_commands; i++) {
-        visit(see, &tp_commands[i], NULL);
+        see(tp_commands[i].usage, &tp_commands[i], NULL);
         for (size_t k = 0; k < tp_n_command_parts; k++)
-            if (tp_command_parts[k].has_options &&
+            if (tp_command_parts[k].usage &&
                 strcmp(tp_command_parts[k].command, tp_commands[i].name) == 0)
-                visit(see, &tp_commands[i], tp_command_parts[k].part);
+                see(tp_command_parts[k].usage, &tp_commands[i], tp_command_parts[k].part);
     }
 }
 

@@ -3,7 +3,6 @@
 #ifndef TP_CLI_PAGES_H
 #define TP_CLI_PAGES_H
 
-#include "cli/cli.h"
 #include "cli/commands.h"
 
 /* Call `see` for every command, and for every part that has options of its own. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/waiting.h"
 
 void tp_runs_say_notes(const tp_metrics *m)
 {

@@ -1,5 +1,4 @@
 /* stop.c - a signal asks a command to end. */
-#include "cli/stop.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -3,8 +3,7 @@
 
 #include <signal.h>
 
-#include "cli/stop.h"
-#include "cli/values.h"
+#include "cli/cli.h"
 
 /* A second signal waits like the first: what is measured are processes, which must end first. */
 static void on_signal(int number)

@@ -14,7 +14,7 @@ typedef struct {
 
 #define TP_STUDY_DEFAULTS       \
     {                           \
-        .seed = 1, .warm_up = 2 \
+        .seed = 1, .warm_up = -1 \
     }
 
 /* Rows of a command's table; its struct `flags` has a tp_study_flags named `common`. */
@@ -23,7 +23,7 @@ typedef struct {
         TP_NUMBER("steps", 0, "N", INT, common.steps, 1, 100000,                                  \
                   "measured steps of a run (default: as many as take a second, 5 to 40)"),        \
         TP_NUMBER("warm-up", 0, "N", INT, common.warm_up, 0, 100000,                              \
-                  "steps before those (default 2)"),                                              \
+                  "steps before those (default 2, 1 where the budget is short)"),                                              \
         TP_TEXT("margin", 0, "PCT", common.margin, "\"same\" is within this share (default 1%)"), \
         TP_NUMBER("timeout", 0, "SECONDS", FLOAT, common.timeout_s, 0.001, 1e7,                   \
                   "of one run (default 600)"),                                                    \

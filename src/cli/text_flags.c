@@ -3,10 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "cli/values.h"
 
 /* In the library's words; false: it is no precision. */
 static bool read_precision(const char *word, const char **ret)
@@ -19,12 +16,6 @@ static bool read_precision(const char *word, const char **ret)
     return is_f32 || strcmp(word, "bf16") == 0 || strcmp(word, "bfloat16") == 0;
 }
 
-static void say(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "temper: %s\n", text);
-}
-
 bool tp_cli_text_options(const char *command, const tp_text_flags *f,
                          tp_text_generator_options *ret)
 {
@@ -34,7 +25,7 @@ bool tp_cli_text_options(const char *command, const tp_text_flags *f,
                                    .max_length = TP_TEXT_AS_NEEDED,
                                    .most_length = f->most_length,
                                    .max_running = f->max_running,
-                                   .notice = say,
+                                   .notice = tp_cli_note,
                                    .base = f->base,
                                    .prompt_lookup = f->prompt_lookup};
     if (!read_precision(f->precision, &o.precision))
@@ -49,7 +40,7 @@ bool tp_cli_text_options(const char *command, const tp_text_flags *f,
                 : wrong[3] == 'd' ? f->kv_dtype
                                   : f->kv_memory);
     *ret = o;
-    return !wrong;
+    return !wrong && tp_cli_force_isa(f->isa);
 }
 
 void tp_cli_text_sampling(double temperature, int64_t top_k, double top_p, double min_p,

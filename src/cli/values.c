@@ -1,5 +1,5 @@
 /* values.c - fractions, times and sizes on the command line. */
-#include "cli/values.h"
+#include "cli/cli.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* waiting.c - a thread that sleeps until a computation is long enough to speak of. */
-#include "cli/waiting.h"
 
 #include <pthread.h>
 #include <signal.h>

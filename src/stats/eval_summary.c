@@ -372,36 +372,14 @@ static void level_key(double level, char out[32])
     snprintf(out, 32, "ci%.20s", digits);
 }
 
-/* NaN is null here: a number that is not known. */
-static void number(tp_json_w *w, double v)
-{
-    if (isnan(v))
-        tp_json_w_null(w);
-    else
-        tp_json_w_f64(w, v);
-}
-
-static void interval(tp_json_w *w, double lo, double hi)
-{
-    if (isnan(lo) || isnan(hi)) {
-        tp_json_w_null(w);
-        return;
-    }
-    tp_json_w_begin(w, '[');
-    tp_json_w_f64(w, lo);
-    tp_json_w_f64(w, hi);
-    tp_json_w_end(w, ']');
-}
-
 enum { FIELD_VALUE, FIELD_SE, FIELD_CI };
 
 static void estimate(tp_json_w *w, const char *key, const tp_eval_estimate *e, int field)
 {
-    tp_json_w_key(w, key);
     if (field == FIELD_CI)
-        interval(w, e->lo, e->hi);
+        tp_json_w_put_interval(w, key, e->lo, e->hi);
     else
-        number(w, field == FIELD_SE ? e->se : e->value);
+        tp_json_w_put_known(w, key, field == FIELD_SE ? e->se : e->value);
 }
 
 static void estimates(const tp_eval_summary *s, tp_json_w *w, int field)
@@ -432,10 +410,8 @@ void tp_eval_summary_json(const tp_eval_summary *s, tp_json_w *w)
     tp_json_w_put_i64(w, "n_excluded", s->n_excluded);
     tp_json_w_put_i64(w, "n_unjudged_prompts", (int64_t)s->n_unjudged);
     tp_json_w_put_begin(w, "nemo_rl", '{');
-    tp_json_w_key(w, "validation_pass_k");
-    number(w, s->any_correct);
-    tp_json_w_key(w, "eval_pass_k_sum");
-    number(w, s->pass_sum);
+    tp_json_w_put_known(w, "validation_pass_k", s->any_correct);
+    tp_json_w_put_known(w, "eval_pass_k_sum", s->pass_sum);
     tp_json_w_end(w, '}');
 }
 
@@ -458,25 +434,18 @@ void tp_eval_paired_json(const tp_eval_paired *p, tp_json_w *w)
                   {"n_left_out", p->n_left_out}, {"a_better", p->only_a},
                   {"b_better", p->only_b},       {"equal", p->ties}};
     level_key(p->level, level);
-    tp_json_w_key(w, "difference");
-    number(w, p->difference);
-    tp_json_w_key(w, level);
-    interval(w, p->lo, p->hi);
-    for (size_t i = 0; i < TP_COUNTOF(numbers); i++) {
-        tp_json_w_key(w, numbers[i].key);
-        number(w, numbers[i].value);
-    }
+    tp_json_w_put_known(w, "difference", p->difference);
+    tp_json_w_put_interval(w, level, p->lo, p->hi);
+    for (size_t i = 0; i < TP_COUNTOF(numbers); i++)
+        tp_json_w_put_known(w, numbers[i].key, numbers[i].value);
     tp_json_w_put_str(w, "test", p->test);
     tp_json_w_put_str(w, "verdict", tp_change_name(p->verdict));
     for (size_t i = 0; i < TP_COUNTOF(counts); i++)
         tp_json_w_put_i64(w, counts[i].key, (int64_t)counts[i].value);
     tp_json_w_put_begin(w, "reward", '{');
-    tp_json_w_key(w, "difference");
-    number(w, p->reward_difference);
-    tp_json_w_key(w, level);
-    interval(w, p->reward_lo, p->reward_hi);
-    tp_json_w_key(w, "p");
-    number(w, p->reward_p);
+    tp_json_w_put_known(w, "difference", p->reward_difference);
+    tp_json_w_put_interval(w, level, p->reward_lo, p->reward_hi);
+    tp_json_w_put_known(w, "p", p->reward_p);
     tp_json_w_put_str(w, "verdict", tp_change_name(p->reward_verdict));
     tp_json_w_end(w, '}');
 }

@@ -3,9 +3,7 @@
 #include <stdlib.h>
 
 #include "stats/descriptive.h"
-#include "stats/order.h"
 #include "stats/proportions.h"
-#include "stats/two_sample.h"
 
 static bool is_problem(int64_t n, int64_t c, int64_t k)
 {

@@ -1,7 +1,6 @@
 /* conversions_data.c - models, data sets and templates of another trainer.  What rows have to be,
  * and which files hold them, is for the user to say: nothing is downloaded, and a recipe with ???
  * does not run before it is said. */
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

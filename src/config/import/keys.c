@@ -6,9 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/files.h"
 #include "config/import/import_rows.h"
-#include "text/yaml/yaml.h"
 
 const char *tp_import_state_name(tp_import_state state)
 {

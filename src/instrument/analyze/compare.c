@@ -76,13 +76,7 @@ static void side_sort(side *s)
 static size_t first_share(const side *s, uint32_t name)
 {
     size_t lo = 0, hi = s->n_shares;
-    while (lo < hi) {
-        size_t middle = lo + (hi - lo) / 2;
-        if (s->shares[middle].place >> 32 < name)
-            lo = middle + 1;
-        else
-            hi = middle;
-    }
+    TP_BISECT(lo, hi, i, s->shares[i].place >> 32 < name);
     return lo;
 }
 

@@ -182,14 +182,9 @@ static void charge(walker *w, tp_path_part part, uint32_t name, int64_t to)
 static int64_t next_start(const tp_operators *o, uint32_t track, int64_t at, int64_t limit)
 {
     size_t low = 0, high = o->n_spans;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const tp_time_span *s = &o->spans[middle];
-        if (s->thread < track || (s->thread == track && s->start <= at))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TP_BISECT(low, high, i,
+              o->spans[i].thread < track ||
+                  (o->spans[i].thread == track && o->spans[i].start <= at));
     bool is_there = low < o->n_spans && o->spans[low].thread == track;
     return is_there && o->spans[low].start < limit ? o->spans[low].start : limit;
 }
@@ -221,15 +216,10 @@ static void charge_host(walker *w, uint32_t track, int64_t from)
 static uint32_t work_before(const walker *w, int64_t stream, int64_t recorded)
 {
     size_t low = 0, high = w->sel->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        uint32_t i = w->launched[middle].index;
-        int64_t s = stream_of(w, i);
-        if (s < stream || (s == stream && tp_launch_time(w->sel, i) < recorded))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TP_BISECT(low, high, i,
+              stream_of(w, w->launched[i].index) < stream ||
+                  (stream_of(w, w->launched[i].index) == stream &&
+                   tp_launch_time(w->sel, w->launched[i].index) < recorded));
     if (low == 0 || stream_of(w, w->launched[low - 1].index) != stream)
         return TP_NO_ROW;
     return w->launched[low - 1].index;
@@ -242,14 +232,10 @@ static uint32_t awaited(const walker *w, uint32_t work)
     uint32_t before = w->before[work], best = TP_NO_ROW;
     int64_t since = before == TP_NO_ROW ? INT64_MIN : tp_launch_time(w->sel, before);
     size_t low = 0, high = w->n_waits;
-    while (low < high) { /* behind the last wait of the stream up to the launch */
-        size_t middle = low + (high - low) / 2;
-        const wait *x = &w->waits[middle];
-        if (x->stream < stream || (x->stream == stream && x->called <= launched))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* behind the last wait of the stream up to the launch */
+    TP_BISECT(low, high, i,
+              w->waits[i].stream < stream ||
+                  (w->waits[i].stream == stream && w->waits[i].called <= launched));
     for (; low > 0 && w->waits[low - 1].stream == stream && w->waits[low - 1].called > since;
          low--) {
         uint32_t i = work_before(w, w->waits[low - 1].other, w->waits[low - 1].recorded);
@@ -264,13 +250,7 @@ static uint32_t awaited(const walker *w, uint32_t work)
 static uint32_t work_ended(const walker *w, int64_t at)
 {
     size_t low = 0, high = w->sel->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (w->sel->v[w->by_end[middle]].end <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TP_BISECT(low, high, i, w->sel->v[w->by_end[i]].end <= at);
     return low ? w->by_end[low - 1] : TP_NO_ROW;
 }
 
@@ -279,14 +259,9 @@ static uint32_t work_ended(const walker *w, int64_t at)
 static const call *find_call(const walker *w, uint32_t track, int64_t since, uint32_t *ret_work)
 {
     size_t low = 0, high = w->n_calls;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const call *c = &w->calls[middle];
-        if (c->track < track || (c->track == track && c->end <= w->now))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TP_BISECT(low, high, i,
+              w->calls[i].track < track ||
+                  (w->calls[i].track == track && w->calls[i].end <= w->now));
     for (; low > 0 && w->calls[low - 1].track == track && w->calls[low - 1].end > since; low--) {
         const call *c = &w->calls[low - 1];
         *ret_work = work_ended(w, c->end);
@@ -300,13 +275,7 @@ static const call *find_call(const walker *w, uint32_t track, int64_t since, uin
 static uint32_t launched_before(const walker *w, int64_t now)
 {
     size_t low = 0, high = w->n_by_launch;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (tp_launch_time(w->sel, w->by_launch[middle]) < now)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TP_BISECT(low, high, i, tp_launch_time(w->sel, w->by_launch[i]) < now);
     return low ? w->by_launch[low - 1] : TP_NO_ROW;
 }
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
-#include "instrument/analyze/number_map.h"
 #include "instrument/analyze/sort.h"
 
 typedef struct {

@@ -12,13 +12,7 @@
 static uint32_t step_of(const int64_t *ends, size_t n, int64_t at)
 {
     size_t low = 0, high = n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (ends[middle] < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TP_BISECT(low, high, i, ends[i] < at);
     return (uint32_t)low;
 }
 

@@ -94,14 +94,8 @@ uint32_t tp_spans_at(const tp_time_span *v, size_t n, const uint32_t *parent, ui
                      int64_t at)
 {
     size_t low = 0, high = n;
-    while (low < high) { /* the first span behind (thread, at) */
-        size_t middle = low + (high - low) / 2;
-        const tp_time_span *s = &v[middle];
-        if (s->thread < thread || (s->thread == thread && s->start <= at))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* the first span behind (thread, at) */
+    TP_BISECT(low, high, i, v[i].thread < thread || (v[i].thread == thread && v[i].start <= at));
     if (low == 0 || v[low - 1].thread != thread)
         return TP_NO_PARENT;
     uint32_t i = (uint32_t)(low - 1);

@@ -48,13 +48,7 @@ static size_t lower_bound(tp_number_index *index, uint64_t key)
         }
         low = step <= high ? high - step + 1 : 0;
     }
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (index->v[middle].key < key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    TP_BISECT(low, high, i, index->v[i].key < key);
     index->hint = low;
     return low;
 }

@@ -5,7 +5,7 @@
 #ifndef TP_INSTRUMENT_ANALYZE_NUMBER_INDEX_H
 #define TP_INSTRUMENT_ANALYZE_NUMBER_INDEX_H
 
-#include "instrument/analyze/number_map.h"
+#include "instrument/ingest/number_map.h"
 #include "instrument/analyze/sort.h"
 
 typedef struct {

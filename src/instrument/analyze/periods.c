@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
+#include "instrument/analyze/sort.h"
 
 void tp_periods_release(tp_periods *set)
 {
@@ -111,13 +112,8 @@ int64_t tp_periods_within(const tp_periods *set, int64_t start, int64_t end)
 {
     size_t low = 0, high = set->n;
     int64_t sum = 0;
-    while (low < high) { /* the first interval that ends after `start` */
-        size_t middle = low + (high - low) / 2;
-        if (set->v[middle].end <= start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* the first interval that ends after `start` */
+    TP_BISECT(low, high, i, set->v[i].end <= start);
     for (; low < set->n && set->v[low].start < end; low++)
         sum += earlier(set->v[low].end, end) - later(set->v[low].start, start);
     return sum;

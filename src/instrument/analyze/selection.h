@@ -19,7 +19,7 @@
 
 #include "instrument/analyze/breakdown.h"
 #include "instrument/analyze/kernels.h"
-#include "instrument/analyze/number_map.h"
+#include "instrument/ingest/number_map.h"
 #include "instrument/analyze/steps.h"
 #include "instrument/ingest/events.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/vec.h"
 #include "instrument/analyze/kernels.h"
-#include "instrument/analyze/number_map.h"
 #include "instrument/analyze/sort.h"
+#include "instrument/ingest/number_map.h"
 
 enum { GONE = TP_NO_ROW - 1 }; /* the address was freed */
 

@@ -20,6 +20,19 @@ typedef struct {
 /* Ascending by key; radix sort, one pass per byte in which the keys differ. */
 void tp_sort_keyed(tp_keyed *v, size_t n);
 
+/* Halve [low, high) to the first place that is not before what is looked for, which becomes `low`:
+ * `is_before` is an expression of the place `i`, true in front of it and false from there on. */
+#define TP_BISECT(low, high, i, is_before)           \
+    do {                                             \
+        while ((low) < (high)) {                     \
+            size_t i = (low) + ((high) - (low)) / 2; \
+            if (is_before)                           \
+                (low) = i + 1;                       \
+            else                                     \
+                (high) = i;                          \
+        }                                            \
+    } while (0)
+
 /* Ascending. */
 void tp_sort_i64(int64_t *v, size_t n);
 

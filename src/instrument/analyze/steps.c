@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/vec.h"
+#include "instrument/analyze/sort.h"
 
 static bool ends_in(const char *s, size_t n, const char *word)
 {
@@ -95,12 +96,7 @@ void tp_steps_release(tp_steps *steps)
 int64_t tp_steps_at(const tp_steps *steps, int64_t at)
 {
     size_t low = 0, high = steps->n;
-    while (low < high) { /* the first that starts after `at` */
-        size_t middle = low + (high - low) / 2;
-        if (steps->v[middle].start <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* the first that starts after `at` */
+    TP_BISECT(low, high, i, steps->v[i].start <= at);
     return low > 0 && at < steps->v[low - 1].end ? (int64_t)(low - 1) : -1;
 }

@@ -252,17 +252,6 @@ static void put_text(tp_json_w *w, const char *key, const char *v)
     tp_json_w_put_str(w, key, v && *v ? v : NULL);
 }
 
-static void put_list(tp_json_w *w, const char *key, const double *values, size_t n)
-{
-    int indent = w->indent;
-    tp_json_w_put_begin(w, key, '[');
-    w->indent = 0;
-    for (size_t i = 0; i < n; i++)
-        tp_json_w_f64(w, values[i]);
-    tp_json_w_end(w, ']');
-    w->indent = indent;
-}
-
 static void put_metric(tp_json_w *w, const tp_baseline_metric *m)
 {
     tp_json_w_put_begin(w, m->metric.name, '{');
@@ -270,7 +259,7 @@ static void put_metric(tp_json_w *w, const tp_baseline_metric *m)
     put_text(w, "direction", tp_direction_name(m->metric.direction));
     put_text(w, "class", m->metric.kind == TP_METRIC_EXACT ? "exact" : "noisy");
     tp_json_w_put_finite(w, "median", m->level);
-    put_list(w, "sessions", m->sessions, m->n_sessions);
+    tp_json_w_put_f64_line(w, "sessions", m->sessions, m->n_sessions);
     tp_json_w_put_finite(w, "sd_between", m->sd_between);
     tp_json_w_end(w, '}');
 }
@@ -290,7 +279,7 @@ void tp_baselines_write(const tp_baselines *b, tp_buf *out)
         tp_json_w_put_finite(&w, "tolerance", item->tolerance);
         put_text(&w, "version", item->version);
         put_text(&w, "timestamp", item->timestamp);
-        put_list(&w, "samples", item->samples, item->n_samples);
+        tp_json_w_put_f64_line(&w, "samples", item->samples, item->n_samples);
         tp_json_w_put_finite(&w, "sd_between", item->n_metrics ? item->metrics[0].sd_between : NAN);
         put_text(&w, "host", item->host);
         put_text(&w, "commit", item->commit);

@@ -70,10 +70,7 @@ static void put_stats(tp_json_w *w, const tp_bench_metric *time)
     tp_json_w_put_f64(w, "hd15iqr", b.high);
     tp_json_w_put_f64(w, "ops", 1 / s->mean);
     tp_json_w_put_f64(w, "total", s->mean * (double)time->n_b);
-    tp_json_w_put_begin(w, "data", '[');
-    for (size_t i = 0; i < time->n_b; i++)
-        tp_json_w_f64(w, time->b[i]);
-    tp_json_w_end(w, ']');
+    tp_json_w_put_f64s(w, "data", time->b, time->n_b);
     tp_json_w_put_i64(w, "iterations", 1);
     tp_json_w_end(w, '}');
 }

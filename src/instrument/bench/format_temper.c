@@ -11,17 +11,6 @@ static void put_i64(tp_json_w *w, const char *key, uint64_t v)
     tp_json_w_put_i64(w, key, (int64_t)v);
 }
 
-static void put_values(tp_json_w *w, const char *key, const double *values, size_t n)
-{
-    int indent = w->indent;
-    tp_json_w_put_begin(w, key, '[');
-    w->indent = 0; /* samples on one line */
-    for (size_t i = 0; i < n; i++)
-        tp_json_w_f64(w, values[i]);
-    tp_json_w_end(w, ']');
-    w->indent = indent;
-}
-
 static void put_summary(tp_json_w *w, const char *key, const tp_summary *s)
 {
     tp_json_w_put_begin(w, key, '{');
@@ -96,10 +85,10 @@ static void put_metric(tp_json_w *w, const tp_bench_metric *m)
     tp_json_w_put_bool(w, "informative", m->metric.is_informative);
     tp_json_w_put_finite(w, "floor", m->metric.floor);
     tp_json_w_put_str(w, "note", m->note);
-    put_values(w, "samples", m->b, m->n_b);
+    tp_json_w_put_f64_line(w, "samples", m->b, m->n_b);
     put_summary(w, "summary", &m->side_b);
     if (m->n_a > 0) {
-        put_values(w, "baseline_samples", m->a, m->n_a);
+        tp_json_w_put_f64_line(w, "baseline_samples", m->a, m->n_a);
         put_summary(w, "baseline_summary", &m->side_a);
     }
     if (m->is_compared)

@@ -11,7 +11,6 @@
 #include <xxhash.h>
 
 #include "base/cpu.h"
-#include "base/files.h"
 #include "instrument/bench/process.h"
 
 static void copy(char *out, size_t cap, const char *text)

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/output.h"
 #include "instrument/bench/session.h"
 #include "instrument/report/picture.h"
 #include "instrument/store/history.h"

@@ -80,19 +80,6 @@ void tp_validations_text(const char *path, const tp_validations *v, double level
 
 /* ---- JSON ---- */
 
-static void interval(tp_json_w *w, double lo, double hi)
-{
-    tp_json_w_key(w, "ci");
-    if (isnan(lo)) {
-        tp_json_w_null(w);
-        return;
-    }
-    tp_json_w_begin(w, '[');
-    tp_json_w_f64(w, lo);
-    tp_json_w_f64(w, hi);
-    tp_json_w_end(w, ']');
-}
-
 static void write_series(const tp_validation_series *s, tp_json_w *w)
 {
     tp_json_w_begin(w, '{');
@@ -104,7 +91,7 @@ static void write_series(const tp_validation_series *s, tp_json_w *w)
         tp_json_w_begin(w, '{');
         tp_json_w_put_i64(w, "step", p->step);
         tp_json_w_put_known(w, "accuracy", p->accuracy);
-        interval(w, p->lo, p->hi);
+        tp_json_w_put_interval(w, "ci", p->lo, p->hi);
         tp_json_w_put_known(w, "n", p->n);
         tp_json_w_put_known(w, "loss", p->loss);
         tp_json_w_put_known(w, "rewards_chosen_mean", p->chosen);
@@ -115,7 +102,7 @@ static void write_series(const tp_validation_series *s, tp_json_w *w)
     tp_json_w_end(w, ']');
     tp_json_w_put_begin(w, "change", '{');
     tp_json_w_put_known(w, "difference", s->change);
-    interval(w, s->change_lo, s->change_hi);
+    tp_json_w_put_interval(w, "ci", s->change_lo, s->change_hi);
     tp_json_w_end(w, '}');
     tp_json_w_end(w, '}');
 }

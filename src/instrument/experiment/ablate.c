@@ -1,10 +1,9 @@
 /* ablate.c - `temper ablate`: open, measure, conclude, keep. */
-#include "instrument/experiment/ablate.h"
+#include "instrument/experiment/ablation.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "instrument/experiment/ablation_report.h"
 #include "instrument/experiment/study.h"
 
 enum { MOST_ROUNDS = 40, PAIRS_WITHOUT_BUDGET = 3 };

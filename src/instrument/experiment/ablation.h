@@ -17,6 +17,8 @@
 #include "instrument/experiment/factor.h"
 #include "instrument/experiment/lever_set.h"
 #include "instrument/experiment/rounds.h"
+#include "temper/experiment.h"
+#include "instrument/experiment/study.h"
 
 typedef enum {
     TP_LOSS_NOT_SHOWN,
@@ -81,5 +83,22 @@ size_t tp_ablation_runs(const tp_ablation *a);
 TP_CHECKED tp_status tp_ablation_run(tp_ablation *a, tp_error *err);
 /* What the samples say; also of rounds that ended early. */
 TP_CHECKED tp_status tp_ablation_conclude(tp_ablation *a, tp_error *err);
+
+/* The use-case of `temper ablate`, for whoever knows the levers. */
+
+/* As tp_ablate_run(), with these levers; those named in the options are in the set already. */
+TP_CHECKED tp_status tp_ablate(const char *config, const char *const *overrides, size_t n,
+                               const tp_ablate_options *options, const tp_lever_set *set,
+                               char **ret, tp_error *err);
+
+/* An ablation as text, Markdown, JSON and a picture. */
+
+/* docs/formats/experiment.md. */
+void tp_ablation_json(const tp_ablation *a, const tp_study *s, tp_buf *out);
+/* TP_FORM_TEXT or TP_FORM_MARKDOWN. */
+void tp_ablation_text(const tp_ablation *a, const tp_study *s, tp_form form, tp_buf *out);
+
+/* report.json, report.md and effects.svg into the study's folder. */
+TP_CHECKED tp_status tp_ablation_save(const tp_ablation *a, const tp_study *s, tp_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* ablation_report.c - what an ablation found, for people and for programs. */
-#include "instrument/experiment/ablation_report.h"
+#include "instrument/experiment/ablation.h"
 
 #include <math.h>
 
@@ -14,14 +14,7 @@ static void put_effect(tp_json_w *w, const char *key, const tp_factor *e)
 {
     tp_json_w_put_begin(w, key, '{');
     tp_json_w_put_known(w, "effect", e->ratio);
-    if (isnan(e->lo) || isnan(e->hi)) {
-        tp_json_w_put_str(w, "ci95", NULL);
-    } else {
-        tp_json_w_put_begin(w, "ci95", '[');
-        tp_json_w_f64(w, e->lo);
-        tp_json_w_f64(w, e->hi);
-        tp_json_w_end(w, ']');
-    }
+    tp_json_w_put_interval(w, "ci95", e->lo, e->hi);
     tp_json_w_put_str(w, "verdict", tp_change_name(e->verdict));
     tp_json_w_put_known(w, "p", e->p);
     tp_json_w_put_known(w, "p_adjusted", e->p_adjusted);

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "instrument/bench/process.h"
 
 enum { MOST_FOLDERS = 1000, LEAST_STEPS = 5, MOST_STEPS = 40, PILOT_STEPS = 3 };
 
@@ -99,14 +98,6 @@ static double read_pressure(void)
 
 /* ---- raw samples ---- */
 
-static void put_series(tp_json_w *w, const char *key, const double *v, size_t n)
-{
-    tp_json_w_put_begin(w, key, '[');
-    for (size_t i = 0; i < n; i++)
-        tp_json_w_f64(w, v[i]);
-    tp_json_w_end(w, ']');
-}
-
 static void write_sample(const tp_variant *v, const tp_trial_sample *s, tp_buf *out)
 {
     const tp_trial *t = &s->trial;
@@ -126,9 +117,9 @@ static void write_sample(const tp_variant *v, const tp_trial_sample *s, tp_buf *
     tp_json_w_put_known(&w, "wall_s", t->wall_s);
     tp_json_w_put_known(&w, "others", t->others);
     tp_json_w_put_i64(&w, "warm_up", (int64_t)t->n_warm_up);
-    put_series(&w, "step_s", t->step_s, t->n_steps);
-    put_series(&w, "step_tokens_per_s", t->tokens_per_s, t->n_steps);
-    put_series(&w, "losses", t->losses, t->n_steps);
+    tp_json_w_put_f64s(&w, "step_s", t->step_s, t->n_steps);
+    tp_json_w_put_f64s(&w, "step_tokens_per_s", t->tokens_per_s, t->n_steps);
+    tp_json_w_put_f64s(&w, "losses", t->losses, t->n_steps);
     tp_json_w_close(&w, '}');
 }
 

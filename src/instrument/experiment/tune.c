@@ -1,5 +1,4 @@
 /* tune.c - `temper tune`: the space of a recipe, its search, and the recipe that comes out. */
-#include "instrument/experiment/tune.h"
 
 #include <math.h>
 
@@ -8,7 +7,7 @@
 #include "instrument/experiment/recipe.h"
 #include "instrument/experiment/search.h"
 #include "instrument/experiment/study.h"
-#include "instrument/experiment/tune_report.h"
+#include "instrument/experiment/tune.h"
 
 /* Every candidate once, and as many runs again for races and confirming. */
 enum { MOST_CANDIDATES = 48, MOST_CONFIRMING = 40, RUNS_OF_A_SEARCH = 2 * MOST_CANDIDATES };

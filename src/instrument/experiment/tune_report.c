@@ -1,5 +1,5 @@
 /* tune_report.c - the gain, its interval, and the candidates that were looked at. */
-#include "instrument/experiment/tune_report.h"
+#include "instrument/experiment/tune.h"
 #include "base/wrap.h"
 
 #include <math.h>
@@ -66,14 +66,7 @@ static void put_gain(tp_json_w *w, const char *key, const tp_factor *f)
 {
     tp_json_w_put_begin(w, key, '{');
     tp_json_w_put_known(w, "ratio", f->ratio);
-    if (isnan(f->lo) || isnan(f->hi)) {
-        tp_json_w_put_str(w, "ci95", NULL);
-    } else {
-        tp_json_w_put_begin(w, "ci95", '[');
-        tp_json_w_f64(w, f->lo);
-        tp_json_w_f64(w, f->hi);
-        tp_json_w_end(w, ']');
-    }
+    tp_json_w_put_interval(w, "ci95", f->lo, f->hi);
     tp_json_w_put_str(w, "verdict", tp_change_name(f->verdict));
     tp_json_w_put_i64(w, "rounds", (int64_t)f->n);
     tp_json_w_put_str(w, "why", *f->why ? f->why : NULL);

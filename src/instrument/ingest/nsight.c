@@ -262,9 +262,7 @@ tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
     if (status == TP_OK)
         add_notes(&n);
     sqlite3_finalize(n.string_query);
-    free(n.string_ids);
-    free(n.string_numbers);
-    free(n.string_used);
+    tp_number_map_release(&n.strings);
     sqlite3_close(n.db);
     if (status != TP_OK)
         tp_events_release(ret);

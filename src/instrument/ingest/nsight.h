@@ -18,6 +18,7 @@
 
 #include "instrument/ingest/event_builder.h"
 #include "instrument/ingest/ingest.h"
+#include "instrument/ingest/number_map.h"
 
 enum { TP_NSIGHT_COLUMNS = 32 };
 
@@ -33,11 +34,7 @@ typedef struct {
     const tp_ingest_options *options;
 
     sqlite3_stmt *string_query; /* value of StringIds by id; NULL without the table */
-    /* what was looked up: open addressing, key + 1 in slots */
-    int64_t *string_ids;
-    uint32_t *string_numbers;
-    bool *string_used;
-    size_t n_strings, n_string_slots;
+    tp_number_map strings;      /* those that were looked up, by id */
 
     uint64_t n_damaged; /* tables that could not be read to their end */
     char damage[120];   /* what SQLite said to the first */

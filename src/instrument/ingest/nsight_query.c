@@ -1,5 +1,4 @@
 /* nsight_query.c - SQLite statements with errors that name the file and the table. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "instrument/ingest/nsight.h"
@@ -170,60 +169,20 @@ const unsigned char *tp_nsight_bytes(tp_nsight_query *q, int column, size_t *ret
 
 /* --- strings by number --- */
 
-static size_t slot_of(const tp_nsight *n, int64_t id)
-{
-    size_t mask = n->n_string_slots - 1;
-    size_t at = (size_t)((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
-    while (n->string_used[at] && n->string_ids[at] != id)
-        at = (at + 1) & mask;
-    return at;
-}
-
-static void *zeroed(size_t count, size_t size)
-{
-    void *block = tp_new(count, size);
-    return block;
-}
-
-static void grow_strings(tp_nsight *n)
-{
-    tp_nsight old = *n;
-    n->n_string_slots = old.n_string_slots ? old.n_string_slots * 2 : 1024;
-    n->string_ids = zeroed(n->n_string_slots, sizeof *n->string_ids);
-    n->string_numbers = zeroed(n->n_string_slots, sizeof *n->string_numbers);
-    n->string_used = zeroed(n->n_string_slots, sizeof *n->string_used);
-    for (size_t i = 0; i < old.n_string_slots; i++) {
-        if (!old.string_used[i])
-            continue;
-        size_t at = slot_of(n, old.string_ids[i]);
-        n->string_used[at] = true;
-        n->string_ids[at] = old.string_ids[i];
-        n->string_numbers[at] = old.string_numbers[i];
-    }
-    free(old.string_ids);
-    free(old.string_numbers);
-    free(old.string_used);
-}
-
 static uint32_t nsight_string(tp_nsight *n, int64_t id)
 {
     if (!n->string_query || id == TP_UNKNOWN)
         return 0;
-    if (n->n_strings * 2 >= n->n_string_slots)
-        grow_strings(n);
-    size_t at = slot_of(n, id);
-    if (n->string_used[at])
-        return n->string_numbers[at];
-    uint32_t number = 0;
+    uint32_t number = tp_number_map_get(&n->strings, (uint64_t)id);
+    if (number != TP_NO_ROW)
+        return number;
+    number = 0;
     sqlite3_reset(n->string_query);
     if (sqlite3_bind_int64(n->string_query, 1, id) == SQLITE_OK &&
         sqlite3_step(n->string_query) == SQLITE_ROW)
         number = intern_column(n, n->string_query, 0);
     sqlite3_reset(n->string_query);
-    n->string_used[at] = true;
-    n->string_ids[at] = id;
-    n->string_numbers[at] = number;
-    n->n_strings++;
+    tp_number_map_set(&n->strings, (uint64_t)id, number);
     return number;
 }
 

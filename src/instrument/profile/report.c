@@ -331,14 +331,6 @@ void tp_profile_text(const tp_profile_report *r, tp_buf *out)
 
 /* ---- JSON ---- */
 
-static void put_series(tp_json_w *w, const char *key, const double *v, int64_t n)
-{
-    tp_json_w_put_begin(w, key, '[');
-    for (int64_t i = 0; i < n; i++)
-        tp_json_w_f64(w, v[i]);
-    tp_json_w_end(w, ']');
-}
-
 static void put_identity(const tp_profile_report *r, tp_json_w *w)
 {
     char made[32];
@@ -361,7 +353,7 @@ static void put_step(const tp_profile_data *d, tp_json_w *w)
 {
     tp_description t;
     double s = mean(d->step_s, d->n_done);
-    put_series(w, "step_s", d->step_s, d->n_done);
+    tp_json_w_put_f64s(w, "step_s", d->step_s, (size_t)d->n_done);
     if (tp_describe(d->step_s, (size_t)d->n_done, 0.95, &t, NULL) == TP_OK) {
         tp_json_w_put_known(w, "step_mean_s", t.mean);
         tp_json_w_put_known(w, "step_mean_low_s", t.t_ci.lo);
@@ -396,7 +388,7 @@ static void put_operators(const tp_profile_report *r, tp_json_w *w)
         tp_json_w_put_known(w, "flops_per_step", op->flops);
         tp_json_w_put_known(w, "bytes_per_step", op->bytes);
         tp_json_w_put_known(w, "limit_s", op->limit_s);
-        put_series(w, "s", op->s, d->n_done);
+        tp_json_w_put_f64s(w, "s", op->s, (size_t)d->n_done);
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, ']');
@@ -407,8 +399,8 @@ static void put_memory(const tp_profile_data *d, tp_json_w *w)
     tp_profile_growth g = tp_profile_leak(d);
     tp_json_w_put_known(w, "peak_bytes", (double)d->peak_bytes);
     tp_json_w_put_known(w, "planned_peak_bytes", (double)d->planned_bytes);
-    put_series(w, "memory_bytes", d->memory_bytes, d->n_done);
-    put_series(w, "resident_bytes", d->rss_bytes, d->n_done);
+    tp_json_w_put_f64s(w, "memory_bytes", d->memory_bytes, (size_t)d->n_done);
+    tp_json_w_put_f64s(w, "resident_bytes", d->rss_bytes, (size_t)d->n_done);
     tp_json_w_put_begin(w, "memory_by_kind", '{');
     for (int k = 0; k < d->n_kinds; k++)
         tp_json_w_put_known(w, d->kinds[k].name, mean(d->kinds[k].bytes, d->n_done));
@@ -489,7 +481,7 @@ void tp_profile_write(const tp_profile_report *r, tp_json_w *w)
     put_step(d, w);
     tp_json_w_put_begin(w, "phases_s", '{');
     for (int k = 0; k < d->n_phases; k++)
-        put_series(w, d->phases[k].name, d->phases[k].s, d->n_done);
+        tp_json_w_put_f64s(w, d->phases[k].name, d->phases[k].s, (size_t)d->n_done);
     tp_json_w_end(w, '}');
     put_operators(r, w);
     put_memory(d, w);

@@ -37,6 +37,17 @@ void tp_grid_hidden(tp_grid *grid, const char *key, tp_cell_kind kind)
     add_column(grid, (tp_grid_col){.key = key, .title = key, .kind = kind, .is_hidden = true});
 }
 
+void tp_grid_member(tp_grid *grid, const char *key, const char *title, tp_cell_kind kind,
+                    bool is_real, size_t offset)
+{
+    add_column(grid, (tp_grid_col){.key = key,
+                                   .title = title ? title : key,
+                                   .kind = kind,
+                                   .is_hidden = !title,
+                                   .from = is_real ? TP_FROM_REAL : TP_FROM_INT,
+                                   .offset = offset});
+}
+
 static tp_cell *next_cell(tp_grid *grid)
 {
     TP_ASSERT(grid->n_columns > 0);
@@ -97,6 +108,27 @@ void tp_grid_real(tp_grid *grid, double v)
     tp_cell_kind kind = kind_of_next(grid);
     TP_ASSERT(kind == TP_CELL_REAL || kind == TP_CELL_PERCENT || kind == TP_CELL_RATE);
     *next_cell(grid) = (tp_cell){.is_known = !isnan(v), .f = v};
+}
+
+void tp_grid_known(tp_grid *grid, int64_t v)
+{
+    if (v == INT64_MIN)
+        tp_grid_unknown(grid);
+    else
+        tp_grid_int(grid, v);
+}
+
+void tp_grid_row(tp_grid *grid, const void *row)
+{
+    for (size_t c = grid->n_cells % grid->n_columns; c < grid->n_columns; c++) {
+        const char *member = (const char *)row + grid->columns[c].offset;
+        if (grid->columns[c].from == TP_FROM_CALLS)
+            return;
+        if (grid->columns[c].from == TP_FROM_REAL)
+            tp_grid_real(grid, *(const double *)member);
+        else
+            tp_grid_known(grid, *(const int64_t *)member);
+    }
 }
 
 void tp_grid_unknown(tp_grid *grid) { next_cell(grid); }

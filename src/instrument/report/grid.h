@@ -12,6 +12,8 @@
 #ifndef TP_INSTRUMENT_REPORT_GRID_H
 #define TP_INSTRUMENT_REPORT_GRID_H
 
+#include <stddef.h>
+
 #include "base/strings.h"
 #include "text/json/json.h"
 
@@ -31,6 +33,8 @@ typedef struct {
     const char *title; /* for people; static */
     tp_cell_kind kind;
     bool is_hidden; /* too much for a screen: only in CSV and JSON */
+    enum { TP_FROM_CALLS, TP_FROM_INT, TP_FROM_REAL } from;
+    size_t offset; /* in a row, of an int64_t or a double */
 } tp_grid_col;
 
 typedef struct {
@@ -62,11 +66,24 @@ size_t tp_grid_rows(const tp_grid *grid);
 void tp_grid_column(tp_grid *grid, const char *key, const char *title, tp_cell_kind kind);
 void tp_grid_hidden(tp_grid *grid, const char *key, tp_cell_kind kind);
 
+/* A column whose cells are a member of rows, int64_t or double; `title` NULL: hidden. */
+#define TP_GRID_MEMBER(grid, key, title, kind, type, member) \
+    tp_grid_member(grid, key, title, kind,                   \
+                   _Generic(((type *)0)->member, int64_t     \
+                            : false, double                  \
+                            : true),                         \
+                   offsetof(type, member))
+void tp_grid_member(tp_grid *grid, const char *key, const char *title, tp_cell_kind kind,
+                    bool is_real, size_t offset);
+/* The next cells, up to a column that is no member. */
+void tp_grid_row(tp_grid *grid, const void *row);
+
 /* The next cell, in the order of the columns; its kind must fit the column's. */
 void tp_grid_text(tp_grid *grid, const char *s); /* copied; NULL is unknown */
 void tp_grid_textn(tp_grid *grid, const char *s, size_t n);
 void tp_grid_textf(tp_grid *grid, const char *fmt, ...) TP_PRINTF(2, 3);
 void tp_grid_int(tp_grid *grid, int64_t v);
+void tp_grid_known(tp_grid *grid, int64_t v); /* INT64_MIN, TP_UNKNOWN of traces */
 void tp_grid_real(tp_grid *grid, double v);
 void tp_grid_unknown(tp_grid *grid);
 void tp_grid_note(tp_grid *grid, const char *fmt, ...) TP_PRINTF(2, 3);

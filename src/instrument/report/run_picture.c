@@ -10,7 +10,6 @@
 
 #include "base/vec.h"
 #include "instrument/analyze/runs/align.h"
-#include "instrument/analyze/runs/run_compare.h"
 #include "instrument/report/picture.h"
 #include "instrument/report/run_band.h"
 

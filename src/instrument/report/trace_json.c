@@ -1,7 +1,5 @@
 /* The figures of a trace as JSON.  Times are whole nanoseconds, sizes whole bytes. */
-#include <string.h>
 
-#include "instrument/analyze/collectives.h"
 #include "instrument/report/trace_report.h"
 
 enum { TOP = 5, TOP_NAME_CHARACTERS = 160 };

@@ -99,26 +99,20 @@ static void fill_collectives(const tp_rank_table *t, tp_grid *g)
     g->title = "Collectives over all ranks";
     tp_grid_column(g, "collective", "collective", TP_CELL_TEXT);
     tp_grid_column(g, "bytes", "bytes", TP_CELL_BYTES);
-    tp_grid_column(g, "group_size", "ranks", TP_CELL_COUNT);
-    tp_grid_column(g, "count", "count", TP_CELL_COUNT);
-    tp_grid_column(g, "transfer_p50_ns", "transfer", TP_CELL_NS);
-    tp_grid_column(g, "algbw_bytes_per_s", "algbw", TP_CELL_RATE);
-    tp_grid_column(g, "busbw_bytes_per_s", "busbw", TP_CELL_RATE);
-    tp_grid_column(g, "skew_p50_ns", "skew median", TP_CELL_NS);
-    tp_grid_column(g, "skew_max_ns", "max", TP_CELL_NS);
-    tp_grid_column(g, "skew_sum_ns", "sum", TP_CELL_NS);
+    TP_GRID_MEMBER(g, "group_size", "ranks", TP_CELL_COUNT, tp_rank_collective, group_size);
+    TP_GRID_MEMBER(g, "count", "count", TP_CELL_COUNT, tp_rank_collective, count);
+    TP_GRID_MEMBER(g, "transfer_p50_ns", "transfer", TP_CELL_NS, tp_rank_collective,
+                   transfer_p50_ns);
+    TP_GRID_MEMBER(g, "algbw_bytes_per_s", "algbw", TP_CELL_RATE, tp_rank_collective, algbw);
+    TP_GRID_MEMBER(g, "busbw_bytes_per_s", "busbw", TP_CELL_RATE, tp_rank_collective, busbw);
+    TP_GRID_MEMBER(g, "skew_p50_ns", "skew median", TP_CELL_NS, tp_rank_collective, skew_p50_ns);
+    TP_GRID_MEMBER(g, "skew_max_ns", "max", TP_CELL_NS, tp_rank_collective, skew_max_ns);
+    TP_GRID_MEMBER(g, "skew_sum_ns", "sum", TP_CELL_NS, tp_rank_collective, skew_sum_ns);
     for (size_t i = 0; i < t->n_collectives; i++) {
         const tp_rank_collective *c = &t->collectives[i];
         tp_grid_text(g, tp_collective_name(c->collective));
         tp_grid_known(g, c->bytes < 0 ? TP_UNKNOWN : c->bytes);
-        tp_grid_known(g, c->group_size);
-        tp_grid_int(g, c->count);
-        tp_grid_int(g, c->transfer_p50_ns);
-        tp_grid_real(g, c->algbw);
-        tp_grid_real(g, c->busbw);
-        tp_grid_int(g, c->skew_p50_ns);
-        tp_grid_int(g, c->skew_max_ns);
-        tp_grid_int(g, c->skew_sum_ns);
+        tp_grid_row(g, c);
     }
 }
 

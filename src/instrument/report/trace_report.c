@@ -43,88 +43,52 @@ void tp_trace_report_release(tp_trace_report *r)
     *r = (tp_trace_report){0};
 }
 
-/* True the first time. */
-static bool first(bool *has)
-{
-    bool is_first = !*has;
-    *has = true;
-    return is_first;
-}
+/* ---- each analysis when it is first asked for ---- */
 
-const tp_operators *tp_trace_report_operators(tp_trace_report *r)
-{
-    if (first(&r->has_operators))
-        tp_operators_make(&r->selection, &r->operators);
-    return &r->operators;
-}
-
-const tp_launch_table *tp_trace_report_launches(tp_trace_report *r)
-{
-    if (first(&r->has_launches))
-        tp_launches_make(&r->selection, &r->launches);
-    return &r->launches;
-}
-
-const tp_idle_table *tp_trace_report_idle(tp_trace_report *r)
-{
-    if (first(&r->has_idle))
-        tp_idle_make(&r->selection, &r->idle);
-    return &r->idle;
-}
-
-const tp_copy_table *tp_trace_report_copies(tp_trace_report *r)
-{
-    if (first(&r->has_copies))
-        tp_copies_make(&r->selection, &r->copies);
-    return &r->copies;
-}
-
-const tp_comm_table *tp_trace_report_comm(tp_trace_report *r)
-{
-    if (first(&r->has_comm))
-        tp_comm_make(&r->selection, &r->comm);
-    return &r->comm;
-}
-
-const tp_memory_usage *tp_trace_report_memory(tp_trace_report *r)
+static void make_memory(tp_trace_report *r)
 {
     tp_error err = {0};
-    if (first(&r->has_memory) && r->file->events->n_memory &&
+    if (r->file->events->n_memory &&
         tp_memory_usage_make(&r->selection, tp_trace_report_operators(r), &r->memory, &err) !=
             TP_OK)
         r->memory = (tp_memory_usage){0};
-    return &r->memory;
 }
 
-const tp_critical_path *tp_trace_report_path(tp_trace_report *r)
+static void make_path(tp_trace_report *r)
 {
-    if (first(&r->has_path))
-        tp_critical_path_find(&r->selection, tp_trace_report_operators(r), &r->path);
-    return &r->path;
+    tp_critical_path_find(&r->selection, tp_trace_report_operators(r), &r->path);
 }
 
-const tp_suspicions *tp_trace_report_suspicions(tp_trace_report *r)
+static void make_findings(tp_trace_report *r)
 {
-    if (first(&r->has_suspicions))
-        tp_suspicions_find(&r->selection, &r->suspicions);
-    return &r->suspicions;
+    const tp_finding_inputs in = {.selection = &r->selection,
+                                  .all = &r->all,
+                                  .kernels = &r->kernels,
+                                  .idle = tp_trace_report_idle(r),
+                                  .launches = tp_trace_report_launches(r),
+                                  .copies = tp_trace_report_copies(r),
+                                  .comm = tp_trace_report_comm(r),
+                                  .memory = tp_trace_report_memory(r)};
+    tp_findings_make(&in, &r->findings);
 }
 
-const tp_findings *tp_trace_report_findings(tp_trace_report *r)
+static void make_usage(tp_trace_report *r)
 {
-    if (first(&r->has_findings)) {
-        const tp_finding_inputs in = {.selection = &r->selection,
-                                      .all = &r->all,
-                                      .kernels = &r->kernels,
-                                      .idle = tp_trace_report_idle(r),
-                                      .launches = tp_trace_report_launches(r),
-                                      .copies = tp_trace_report_copies(r),
-                                      .comm = tp_trace_report_comm(r),
-                                      .memory = tp_trace_report_memory(r)};
-        tp_findings_make(&in, &r->findings);
+    if (r->file->snapshot)
+        tp_snapshot_usage_make(r->file->snapshot, &r->usage);
+}
+
+#define ANALYSIS(name, type, make)                         \
+    const type *tp_trace_report_##name(tp_trace_report *r) \
+    {                                                      \
+        if (!r->has_##name) {                              \
+            r->has_##name = true;                          \
+            make;                                          \
+        }                                                  \
+        return &r->name;                                   \
     }
-    return &r->findings;
-}
+#include "instrument/report/trace_analyses.def"
+#undef ANALYSIS
 
 /* ---- side by side ---- */
 
@@ -159,13 +123,6 @@ void tp_trace_report_prepare(tp_trace_report *r)
     tp_pool_free(pool);
 }
 
-const tp_snapshot_usage *tp_trace_report_usage(tp_trace_report *r)
-{
-    if (first(&r->has_usage) && r->file->snapshot)
-        tp_snapshot_usage_make(r->file->snapshot, &r->usage);
-    return &r->usage;
-}
-
 int64_t tp_trace_report_origin(const tp_trace_report *r)
 {
     const tp_events *e = r->file->events;
@@ -182,12 +139,4 @@ void tp_grid_name(tp_grid *g, const tp_events *e, uint32_t name)
 {
     tp_slice text = tp_events_name_text(e, name);
     tp_grid_textn(g, text.data, text.len);
-}
-
-void tp_grid_known(tp_grid *g, int64_t v)
-{
-    if (v == TP_UNKNOWN)
-        tp_grid_unknown(g);
-    else
-        tp_grid_int(g, v);
 }

@@ -7,7 +7,6 @@
 #ifndef TP_INSTRUMENT_REPORT_TRACE_REPORT_H
 #define TP_INSTRUMENT_REPORT_TRACE_REPORT_H
 
-#include "instrument/report/grid.h"
 #include "instrument/analyze/communication.h"
 #include "instrument/analyze/copies.h"
 #include "instrument/analyze/critical_path.h"
@@ -20,6 +19,7 @@
 #include "instrument/analyze/snapshot_usage.h"
 #include "instrument/analyze/suspicious.h"
 #include "instrument/ingest/ingest.h"
+#include "instrument/report/grid.h"
 
 typedef struct {
     const tp_trace_file *file;
@@ -30,18 +30,11 @@ typedef struct {
     tp_kernel_table kernels;
 
     /* Made when first asked for. */
-    bool has_operators, has_usage, has_launches, has_idle, has_copies, has_comm, has_memory,
-        has_path, has_suspicions, has_findings;
-    tp_operators operators;
-    tp_snapshot_usage usage;
-    tp_launch_table launches;
-    tp_idle_table idle;
-    tp_copy_table copies;
-    tp_comm_table comm;
-    tp_memory_usage memory;
-    tp_critical_path path;
-    tp_suspicions suspicions;
-    tp_findings findings;
+#define ANALYSIS(name, type, make) \
+    bool has_##name;               \
+    type name;
+#include "instrument/report/trace_analyses.def"
+#undef ANALYSIS
 } tp_trace_report;
 
 void tp_trace_report_make(const tp_trace_file *file, const tp_select_options *options,
@@ -51,16 +44,9 @@ void tp_trace_report_release(tp_trace_report *report);
 /* Make at once, on two threads, the analyses that the overview shows. */
 void tp_trace_report_prepare(tp_trace_report *report);
 
-const tp_operators *tp_trace_report_operators(tp_trace_report *report);
-const tp_launch_table *tp_trace_report_launches(tp_trace_report *report);
-const tp_idle_table *tp_trace_report_idle(tp_trace_report *report);
-const tp_copy_table *tp_trace_report_copies(tp_trace_report *report);
-const tp_comm_table *tp_trace_report_comm(tp_trace_report *report);
-const tp_memory_usage *tp_trace_report_memory(tp_trace_report *report);
-const tp_critical_path *tp_trace_report_path(tp_trace_report *report);
-const tp_suspicions *tp_trace_report_suspicions(tp_trace_report *report);
-const tp_findings *tp_trace_report_findings(tp_trace_report *report);
-const tp_snapshot_usage *tp_trace_report_usage(tp_trace_report *report); /* snapshots only */
+#define ANALYSIS(name, type, make) const type *tp_trace_report_##name(tp_trace_report *report);
+#include "instrument/report/trace_analyses.def"
+#undef ANALYSIS
 
 /* Members of the one JSON object of a file, in the names of docs/formats/trace-report.md. */
 void tp_trace_report_json(tp_trace_report *report, tp_json_w *w);
@@ -86,8 +72,6 @@ bool tp_trace_report_view_exists(const char *view);
 #include "instrument/report/trace_views.def"
 #undef VIEW
 
-/* A whole number, or TP_UNKNOWN. */
-void tp_grid_known(tp_grid *g, int64_t v);
 /* Name of an interned string of the trace, or NULL. */
 void tp_grid_name(tp_grid *g, const tp_events *events, uint32_t name);
 

@@ -16,32 +16,26 @@ void tp_view_kernels(tp_trace_report *r, tp_grid *g)
 {
     const tp_events *e = r->file->events;
     g->title = "Kernels by time on the device";
-    tp_grid_column(g, "total_ns", "total", TP_CELL_NS);
+    TP_GRID_MEMBER(g, "total_ns", "total", TP_CELL_NS, tp_kernel_row, total_ns);
     tp_grid_column(g, "share_pct", "share", TP_CELL_PERCENT);
-    tp_grid_column(g, "count", "count", TP_CELL_COUNT);
-    tp_grid_column(g, "p50_ns", "median", TP_CELL_NS);
-    tp_grid_column(g, "max_ns", "max", TP_CELL_NS);
+    TP_GRID_MEMBER(g, "count", "count", TP_CELL_COUNT, tp_kernel_row, count);
+    TP_GRID_MEMBER(g, "p50_ns", "median", TP_CELL_NS, tp_kernel_row, p50_ns);
+    TP_GRID_MEMBER(g, "max_ns", "max", TP_CELL_NS, tp_kernel_row, max_ns);
     tp_grid_column(g, "class", "class", TP_CELL_TEXT);
     tp_grid_column(g, "name", "kernel", TP_CELL_TEXT);
-    tp_grid_hidden(g, "min_ns", TP_CELL_NS);
-    tp_grid_hidden(g, "p90_ns", TP_CELL_NS);
-    tp_grid_hidden(g, "p99_ns", TP_CELL_NS);
-    tp_grid_hidden(g, "mean_ns", TP_CELL_REAL);
-    tp_grid_hidden(g, "sd_ns", TP_CELL_REAL);
+    TP_GRID_MEMBER(g, "min_ns", NULL, TP_CELL_NS, tp_kernel_row, min_ns);
+    TP_GRID_MEMBER(g, "p90_ns", NULL, TP_CELL_NS, tp_kernel_row, p90_ns);
+    TP_GRID_MEMBER(g, "p99_ns", NULL, TP_CELL_NS, tp_kernel_row, p99_ns);
+    TP_GRID_MEMBER(g, "mean_ns", NULL, TP_CELL_REAL, tp_kernel_row, mean_ns);
+    TP_GRID_MEMBER(g, "sd_ns", NULL, TP_CELL_REAL, tp_kernel_row, sd_ns);
     for (size_t i = 0; i < r->kernels.n; i++) {
         const tp_kernel_row *k = &r->kernels.rows[i];
-        tp_grid_int(g, k->total_ns);
+        tp_grid_row(g, k);
         tp_grid_real(g, tp_percent(k->total_ns, r->kernels.total_ns));
-        tp_grid_int(g, k->count);
-        tp_grid_int(g, k->p50_ns);
-        tp_grid_int(g, k->max_ns);
+        tp_grid_row(g, k);
         tp_grid_text(g, work_name(k->work));
         tp_grid_name(g, e, k->name);
-        tp_grid_int(g, k->min_ns);
-        tp_grid_int(g, k->p90_ns);
-        tp_grid_int(g, k->p99_ns);
-        tp_grid_real(g, k->mean_ns);
-        tp_grid_real(g, k->sd_ns);
+        tp_grid_row(g, k);
     }
     if (r->kernels.n == 0)
         tp_grid_note(g, "no kernels in scope");
@@ -54,30 +48,25 @@ void tp_view_operators(tp_trace_report *r, tp_grid *g)
     char total[32];
     g->title = o->kind == TP_EVENT_CPU_OP ? "Operators" : "Spans of the host";
     tp_grid_column(g, "name", "operator", TP_CELL_TEXT);
-    tp_grid_column(g, "calls", "calls", TP_CELL_COUNT);
-    tp_grid_column(g, "host_self_ns", "host self", TP_CELL_NS);
-    tp_grid_column(g, "host_total_ns", "host total", TP_CELL_NS);
-    tp_grid_column(g, "device_self_ns", "device self", TP_CELL_NS);
-    tp_grid_column(g, "device_total_ns", "device total", TP_CELL_NS);
+    TP_GRID_MEMBER(g, "calls", "calls", TP_CELL_COUNT, tp_operator_row, calls);
+    TP_GRID_MEMBER(g, "host_self_ns", "host self", TP_CELL_NS, tp_operator_row, self_union_ns);
+    TP_GRID_MEMBER(g, "host_total_ns", "host total", TP_CELL_NS, tp_operator_row, total_union_ns);
+    TP_GRID_MEMBER(g, "device_self_ns", "device self", TP_CELL_NS, tp_operator_row, device_self_ns);
+    TP_GRID_MEMBER(g, "device_total_ns", "device total", TP_CELL_NS, tp_operator_row,
+                   device_total_union_ns);
     tp_grid_column(g, "device_share_pct", "share", TP_CELL_PERCENT);
-    tp_grid_hidden(g, "kernels", TP_CELL_COUNT);
-    tp_grid_hidden(g, "host_self_sum_ns", TP_CELL_NS);
-    tp_grid_hidden(g, "host_total_sum_ns", TP_CELL_NS);
-    tp_grid_hidden(g, "device_total_sum_ns", TP_CELL_NS);
+    TP_GRID_MEMBER(g, "kernels", NULL, TP_CELL_COUNT, tp_operator_row, kernels);
+    TP_GRID_MEMBER(g, "host_self_sum_ns", NULL, TP_CELL_NS, tp_operator_row, self_sum_ns);
+    TP_GRID_MEMBER(g, "host_total_sum_ns", NULL, TP_CELL_NS, tp_operator_row, total_sum_ns);
+    TP_GRID_MEMBER(g, "device_total_sum_ns", NULL, TP_CELL_NS, tp_operator_row,
+                   device_total_sum_ns);
     for (size_t i = 0; i < o->n; i++) {
         const tp_operator_row *row = &o->rows[i];
         tp_grid_name(g, r->file->events, row->name);
-        tp_grid_int(g, row->calls);
-        tp_grid_int(g, row->self_union_ns);
-        tp_grid_int(g, row->total_union_ns);
-        tp_grid_int(g, row->device_self_ns);
-        tp_grid_int(g, row->device_total_union_ns);
+        tp_grid_row(g, row);
         tp_grid_real(g, r->has_work ? tp_percent(row->device_total_union_ns, r->all.busy_ns)
                                     : (double)NAN);
-        tp_grid_int(g, row->kernels);
-        tp_grid_int(g, row->self_sum_ns);
-        tp_grid_int(g, row->total_sum_ns);
-        tp_grid_int(g, row->device_total_sum_ns);
+        tp_grid_row(g, row);
     }
     if (o->n == 0)
         tp_grid_note(g, "no operators recorded: profile with activities=[CPU, CUDA]");
@@ -94,16 +83,16 @@ void tp_view_comm(tp_trace_report *r, tp_grid *g)
     tp_grid_column(g, "collective", "collective", TP_CELL_TEXT);
     tp_grid_column(g, "dtype", "dtype", TP_CELL_TEXT);
     tp_grid_column(g, "bytes", "bytes", TP_CELL_BYTES);
-    tp_grid_column(g, "group_size", "ranks", TP_CELL_COUNT);
-    tp_grid_column(g, "count", "count", TP_CELL_COUNT);
-    tp_grid_column(g, "total_ns", "total", TP_CELL_NS);
-    tp_grid_column(g, "exposed_ns", "exposed", TP_CELL_NS);
-    tp_grid_column(g, "p50_ns", "median", TP_CELL_NS);
-    tp_grid_column(g, "algbw_bytes_per_s", "algbw", TP_CELL_RATE);
-    tp_grid_column(g, "busbw_bytes_per_s", "busbw", TP_CELL_RATE);
-    tp_grid_column(g, "best_busbw_bytes_per_s", "best", TP_CELL_RATE);
-    tp_grid_hidden(g, "min_ns", TP_CELL_NS);
-    tp_grid_hidden(g, "max_ns", TP_CELL_NS);
+    TP_GRID_MEMBER(g, "group_size", "ranks", TP_CELL_COUNT, tp_comm_row, group_size);
+    TP_GRID_MEMBER(g, "count", "count", TP_CELL_COUNT, tp_comm_row, count);
+    TP_GRID_MEMBER(g, "total_ns", "total", TP_CELL_NS, tp_comm_row, sum_ns);
+    TP_GRID_MEMBER(g, "exposed_ns", "exposed", TP_CELL_NS, tp_comm_row, exposed_ns);
+    TP_GRID_MEMBER(g, "p50_ns", "median", TP_CELL_NS, tp_comm_row, p50_ns);
+    TP_GRID_MEMBER(g, "algbw_bytes_per_s", "algbw", TP_CELL_RATE, tp_comm_row, algbw);
+    TP_GRID_MEMBER(g, "busbw_bytes_per_s", "busbw", TP_CELL_RATE, tp_comm_row, busbw);
+    TP_GRID_MEMBER(g, "best_busbw_bytes_per_s", "best", TP_CELL_RATE, tp_comm_row, best_busbw);
+    TP_GRID_MEMBER(g, "min_ns", NULL, TP_CELL_NS, tp_comm_row, min_ns);
+    TP_GRID_MEMBER(g, "max_ns", NULL, TP_CELL_NS, tp_comm_row, max_ns);
     tp_grid_hidden(g, "group", TP_CELL_TEXT);
     tp_grid_hidden(g, "known_by", TP_CELL_TEXT);
     tp_grid_hidden(g, "kernel", TP_CELL_TEXT);
@@ -112,16 +101,7 @@ void tp_view_comm(tp_trace_report *r, tp_grid *g)
         tp_grid_text(g, tp_collective_name(c->collective));
         tp_grid_text(g, c->dtype ? tp_events_str(e, c->dtype) : NULL);
         tp_grid_known(g, c->bytes < 0 ? TP_UNKNOWN : c->bytes);
-        tp_grid_known(g, c->group_size);
-        tp_grid_int(g, c->count);
-        tp_grid_int(g, c->sum_ns);
-        tp_grid_int(g, c->exposed_ns);
-        tp_grid_int(g, c->p50_ns);
-        tp_grid_real(g, c->algbw);
-        tp_grid_real(g, c->busbw);
-        tp_grid_real(g, c->best_busbw);
-        tp_grid_int(g, c->min_ns);
-        tp_grid_int(g, c->max_ns);
+        tp_grid_row(g, c);
         tp_grid_text(g, c->group ? tp_events_str(e, c->group) : NULL);
         tp_grid_text(g, c->by_metadata ? "metadata" : "name");
         tp_grid_name(g, e, c->kernel);
@@ -149,33 +129,22 @@ void tp_view_bandwidth(tp_trace_report *r, tp_grid *g)
     const tp_copy_table *t = tp_trace_report_copies(r);
     g->title = "Copies and fills by direction";
     tp_grid_column(g, "direction", "direction", TP_CELL_TEXT);
-    tp_grid_column(g, "count", "count", TP_CELL_COUNT);
-    tp_grid_column(g, "bytes", "bytes", TP_CELL_BYTES);
-    tp_grid_column(g, "total_ns", "total", TP_CELL_NS);
-    tp_grid_column(g, "p50_bytes", "median size", TP_CELL_BYTES);
-    tp_grid_column(g, "mean_bytes_per_s", "mean", TP_CELL_RATE);
-    tp_grid_column(g, "p50_bytes_per_s", "median", TP_CELL_RATE);
-    tp_grid_column(g, "p90_bytes_per_s", "p90", TP_CELL_RATE);
-    tp_grid_column(g, "max_bytes_per_s", "max", TP_CELL_RATE);
-    tp_grid_column(g, "pageable", "pageable", TP_CELL_COUNT);
-    tp_grid_hidden(g, "union_ns", TP_CELL_NS);
-    tp_grid_hidden(g, "without_size", TP_CELL_COUNT);
-    tp_grid_hidden(g, "of_0_ns", TP_CELL_COUNT);
+    TP_GRID_MEMBER(g, "count", "count", TP_CELL_COUNT, tp_copy_row, count);
+    TP_GRID_MEMBER(g, "bytes", "bytes", TP_CELL_BYTES, tp_copy_row, bytes);
+    TP_GRID_MEMBER(g, "total_ns", "total", TP_CELL_NS, tp_copy_row, sum_ns);
+    TP_GRID_MEMBER(g, "p50_bytes", "median size", TP_CELL_BYTES, tp_copy_row, p50_bytes);
+    TP_GRID_MEMBER(g, "mean_bytes_per_s", "mean", TP_CELL_RATE, tp_copy_row, mean_rate);
+    TP_GRID_MEMBER(g, "p50_bytes_per_s", "median", TP_CELL_RATE, tp_copy_row, p50_rate);
+    TP_GRID_MEMBER(g, "p90_bytes_per_s", "p90", TP_CELL_RATE, tp_copy_row, p90_rate);
+    TP_GRID_MEMBER(g, "max_bytes_per_s", "max", TP_CELL_RATE, tp_copy_row, max_rate);
+    TP_GRID_MEMBER(g, "pageable", "pageable", TP_CELL_COUNT, tp_copy_row, pageable);
+    TP_GRID_MEMBER(g, "union_ns", NULL, TP_CELL_NS, tp_copy_row, union_ns);
+    TP_GRID_MEMBER(g, "without_size", NULL, TP_CELL_COUNT, tp_copy_row, unknown_bytes);
+    TP_GRID_MEMBER(g, "of_0_ns", NULL, TP_CELL_COUNT, tp_copy_row, zero_ns);
     for (size_t i = 0; i < t->n; i++) {
         const tp_copy_row *c = &t->rows[i];
         tp_grid_text(g, tp_copy_direction_name(c->direction));
-        tp_grid_int(g, c->count);
-        tp_grid_int(g, c->bytes);
-        tp_grid_int(g, c->sum_ns);
-        tp_grid_known(g, c->p50_bytes);
-        tp_grid_real(g, c->mean_rate);
-        tp_grid_real(g, c->p50_rate);
-        tp_grid_real(g, c->p90_rate);
-        tp_grid_real(g, c->max_rate);
-        tp_grid_int(g, c->pageable);
-        tp_grid_int(g, c->union_ns);
-        tp_grid_int(g, c->unknown_bytes);
-        tp_grid_int(g, c->zero_ns);
+        tp_grid_row(g, c);
     }
     if (t->n == 0)
         tp_grid_note(g, "no copies or fills in scope");
@@ -197,35 +166,23 @@ void tp_view_launch(tp_trace_report *r, tp_grid *g)
     g->title = "From launching call to start on the device";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "stream", "stream", TP_CELL_COUNT);
-    tp_grid_column(g, "works", "works", TP_CELL_COUNT);
-    tp_grid_column(g, "launched", "with call", TP_CELL_COUNT);
-    tp_grid_column(g, "delay_p50_ns", "delay median", TP_CELL_NS);
-    tp_grid_column(g, "delay_p90_ns", "p90", TP_CELL_NS);
-    tp_grid_column(g, "delay_max_ns", "max", TP_CELL_NS);
-    tp_grid_column(g, "call_p50_ns", "call median", TP_CELL_NS);
-    tp_grid_column(g, "call_max_ns", "call max", TP_CELL_NS);
-    tp_grid_column(g, "shorter_than_call", "short", TP_CELL_COUNT);
-    tp_grid_hidden(g, "call_p90_ns", TP_CELL_NS);
-    tp_grid_hidden(g, "call_total_ns", TP_CELL_NS);
-    tp_grid_hidden(g, "delay_total_ns", TP_CELL_NS);
-    tp_grid_hidden(g, "before_call", TP_CELL_COUNT);
-    tp_grid_hidden(g, "during_call", TP_CELL_COUNT);
+    TP_GRID_MEMBER(g, "works", "works", TP_CELL_COUNT, tp_launch_row, works);
+    TP_GRID_MEMBER(g, "launched", "with call", TP_CELL_COUNT, tp_launch_row, launched);
+    TP_GRID_MEMBER(g, "delay_p50_ns", "delay median", TP_CELL_NS, tp_launch_row, delay_p50_ns);
+    TP_GRID_MEMBER(g, "delay_p90_ns", "p90", TP_CELL_NS, tp_launch_row, delay_p90_ns);
+    TP_GRID_MEMBER(g, "delay_max_ns", "max", TP_CELL_NS, tp_launch_row, delay_max_ns);
+    TP_GRID_MEMBER(g, "call_p50_ns", "call median", TP_CELL_NS, tp_launch_row, call_p50_ns);
+    TP_GRID_MEMBER(g, "call_max_ns", "call max", TP_CELL_NS, tp_launch_row, call_max_ns);
+    TP_GRID_MEMBER(g, "shorter_than_call", "short", TP_CELL_COUNT, tp_launch_row, short_works);
+    TP_GRID_MEMBER(g, "call_p90_ns", NULL, TP_CELL_NS, tp_launch_row, call_p90_ns);
+    TP_GRID_MEMBER(g, "call_total_ns", NULL, TP_CELL_NS, tp_launch_row, call_sum_ns);
+    TP_GRID_MEMBER(g, "delay_total_ns", NULL, TP_CELL_NS, tp_launch_row, delay_sum_ns);
+    TP_GRID_MEMBER(g, "before_call", NULL, TP_CELL_COUNT, tp_launch_row, before_call);
+    TP_GRID_MEMBER(g, "during_call", NULL, TP_CELL_COUNT, tp_launch_row, during_call);
     for (size_t i = 0; i < t->n; i++) {
         const tp_launch_row *row = &t->rows[i];
         put_stream(r, g, row);
-        tp_grid_int(g, row->works);
-        tp_grid_int(g, row->launched);
-        tp_grid_known(g, row->delay_p50_ns);
-        tp_grid_known(g, row->delay_p90_ns);
-        tp_grid_known(g, row->delay_max_ns);
-        tp_grid_known(g, row->call_p50_ns);
-        tp_grid_known(g, row->call_max_ns);
-        tp_grid_int(g, row->short_works);
-        tp_grid_known(g, row->call_p90_ns);
-        tp_grid_int(g, row->call_sum_ns);
-        tp_grid_int(g, row->delay_sum_ns);
-        tp_grid_int(g, row->before_call);
-        tp_grid_int(g, row->during_call);
+        tp_grid_row(g, row);
     }
     if (t->n == 0)
         tp_grid_note(g, "no device work in scope");
@@ -241,21 +198,16 @@ void tp_view_queue(tp_trace_report *r, tp_grid *g)
     g->title = "Work launched and not yet started, per stream";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "stream", "stream", TP_CELL_COUNT);
-    tp_grid_column(g, "launched", "launches", TP_CELL_COUNT);
-    tp_grid_column(g, "queue_mean", "mean length", TP_CELL_REAL);
-    tp_grid_column(g, "queue_max", "max length", TP_CELL_COUNT);
-    tp_grid_column(g, "observed_ns", "observed", TP_CELL_NS);
-    tp_grid_column(g, "empty_ns", "empty", TP_CELL_NS);
-    tp_grid_column(g, "full_ns", "full (1024)", TP_CELL_NS);
+    TP_GRID_MEMBER(g, "launched", "launches", TP_CELL_COUNT, tp_launch_row, launched);
+    TP_GRID_MEMBER(g, "queue_mean", "mean length", TP_CELL_REAL, tp_launch_row, queue_mean);
+    TP_GRID_MEMBER(g, "queue_max", "max length", TP_CELL_COUNT, tp_launch_row, queue_max);
+    TP_GRID_MEMBER(g, "observed_ns", "observed", TP_CELL_NS, tp_launch_row, queue_observed_ns);
+    TP_GRID_MEMBER(g, "empty_ns", "empty", TP_CELL_NS, tp_launch_row, queue_empty_ns);
+    TP_GRID_MEMBER(g, "full_ns", "full (1024)", TP_CELL_NS, tp_launch_row, queue_full_ns);
     for (size_t i = 0; i < t->n; i++) {
         const tp_launch_row *row = &t->rows[i];
         put_stream(r, g, row);
-        tp_grid_int(g, row->launched);
-        tp_grid_real(g, row->queue_mean);
-        tp_grid_int(g, row->queue_max);
-        tp_grid_int(g, row->queue_observed_ns);
-        tp_grid_int(g, row->queue_empty_ns);
-        tp_grid_int(g, row->queue_full_ns);
+        tp_grid_row(g, row);
     }
     tp_grid_note(g,
                  t->n ? "the mean is weighted by time, between the first launch and the last start"

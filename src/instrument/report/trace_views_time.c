@@ -13,36 +13,23 @@ void tp_view_idle(tp_trace_report *r, tp_grid *g)
     bool has_graphs = r->selection.n_graphs > 0;
     g->title = "Why the devices were idle";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
-    tp_grid_column(g, "idle_ns", "idle", TP_CELL_NS);
-    tp_grid_column(g, "host_ns", "not launched", TP_CELL_NS);
-    tp_grid_column(g, "launch_ns", "launching", TP_CELL_NS);
-    tp_grid_column(g, "queued_ns", "queued", TP_CELL_NS);
-    tp_grid_column(g, "unknown_ns", "unknown", TP_CELL_NS);
-    if (has_graphs)
-        tp_grid_column(g, "graph_ns", "in graphs", TP_CELL_NS);
-    else
-        tp_grid_hidden(g, "graph_ns", TP_CELL_NS);
-    tp_grid_column(g, "gaps", "gaps", TP_CELL_COUNT);
-    tp_grid_column(g, "gap_p50_ns", "median gap", TP_CELL_NS);
-    tp_grid_column(g, "gap_max_ns", "longest", TP_CELL_NS);
-    tp_grid_hidden(g, "gap_p90_ns", TP_CELL_NS);
-    tp_grid_hidden(g, "host_in_synchronize_ns", TP_CELL_NS);
-    tp_grid_hidden(g, "host_in_dataloader_ns", TP_CELL_NS);
+    TP_GRID_MEMBER(g, "idle_ns", "idle", TP_CELL_NS, tp_idle_row, idle_ns);
+    TP_GRID_MEMBER(g, "host_ns", "not launched", TP_CELL_NS, tp_idle_row, host_ns);
+    TP_GRID_MEMBER(g, "launch_ns", "launching", TP_CELL_NS, tp_idle_row, launch_ns);
+    TP_GRID_MEMBER(g, "queued_ns", "queued", TP_CELL_NS, tp_idle_row, queued_ns);
+    TP_GRID_MEMBER(g, "unknown_ns", "unknown", TP_CELL_NS, tp_idle_row, unknown_ns);
+    TP_GRID_MEMBER(g, "graph_ns", has_graphs ? "in graphs" : NULL, TP_CELL_NS, tp_idle_row,
+                   graph_ns);
+    TP_GRID_MEMBER(g, "gaps", "gaps", TP_CELL_COUNT, tp_idle_row, gaps);
+    TP_GRID_MEMBER(g, "gap_p50_ns", "median gap", TP_CELL_NS, tp_idle_row, gap_p50_ns);
+    TP_GRID_MEMBER(g, "gap_max_ns", "longest", TP_CELL_NS, tp_idle_row, gap_max_ns);
+    TP_GRID_MEMBER(g, "gap_p90_ns", NULL, TP_CELL_NS, tp_idle_row, gap_p90_ns);
+    TP_GRID_MEMBER(g, "host_in_synchronize_ns", NULL, TP_CELL_NS, tp_idle_row, host_sync_ns);
+    TP_GRID_MEMBER(g, "host_in_dataloader_ns", NULL, TP_CELL_NS, tp_idle_row, host_data_ns);
     for (size_t i = 0; i < t->n; i++) {
         const tp_idle_row *row = &t->rows[i];
         tp_grid_text(g, r->selection.devices[row->device]);
-        tp_grid_int(g, row->idle_ns);
-        tp_grid_int(g, row->host_ns);
-        tp_grid_int(g, row->launch_ns);
-        tp_grid_int(g, row->queued_ns);
-        tp_grid_int(g, row->unknown_ns);
-        tp_grid_int(g, row->graph_ns);
-        tp_grid_int(g, row->gaps);
-        tp_grid_known(g, row->gap_p50_ns);
-        tp_grid_known(g, row->gap_max_ns);
-        tp_grid_known(g, row->gap_p90_ns);
-        tp_grid_int(g, row->host_sync_ns);
-        tp_grid_int(g, row->host_data_ns);
+        tp_grid_row(g, row);
     }
     if (t->n == 0)
         tp_grid_note(g, "no device work in scope");

@@ -1,7 +1,6 @@
 /* page.c - the frame of every page, the list of runs, and text that is safe in HTML. */
 #include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -6,7 +6,6 @@
 
 #include "base/platform.h"
 #include "base/vec.h"
-#include "instrument/analyze/runs/curve.h"
 
 /* The points of [from, to) with the least and the greatest value, in their order. */
 static size_t thin_stretch(const tp_metric_point *p, size_t from, size_t to, size_t out[2])

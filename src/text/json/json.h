@@ -176,6 +176,11 @@ void tp_json_w_put_known(tp_json_w *w, const char *key, double v);
 void tp_json_w_put_i64_if(tp_json_w *w, const char *key, bool is_known, int64_t v);
 /* Infinities become null as well. */
 void tp_json_w_put_finite(tp_json_w *w, const char *key, double v);
+/* [lo, hi], or null where one is not known. */
+void tp_json_w_put_interval(tp_json_w *w, const char *key, double lo, double hi);
+/* A list of numbers (key NULL: without one); on one line whatever the indentation. */
+void tp_json_w_put_f64s(tp_json_w *w, const char *key, const double *v, size_t n);
+void tp_json_w_put_f64_line(tp_json_w *w, const char *key, const double *v, size_t n);
 
 /* A text that is one object or one list: begun, and ended with the end of its line. */
 tp_json_w tp_json_w_open(tp_buf *out, int indent, char bracket);

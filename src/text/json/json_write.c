@@ -181,6 +181,33 @@ void tp_json_w_put_finite(tp_json_w *w, const char *key, double v)
     tp_json_w_put_known(w, key, isfinite(v) ? v : NAN);
 }
 
+void tp_json_w_put_interval(tp_json_w *w, const char *key, double lo, double hi)
+{
+    if (isnan(lo) || isnan(hi))
+        tp_json_w_put_null(w, key);
+    else
+        tp_json_w_put_f64s(w, key, (const double[]){lo, hi}, 2);
+}
+
+void tp_json_w_put_f64s(tp_json_w *w, const char *key, const double *v, size_t n)
+{
+    if (key)
+        tp_json_w_key(w, key);
+    tp_json_w_begin(w, '[');
+    for (size_t i = 0; i < n; i++)
+        tp_json_w_f64(w, v[i]);
+    tp_json_w_end(w, ']');
+}
+
+void tp_json_w_put_f64_line(tp_json_w *w, const char *key, const double *v, size_t n)
+{
+    int indent = w->indent;
+    tp_json_w_key(w, key);
+    w->indent = 0;
+    tp_json_w_put_f64s(w, NULL, v, n);
+    w->indent = indent;
+}
+
 tp_json_w tp_json_w_open(tp_buf *out, int indent, char bracket)
 {
     tp_json_w w;

@@ -68,19 +68,17 @@ typedef enum {
     TP_JINJA_NODE_COND,    /* kids: value, condition, value, condition ... [, otherwise] */
     TP_JINJA_NODE_NSREF,   /* symbol, text: target of {% set ns.x = %} */
     /* statements */
-    TP_JINJA_NODE_BODY,         /* kids */
-    TP_JINJA_NODE_DATA,         /* text */
-    TP_JINJA_NODE_PRINT,        /* kids */
-    TP_JINJA_NODE_IF,           /* kids: condition, body, condition, body ... [, else body] */
-    TP_JINJA_NODE_FOR,          /* kids: target, iterable, body, else or NULL, filter or NULL */
-    TP_JINJA_NODE_SET,          /* kids: target, value */
-    TP_JINJA_NODE_SET_BLOCK,    /* kids: target, filter or NULL, body */
-    TP_JINJA_NODE_MACRO,        /* symbol, macro */
-    TP_JINJA_NODE_CALL_BLOCK,   /* kids[0] a CALL; macro */
-    TP_JINJA_NODE_FILTER_BLOCK, /* kids: filter, body */
-    TP_JINJA_NODE_WITH,         /* kids: target, value ..., body */
-    TP_JINJA_NODE_BLOCK,        /* kids[0] body */
-    TP_JINJA_NODE_GENERATION,   /* kids[0] body */
+    TP_JINJA_NODE_BODY,       /* kids */
+    TP_JINJA_NODE_DATA,       /* text */
+    TP_JINJA_NODE_PRINT,      /* kids */
+    TP_JINJA_NODE_IF,         /* kids: condition, body, condition, body ... [, else body] */
+    TP_JINJA_NODE_FOR,        /* kids: target, iterable, body, else or NULL, filter or NULL */
+    TP_JINJA_NODE_SET,        /* kids: target, value */
+    TP_JINJA_NODE_SET_BLOCK,  /* kids: target, filter or NULL, body */
+    TP_JINJA_NODE_MACRO,      /* symbol, macro */
+    TP_JINJA_NODE_CALL_BLOCK, /* kids[0] a CALL; macro */
+    TP_JINJA_NODE_WITH,       /* kids: target, value ..., body */
+    TP_JINJA_NODE_GENERATION, /* kids[0] body */
     TP_JINJA_NODE_BREAK,
     TP_JINJA_NODE_CONTINUE
 } tp_jinja_node_kind;
@@ -127,7 +125,6 @@ typedef struct {
 
 struct tp_jinja_node {
     uint8_t kind;
-    bool recursive; /* FOR */
     uint32_t line;
     uint32_t symbol;
     uint32_t n_kids;

@@ -52,8 +52,9 @@ tp_status tp_jinja_bind(tp_jinja_run *run, const char *what, const tp_jinja_args
 const tp_jinja_function *tp_jinja_find_function(const tp_jinja_function *table, tp_slice name)
 {
     for (const tp_jinja_function *f = table; f->name; f++)
-        if (tp_slice_eq(name, (tp_slice){f->name, strcspn(f->name, "(")}))
-            return f;
+        for (const char *one = f->name; *one; one += strcspn(one, " "), one += *one == ' ')
+            if (tp_slice_eq(name, (tp_slice){one, strcspn(one, "( ")}))
+                return f;
     return NULL;
 }
 
@@ -65,6 +66,8 @@ tp_status tp_jinja_call_function(tp_jinja_run *run, const tp_jinja_function *fun
                              .args = args,
                              .variant = function->variant,
                              .is = function->is};
+    if (!function->call)
+        return tp_jinja_unsupported(run, "%s is not supported", c.what);
     if (function->parameters)
         TP_TRY(tp_jinja_bind(run, c.what, args, function->parameters, c.arg));
     return function->call(run, &c, ret);

@@ -9,17 +9,6 @@
 #include "text/template/jinja_run.h"
 #include "text/template/python_text.h"
 
-static tp_status new_method(tp_jinja_run *run, const tp_jinja_function *function,
-                            const tp_any *self, tp_any *ret)
-{
-    void *memory = NULL;
-    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_method), &memory));
-    struct tp_any_method *method = memory;
-    *method = (struct tp_any_method){function, *self};
-    *ret = (tp_any){.type = TP_ANY_METHOD, .method = method};
-    return TP_OK;
-}
-
 static tp_status dict_view(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
     (void)run;
@@ -79,30 +68,6 @@ static tp_status list_index(tp_jinja_run *run, const tp_jinja_invocation *c, tp_
     return tp_jinja_fail(run, "index(): the value is not in the list");
 }
 
-static tp_status float_is_integer(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    (void)run;
-    *ret = tp_any_bool(c->self->real == (double)(int64_t)c->self->real);
-    return TP_OK;
-}
-
-static tp_status cycler_next(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    (void)run;
-    struct tp_any_cycler *cycler = c->self->cycler;
-    *ret = cycler->items->values[cycler->at];
-    cycler->at = (cycler->at + 1) % cycler->items->n;
-    return TP_OK;
-}
-
-static tp_status cycler_reset(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    (void)run;
-    c->self->cycler->at = 0;
-    *ret = tp_any_none();
-    return TP_OK;
-}
-
 static const tp_jinja_function dict_methods[] = {{"copy()", copy, "", 0, NULL},
                                                  {"get()", dict_get, "_ [_]", 0, NULL},
                                                  {"items()", dict_view, "", TP_VIEW_ITEMS, NULL},
@@ -115,19 +80,23 @@ static const tp_jinja_function list_methods[] = {{"copy()", copy, "", 0, NULL},
                                                  {0}};
 static const tp_jinja_function tuple_methods[] = {
     {"count()", list_count, "_", 0, NULL}, {"index()", list_index, "_ [_ _]", 0, NULL}, {0}};
-static const tp_jinja_function float_methods[] = {{"is_integer()", float_is_integer, "", 0, NULL},
-                                                  {0}};
-static const tp_jinja_function cycler_methods[] = {
-    {"next()", cycler_next, "", 0, NULL}, {"reset()", cycler_reset, "", 0, NULL}, {0}};
 
 static const char *const dict_changes[] = {"clear", "pop", "popitem", "setdefault", "update", NULL};
 static const char *const list_changes[] = {"append", "clear",   "extend", "insert", "pop",
                                            "remove", "reverse", "sort",   NULL};
-/* They exist in Python and are of no use to templates. */
+/* They exist in Python and are of no use to templates: refused by name. */
 static const char *const dict_others[] = {"fromkeys", NULL};
-static const char *const int_others[] = {"as_integer_ratio", "bit_count", "bit_length", "conjugate",
-                                         "from_bytes",       "to_bytes",  NULL};
-static const char *const float_others[] = {"as_integer_ratio", "conjugate", "fromhex", "hex", NULL};
+static const char *const number_others[] = {
+    "as_integer_ratio", "bit_count", "bit_length", "conjugate", "from_bytes",
+    "to_bytes",         "real",      "imag",       "numerator", "denominator",
+    "fromhex",          "hex",       "is_integer", NULL};
+static const char *const text_others[] = {"casefold",    "encode",    "expandtabs",   "format_map",
+                                          "isascii",     "isdecimal", "isidentifier", "isnumeric",
+                                          "isprintable", "istitle",   "maketrans",    "translate",
+                                          NULL};
+static const char *const range_others[] = {"start", "stop", "step", NULL};
+static const char *const macro_others[] = {"name",          "arguments",    "caller",
+                                           "catch_varargs", "catch_kwargs", NULL};
 
 static bool is_one_of(tp_slice name, const char *const *names)
 {
@@ -149,98 +118,29 @@ static const tp_jinja_function *find_method(const tp_any *object, tp_slice name)
     case TP_ANY_TUPLE:
     case TP_ANY_RANGE:
         return tp_jinja_find_function(tuple_methods, name);
-    case TP_ANY_FLOAT:
-        return tp_jinja_find_function(float_methods, name);
-    case TP_ANY_CYCLER:
-        return tp_jinja_find_function(cycler_methods, name);
     default:
         return NULL;
     }
 }
 
-static tp_status macro_attr(tp_jinja_run *run, const struct tp_any_macro *macro, tp_slice name,
-                            tp_any *ret, bool *ret_found)
+static const char *const *others_of(tp_any_type type)
 {
-    const tp_jinja_macro *d = macro->definition;
-    *ret_found = true;
-    if (tp_slice_is(name, "name")) {
-        *ret = d->name.len ? tp_any_text(d->name.data, d->name.len) : tp_any_none();
-    } else if (tp_slice_is(name, "arguments")) {
-        tp_any *values;
-        TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, d->n_params, ret, &values));
-        for (size_t i = 0; i < d->n_params; i++) {
-            tp_slice param = run->template->names[d->params[i]];
-            values[i] = tp_any_text(param.data, param.len);
-        }
-    } else if (tp_slice_is(name, "caller")) {
-        *ret = tp_any_bool(d->uses_caller && !d->caller_is_param);
-    } else if (tp_slice_is(name, "catch_varargs")) {
-        *ret = tp_any_bool(d->uses_varargs);
-    } else if (tp_slice_is(name, "catch_kwargs")) {
-        *ret = tp_any_bool(d->uses_kwargs);
-    } else {
-        *ret_found = false;
-    }
-    return TP_OK;
-}
-
-/* Attributes that are plain values. */
-static tp_status find_data(tp_jinja_run *run, const tp_any *object, tp_slice name, tp_any *ret,
-                           bool *ret_found)
-{
-    const tp_any *found = NULL;
-    tp_integer integer = 0;
-    *ret_found = false;
-    switch ((tp_any_type)object->type) {
-    case TP_ANY_LOOP:
-        return tp_jinja_loop_attr(run, object->loop, name, ret, ret_found);
-    case TP_ANY_MACRO:
-        return macro_attr(run, object->macro, name, ret, ret_found);
-    case TP_ANY_NAMESPACE:
-        found = tp_any_dict_find(object->dict, name);
-        break;
-    case TP_ANY_CYCLER:
-        if (tp_slice_is(name, "current"))
-            found = &object->cycler->items->values[object->cycler->at];
-        break;
-    case TP_ANY_TUPLE:
-        if (object->is_group && tp_slice_is(name, "grouper"))
-            found = &object->items->values[0];
-        else if (object->is_group && tp_slice_is(name, "list"))
-            found = &object->items->values[1];
-        break;
+    switch (type) {
+    case TP_ANY_STR:
+        return text_others;
+    case TP_ANY_DICT:
+        return dict_others;
     case TP_ANY_BOOL:
     case TP_ANY_INT:
-        tp_any_as_int(object, &integer);
-        *ret_found = tp_slice_is(name, "real") || tp_slice_is(name, "numerator") ||
-                     tp_slice_is(name, "imag") || tp_slice_is(name, "denominator");
-        if (tp_slice_is(name, "imag") || tp_slice_is(name, "denominator"))
-            integer = name.data[0] == 'd';
-        *ret = tp_any_int(integer);
-        return TP_OK;
     case TP_ANY_FLOAT:
-        *ret_found = tp_slice_is(name, "real") || tp_slice_is(name, "imag");
-        *ret = tp_any_float(name.data[0] == 'r' ? object->real : 0);
-        return TP_OK;
+        return number_others;
     case TP_ANY_RANGE:
-        *ret_found = true;
-        if (tp_slice_is(name, "start"))
-            *ret = tp_any_int(object->range->start);
-        else if (tp_slice_is(name, "stop"))
-            *ret = tp_any_int(object->range->stop);
-        else if (tp_slice_is(name, "step"))
-            *ret = tp_any_int(object->range->step);
-        else
-            *ret_found = false;
-        return TP_OK;
+        return range_others;
+    case TP_ANY_MACRO:
+        return macro_others;
     default:
-        return TP_OK;
+        return NULL;
     }
-    if (found) {
-        *ret = *found;
-        *ret_found = true;
-    }
-    return TP_OK;
 }
 
 tp_status tp_jinja_find_attr(tp_jinja_run *run, const tp_any *object, tp_slice name, tp_any *ret,
@@ -248,13 +148,20 @@ tp_status tp_jinja_find_attr(tp_jinja_run *run, const tp_any *object, tp_slice n
 {
     if (object->type == TP_ANY_UNDEFINED)
         return tp_jinja_undefined_error(run, object);
-    TP_TRY(find_data(run, object, name, ret, ret_found));
+    *ret_found = false;
+    if (object->type == TP_ANY_LOOP)
+        TP_TRY(tp_jinja_loop_attr(run, object->loop, name, ret, ret_found));
+    if (object->type == TP_ANY_NAMESPACE) {
+        const tp_any *found = tp_any_dict_find(object->dict, name);
+        *ret_found = found != NULL;
+        *ret = found ? *found : *ret;
+    }
     if (*ret_found)
         return TP_OK;
     const tp_jinja_function *method = find_method(object, name);
     if (method) {
         *ret_found = true;
-        return new_method(run, method, object, ret);
+        return tp_jinja_new_method(run, method, object, ret);
     }
     bool is_dunder = name.len > 4 && memcmp(name.data, "__", 2) == 0 &&
                      memcmp(name.data + name.len - 2, "__", 2) == 0;
@@ -266,11 +173,7 @@ tp_status tp_jinja_find_attr(tp_jinja_run *run, const tp_any *object, tp_slice n
         *ret_found = true;
         return tp_any_undefined_of(run, object, &key, true, ret);
     }
-    const char *const *others = object->type == TP_ANY_DICT    ? dict_others
-                                : object->type == TP_ANY_FLOAT ? float_others
-                                : object->type <= TP_ANY_INT   ? int_others
-                                                               : NULL;
-    if (object->type > TP_ANY_NONE && is_one_of(name, others))
+    if (is_one_of(name, others_of((tp_any_type)object->type)))
         return tp_jinja_unsupported(run, "attribute '%.*s' of a '%s' is not supported",
                                     (int)name.len, name.data, tp_any_type_name(object));
     return TP_OK;

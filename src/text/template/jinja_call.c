@@ -3,17 +3,7 @@
 #include <time.h>
 
 #include "base/platform.h"
-#include "text/template/jinja_path.h"
 #include "text/template/jinja_str.h"
-
-static tp_status call_joiner(tp_jinja_run *run, struct tp_any_cycler *joiner,
-                             const tp_jinja_args *args, tp_any *ret)
-{
-    TP_TRY(tp_jinja_bind(run, "joiner", args, "", NULL));
-    *ret = joiner->used ? joiner->separator : tp_any_text("", 0);
-    joiner->used = true;
-    return TP_OK;
-}
 
 /* --- macros --- */
 
@@ -127,10 +117,6 @@ tp_status tp_jinja_call_value(tp_jinja_run *run, const tp_any *callee, const tp_
                                       ret);
     case TP_ANY_MACRO:
         return call_macro(run, callee->macro, args, ret);
-    case TP_ANY_LOOP:
-        return tp_jinja_call_loop(run, callee->loop, args, ret);
-    case TP_ANY_JOINER:
-        return call_joiner(run, callee->cycler, args, ret);
     case TP_ANY_UNDEFINED:
         return tp_jinja_undefined_error(run, callee);
     default:
@@ -213,31 +199,6 @@ static tp_status g_namespace(tp_jinja_run *run, const tp_jinja_invocation *c, tp
     return TP_OK;
 }
 
-static tp_status g_cycler(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    void *memory = NULL;
-    tp_any list, *values;
-    if (c->args->n == 0 || c->args->n_named)
-        return tp_jinja_fail(run, "cycler() needs at least one value");
-    TP_TRY(tp_any_new_list(run, TP_ANY_LIST, c->args->n, &list, &values));
-    memcpy(values, c->args->values, c->args->n * sizeof *values);
-    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_cycler), &memory));
-    struct tp_any_cycler *cycler = memory;
-    cycler->items = list.items;
-    *ret = (tp_any){.type = TP_ANY_CYCLER, .cycler = cycler};
-    return TP_OK;
-}
-
-static tp_status g_joiner(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    void *memory = NULL;
-    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_cycler), &memory));
-    struct tp_any_cycler *joiner = memory;
-    joiner->separator = c->arg[0].type == TP_ANY_MISSING ? tp_any_text(", ", 2) : c->arg[0];
-    *ret = (tp_any){.type = TP_ANY_JOINER, .cycler = joiner};
-    return TP_OK;
-}
-
 static tp_status g_raise_exception(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
     (void)ret;
@@ -288,23 +249,17 @@ static tp_status g_strftime_now(tp_jinja_run *run, const tp_jinja_invocation *c,
     return tp_any_new_text(run, text, len, ret);
 }
 
-static tp_status g_lipsum(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    (void)c, (void)ret;
-    return tp_jinja_unsupported(run, "lipsum() is not supported");
-}
-
 const tp_jinja_function *tp_jinja_global(tp_slice name)
 {
     static const tp_jinja_function globals[] = {
-        {"cycler()", g_cycler, NULL, 0, NULL},
         {"dict()", g_dict, NULL, 0, NULL},
-        {"joiner()", g_joiner, "[sep]", 0, NULL},
-        {"lipsum()", g_lipsum, NULL, 0, NULL},
         {"namespace()", g_namespace, NULL, 0, NULL},
         {"raise_exception()", g_raise_exception, "message", 0, NULL},
         {"range()", g_range, "_ [_ _]", 0, NULL},
         {"strftime_now()", g_strftime_now, "format", 0, NULL},
+        {"cycler()", NULL, NULL, 0, NULL},
+        {"joiner()", NULL, NULL, 0, NULL},
+        {"lipsum()", NULL, NULL, 0, NULL},
         {0}};
     return tp_jinja_find_function(globals, name);
 }

@@ -95,14 +95,6 @@ static tp_status exec_call_block(tp_jinja_run *run, const tp_jinja_node *node)
     return tp_any_str(run->out, &result);
 }
 
-static tp_status exec_filter_block(tp_jinja_run *run, const tp_jinja_node *node)
-{
-    tp_any text, value;
-    TP_TRY(capture_scoped(run, node->kids[1], &text));
-    TP_TRY(tp_jinja_filter_node(run, node->kids[0], &text, &value));
-    return tp_any_str(run->out, &value);
-}
-
 /* Values are found outside, names are bound inside. */
 static tp_status exec_with(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_flow *flow)
 {
@@ -179,12 +171,8 @@ static tp_status exec_inner(tp_jinja_run *run, const tp_jinja_node *node, tp_jin
         return exec_macro(run, node);
     case TP_JINJA_NODE_CALL_BLOCK:
         return exec_call_block(run, node);
-    case TP_JINJA_NODE_FILTER_BLOCK:
-        return exec_filter_block(run, node);
     case TP_JINJA_NODE_WITH:
         return exec_with(run, node, flow);
-    case TP_JINJA_NODE_BLOCK:
-        return exec_scoped(run, node->kids[0], run->root_scope, flow);
     case TP_JINJA_NODE_GENERATION:
         return exec_generation(run, node, flow);
     case TP_JINJA_NODE_BREAK:

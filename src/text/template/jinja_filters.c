@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/platform.h"
-#include "text/template/jinja_format.h"
 #include "text/template/jinja_str.h"
 
 static tp_status f_case(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
@@ -96,13 +95,6 @@ static tp_status f_escape(tp_jinja_run *run, const tp_jinja_invocation *c, tp_an
     return tp_jinja_escape_html(run, s, ret);
 }
 
-static tp_status f_forceescape(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    tp_slice s;
-    TP_TRY(tp_any_to_text(run, c->self, &s));
-    return tp_jinja_escape_html(run, s, ret);
-}
-
 /* The text before the first line, between lines, and before each line. */
 static tp_status add_indented(tp_jinja_text *out, const struct tp_any_items *lines, tp_slice indent,
                               bool first, bool blank)
@@ -171,36 +163,6 @@ static tp_status f_join(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any 
     return TP_OK;
 }
 
-static tp_status f_center(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    tp_slice s;
-    int64_t width = 80;
-    TP_TRY(tp_jinja_want_int(run, "center: width", &c->arg[0], &width));
-    TP_TRY(tp_any_to_text(run, c->self, &s));
-    return tp_jinja_center(run, s, width, TP_SLICE(" "), ret);
-}
-
-static tp_status f_format(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    tp_slice s;
-    tp_any values, *copy;
-    TP_TRY(tp_any_to_text(run, c->self, &s));
-    if (c->args->n && c->args->n_named)
-        return tp_jinja_fail(run, "format: values are given by position and by name at once");
-    if (c->args->n_named) {
-        TP_TRY(tp_any_new_dict(run, c->args->n_named, &values));
-        for (size_t i = 0; i < c->args->n_named; i++) {
-            tp_any key = tp_any_text(c->args->names[i].data, c->args->names[i].len);
-            TP_TRY(tp_any_dict_put(run, values.dict, &key, &c->args->named[i]));
-        }
-    } else {
-        TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, c->args->n, &values, &copy));
-        if (c->args->n)
-            memcpy(copy, c->args->values, c->args->n * sizeof *copy);
-    }
-    return tp_jinja_percent(run, s, &values, ret);
-}
-
 static tp_status separator_at(tp_jinja_run *run, const tp_any *pair, size_t i, tp_slice *ret)
 {
     tp_any element, index = tp_any_int((tp_integer)i);
@@ -238,122 +200,23 @@ static tp_status f_tojson(tp_jinja_run *run, const tp_jinja_invocation *c, tp_an
     return TP_OK;
 }
 
-static tp_status f_truncate(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    tp_slice s, end = TP_SLICE("...");
-    int64_t length = 255, leeway = 5;
-    tp_jinja_text text = {.run = run};
-    size_t n = 0;
-    TP_TRY(tp_any_length(run, c->self, &n));
-    TP_TRY(tp_jinja_want_int(run, "truncate: length", &c->arg[0], &length));
-    if (c->arg[2].type != TP_ANY_MISSING)
-        TP_TRY(tp_jinja_want_text(run, "truncate: end", &c->arg[2], &end));
-    if (c->arg[3].type != TP_ANY_NONE)
-        TP_TRY(tp_jinja_want_int(run, "truncate: leeway", &c->arg[3], &leeway));
-    int64_t end_length = (int64_t)tp_utf8_count(end.data, end.len);
-    if (length < end_length || leeway < 0)
-        return tp_jinja_fail(run, "truncate: length is less than that of its end");
-    *ret = *c->self;
-    if ((int64_t)n <= length + leeway)
-        return TP_OK;
-    TP_TRY(tp_jinja_want_text(run, "truncate", c->self, &s));
-    s.len = tp_utf8_offset(s.data, s.len, (size_t)(length - end_length));
-    const char *space = s.len && !tp_any_is_true(&c->arg[1]) ? memrchr(s.data, ' ', s.len) : NULL;
-    TP_TRY(tp_jinja_add(&text, s.data, space ? (size_t)(space - s.data) : s.len));
-    TP_TRY(tp_jinja_add(&text, end.data, end.len));
-    *ret = tp_jinja_text_value(&text);
-    return TP_OK;
-}
-
-static tp_status f_wordcount(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    tp_slice s;
-    tp_integer n = 0;
-    bool in_word = false;
-    TP_TRY(tp_any_to_text(run, c->self, &s));
-    for (size_t at = 0, len; at < s.len; at += len) {
-        uint32_t cp = 0;
-        len = tp_utf8_length(s.data + at, s.len - at);
-        tp_utf8_decode(s.data + at, len, &cp);
-        bool is_word = cp == '_' || tp_python_is_alnum(cp);
-        n += is_word && !in_word;
-        in_word = is_word;
-    }
-    *ret = tp_any_int(n);
-    return TP_OK;
-}
-
-static tp_status add_quoted(tp_jinja_text *out, const tp_any *v, bool for_query)
-{
-    tp_slice s;
-    TP_TRY(tp_any_to_text(out->run, v, &s));
-    for (size_t i = 0; i < s.len; i++) {
-        char c = s.data[i];
-        bool plain = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
-                     (c && strchr("_.-~", c)) || (c == '/' && !for_query);
-        if (plain)
-            TP_TRY(tp_jinja_add(out, &c, 1));
-        else if (c == ' ' && for_query)
-            TP_TRY(tp_jinja_adds(out, "+"));
-        else
-            TP_TRY(tp_jinja_addf(out, "%%%02X", (unsigned)(uint8_t)c));
-    }
-    return TP_OK;
-}
-
-static tp_status f_urlencode(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    tp_jinja_text out = {.run = run};
-    if (c->self->type == TP_ANY_DICT) {
-        for (size_t i = 0; i < c->self->dict->n; i++) {
-            TP_TRY(tp_jinja_adds(&out, i ? "&" : ""));
-            TP_TRY(add_quoted(&out, &c->self->dict->entries[i].key, true));
-            TP_TRY(tp_jinja_adds(&out, "="));
-            TP_TRY(add_quoted(&out, &c->self->dict->entries[i].value, true));
-        }
-    } else if (c->self->type != TP_ANY_STR && tp_any_is_iterable(c->self)) {
-        return tp_jinja_unsupported(run, "urlencode of a '%s' is not supported",
-                                    tp_any_type_name(c->self));
-    } else {
-        TP_TRY(add_quoted(&out, c->self, false));
-    }
-    *ret = tp_jinja_text_value(&out);
-    return TP_OK;
-}
-
-static tp_status f_unsupported(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    (void)c, (void)ret;
-    return tp_jinja_unsupported(run, "the filters pprint, random, striptags, urlize, wordwrap and "
-                                     "xmlattr are not supported");
-}
-
 static const tp_jinja_function text_filters[] = {
     {"capitalize", f_case, "", TP_CASE_CAPITAL, NULL},
-    {"center", f_center, "[width]", 0, NULL},
     {"e", f_escape, "", 0, NULL},
     {"escape", f_escape, "", 0, NULL},
-    {"forceescape", f_forceescape, "", 0, NULL},
-    {"format", f_format, NULL, 0, NULL},
     {"indent", f_indent, "[width first blank]", 0, NULL},
     {"join", f_join, "[d attribute]", 0, NULL},
     {"lower", f_case, "", TP_CASE_LOWER, NULL},
-    {"pprint", f_unsupported, NULL, 0, NULL},
-    {"random", f_unsupported, NULL, 0, NULL},
     {"replace", f_replace, "old new [count]", 0, NULL},
     {"safe", f_safe, NULL, 0, NULL},
     {"string", f_string, "", 0, NULL},
-    {"striptags", f_unsupported, NULL, 0, NULL},
     {"title", f_title, "", 0, NULL},
     {"tojson", f_tojson, "[ensure_ascii indent separators sort_keys]", 0, NULL},
     {"trim", f_trim, "[chars]", 0, NULL},
-    {"truncate", f_truncate, "[length killwords end leeway]", 0, NULL},
     {"upper", f_case, "", TP_CASE_UPPER, NULL},
-    {"urlencode", f_urlencode, "", 0, NULL},
-    {"urlize", f_unsupported, NULL, 0, NULL},
-    {"wordcount", f_wordcount, "", 0, NULL},
-    {"wordwrap", f_unsupported, NULL, 0, NULL},
-    {"xmlattr", f_unsupported, NULL, 0, NULL},
+    {"batch center filesizeformat forceescape format groupby pprint random slice striptags "
+     "truncate urlencode urlize wordcount wordwrap xmlattr",
+     NULL, NULL, 0, NULL},
     {0}};
 
 static const tp_jinja_function *find_filter(tp_slice name)
@@ -371,8 +234,8 @@ bool tp_jinja_has_filter(tp_slice name) { return find_filter(name) != NULL; }
 /* In jinja2 these are generators: what goes wrong in them is seen when they are used. */
 static bool is_lazy(tp_slice name)
 {
-    static const char *const names[] = {"batch",  "items",      "map",   "reject", "rejectattr",
-                                        "select", "selectattr", "slice", "unique"};
+    static const char *const names[] = {"items",  "map",        "reject", "rejectattr",
+                                        "select", "selectattr", "unique"};
     for (size_t i = 0; i < TP_COUNTOF(names); i++)
         if (tp_slice_is(name, names[i]))
             return true;
@@ -386,6 +249,9 @@ tp_status tp_jinja_call_filter(tp_jinja_run *run, tp_slice name, const tp_any *s
     if (!filter)
         return tp_jinja_fail(run, "there is no filter '%.*s'", (int)TP_MIN(name.len, 60),
                              name.data);
+    if (!filter->call)
+        return tp_jinja_unsupported(run, "filter '%.*s' is not supported", (int)name.len,
+                                    name.data);
     TP_TRY(tp_jinja_enter(run));
     TP_TRY(tp_jinja_charge(run, 1));
     size_t depth = run->depth;

@@ -198,41 +198,6 @@ static tp_status f_unique(tp_jinja_run *run, const tp_jinja_invocation *c, tp_an
     return tp_any_new_iterator(run, &list, ret);
 }
 
-static tp_status f_groupby(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    tp_any list, *group;
-    tp_jinja_path path;
-    keyed *sorted;
-    tp_jinja_builder b = {.run = run};
-    TP_TRY(tp_any_list_of(run, c->self, &list));
-    TP_TRY(tp_jinja_path_of(run, &c->arg[0], &path));
-    path.fallback = c->arg[1];
-    path.ignore_case = !tp_any_is_true(&c->arg[2]);
-    size_t n = list.items->n;
-    TP_TRY(take_keyed(run, n, &sorted));
-    for (size_t i = 0; i < n; i++) {
-        sorted[i].value = list.items->values[i];
-        TP_TRY(tp_jinja_path_get(run, &path, &sorted[i].value, &sorted[i].key));
-    }
-    TP_TRY(merge_sort(run, sorted, sorted + n, n, false));
-    path.ignore_case = false; /* a group is named as its first element spells it */
-    for (size_t begin = 0, end; begin < n; begin = end) {
-        bool same = true;
-        for (end = begin + 1; end < n; end++) {
-            TP_TRY(tp_any_equal(run, &sorted[begin].key, &sorted[end].key, &same));
-            if (!same)
-                break;
-        }
-        tp_any tuple;
-        TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, 2, &tuple, &group));
-        tuple.is_group = true;
-        TP_TRY(tp_jinja_path_get(run, &path, &sorted[begin].value, &group[0]));
-        TP_TRY(values_of(run, sorted + begin, end - begin, &group[1]));
-        TP_TRY(tp_jinja_append(&b, &tuple));
-    }
-    return tp_jinja_build(&b, TP_ANY_LIST, ret);
-}
-
 /* min and max: `variant` is the order that is looked for. */
 static tp_status f_extreme(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
@@ -337,68 +302,15 @@ static tp_status f_reverse(tp_jinja_run *run, const tp_jinja_invocation *c, tp_a
     return c->self->type == TP_ANY_ITERATOR ? TP_OK : tp_any_new_iterator(run, &list, ret);
 }
 
-static tp_status part_of(tp_jinja_run *run, const tp_any *list, size_t begin, size_t n,
-                         size_t n_fill, const tp_any *fill, tp_any *ret)
-{
-    tp_any *values;
-    TP_TRY(tp_any_new_list(run, TP_ANY_LIST, n + n_fill, ret, &values));
-    for (size_t i = 0; i < n + n_fill; i++)
-        values[i] = i < n ? list->items->values[begin + i] : *fill;
-    return TP_OK;
-}
-
-static tp_status f_batch(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    tp_any list, row;
-    tp_jinja_builder b = {.run = run};
-    int64_t width = 0;
-    TP_TRY(tp_jinja_want_int(run, "batch: linecount", &c->arg[0], &width));
-    TP_TRY(tp_any_list_of(run, c->self, &list));
-    if (width < 1 || width > TP_JINJA_MAX_RANGE)
-        return tp_jinja_fail(run, "batch: linecount must be from 1 to %d", TP_JINJA_MAX_RANGE);
-    bool fills = c->arg[1].type > TP_ANY_NONE;
-    for (size_t begin = 0; begin < list.items->n; begin += (size_t)width) {
-        size_t n = TP_MIN((size_t)width, list.items->n - begin);
-        TP_TRY(part_of(run, &list, begin, n, fills ? (size_t)width - n : 0, &c->arg[1], &row));
-        TP_TRY(tp_jinja_append(&b, &row));
-    }
-    TP_TRY(tp_jinja_build(&b, TP_ANY_LIST, &list));
-    return tp_any_new_iterator(run, &list, ret);
-}
-
-static tp_status f_slice(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    tp_any list, column;
-    tp_jinja_builder b = {.run = run};
-    int64_t slices = 0;
-    TP_TRY(tp_jinja_want_int(run, "slice: slices", &c->arg[0], &slices));
-    TP_TRY(tp_any_list_of(run, c->self, &list));
-    if (slices < 1 || slices > TP_JINJA_MAX_RANGE)
-        return tp_jinja_fail(run, "slice: slices must be from 1 to %d", TP_JINJA_MAX_RANGE);
-    size_t n = list.items->n / (size_t)slices, longer = list.items->n % (size_t)slices, at = 0;
-    bool fills = c->arg[1].type > TP_ANY_NONE;
-    for (size_t i = 0; i < (size_t)slices; i++) {
-        size_t length = n + (i < longer);
-        TP_TRY(part_of(run, &list, at, length, fills && i >= longer, &c->arg[1], &column));
-        TP_TRY(tp_jinja_append(&b, &column));
-        at += length;
-    }
-    TP_TRY(tp_jinja_build(&b, TP_ANY_LIST, &list));
-    return tp_any_new_iterator(run, &list, ret);
-}
-
 const tp_jinja_function tp_jinja_list_filters[] = {
-    {"batch", f_batch, "linecount [fill_with]", 0, NULL},
     {"dictsort", f_dictsort, "[case_sensitive by reverse]", 0, NULL},
     {"first", f_first, "", 0, NULL},
-    {"groupby", f_groupby, "attribute [default case_sensitive]", 0, NULL},
     {"items", f_items, "", 0, NULL},
     {"last", f_last, "", 0, NULL},
     {"list", f_list, "", 0, NULL},
     {"max", f_extreme, "[case_sensitive attribute]", 1, NULL},
     {"min", f_extreme, "[case_sensitive attribute]", -1, NULL},
     {"reverse", f_reverse, "", 0, NULL},
-    {"slice", f_slice, "slices [fill_with]", 0, NULL},
     {"sort", f_sort, "[reverse case_sensitive attribute]", 0, NULL},
     {"sum", f_sum, "[attribute start]", 0, NULL},
     {"unique", f_unique, "[case_sensitive attribute]", 0, NULL},

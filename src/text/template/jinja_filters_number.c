@@ -134,32 +134,6 @@ static tp_status f_round(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any
     return TP_OK;
 }
 
-static tp_status f_filesizeformat(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    static const char *const units[] = {"kB",  "MB",  "GB",  "TB",  "PB",  "EB",  "ZB",  "YB",
-                                        "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
-    double bytes = 0;
-    char text[64];
-    bool ok = c->self->type == TP_ANY_STR
-                  ? tp_python_parse_float(c->self->text.data, c->self->text.len, &bytes)
-                  : tp_any_as_float(c->self, &bytes);
-    if (!ok || !isfinite(bytes))
-        return tp_jinja_fail(run, "filesizeformat needs a number");
-    bool binary = tp_any_is_true(&c->arg[0]);
-    double base = binary ? 1024 : 1000, unit = base;
-    if (bytes == 1) {
-        snprintf(text, sizeof text, "1 Byte");
-    } else if (bytes < base) {
-        snprintf(text, sizeof text, "%.0f Bytes", trunc(bytes));
-    } else {
-        size_t i = 0;
-        for (unit = base * base; i < 7 && bytes >= unit; i++)
-            unit *= base;
-        snprintf(text, sizeof text, "%.1f %s", base * bytes / unit, units[i + (binary ? 8 : 0)]);
-    }
-    return tp_any_new_text(run, text, strlen(text), ret);
-}
-
 static tp_status f_length(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
     size_t n = 0;
@@ -171,7 +145,6 @@ static tp_status f_length(tp_jinja_run *run, const tp_jinja_invocation *c, tp_an
 const tp_jinja_function tp_jinja_number_filters[] = {
     {"abs", f_abs, "", 0, NULL},
     {"count", f_length, "", 0, NULL},
-    {"filesizeformat", f_filesizeformat, "[binary]", 0, NULL},
     {"float", f_float, "[default]", 0, NULL},
     {"int", f_int, "[default base]", 0, NULL},
     {"length", f_length, "", 0, NULL},

@@ -12,10 +12,10 @@ struct tp_jinja_loop {
     tp_jinja_scope *outer; /* where the loop stands */
     tp_any source;
     tp_any_walk walk;
-    bool filters;                   /* the head has a condition that still applies */
-    tp_any after, current, before;  /* MISSING: none, or not fetched */
-    int64_t index0, length, depth0; /* length -1: not known */
-    tp_any changed;                 /* what loop.changed() saw last */
+    bool filters;                  /* the head has a condition that still applies */
+    tp_any after, current, before; /* MISSING: none, or not fetched */
+    int64_t index0, length;        /* length -1: not known */
+    tp_any changed;                /* what loop.changed() saw last */
 };
 
 /* Does the head's condition hold for an element? */
@@ -131,7 +131,7 @@ static tp_status run_loop(tp_jinja_run *run, struct tp_jinja_loop *loop, tp_jinj
 }
 
 static tp_status begin_loop(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_scope *outer,
-                            const tp_any *source, int64_t depth0, struct tp_jinja_loop **ret)
+                            const tp_any *source, struct tp_jinja_loop **ret)
 {
     void *memory = NULL;
     TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_jinja_loop), &memory));
@@ -141,8 +141,7 @@ static tp_status begin_loop(tp_jinja_run *run, const tp_jinja_node *node, tp_jin
                                    .source = *source,
                                    .filters = node->kids[4] != NULL,
                                    .index0 = -1,
-                                   .length = -1,
-                                   .depth0 = depth0};
+                                   .length = -1};
     run->line = node->line;
     TP_TRY(tp_any_walk_begin(run, source, &loop->walk));
     *ret = loop;
@@ -154,28 +153,8 @@ tp_status tp_jinja_exec_for(tp_jinja_run *run, const tp_jinja_node *node, tp_jin
     tp_any source;
     struct tp_jinja_loop *loop;
     TP_TRY(run->eval(run, node->kids[1], &source));
-    TP_TRY(begin_loop(run, node, run->scope, &source, 0, &loop));
+    TP_TRY(begin_loop(run, node, run->scope, &source, &loop));
     return run_loop(run, loop, flow);
-}
-
-tp_status tp_jinja_call_loop(tp_jinja_run *run, struct tp_jinja_loop *loop,
-                             const tp_jinja_args *args, tp_any *ret)
-{
-    tp_any source;
-    struct tp_jinja_loop *inner;
-    tp_jinja_text text = {.run = run}, *out = run->out;
-    tp_jinja_flow flow = TP_JINJA_FLOW_NEXT;
-    TP_TRY(tp_jinja_bind(run, "loop()", args, "iterable", &source));
-    if (!loop->node->recursive)
-        return tp_jinja_fail(run, "loop() needs a loop that is marked 'recursive'");
-    TP_TRY(tp_jinja_enter(run));
-    TP_TRY(begin_loop(run, loop->node, loop->outer, &source, loop->depth0 + 1, &inner));
-    run->out = &text;
-    TP_TRY(run_loop(run, inner, &flow));
-    run->out = out;
-    tp_jinja_leave(run);
-    *ret = tp_jinja_text_value(&text);
-    return TP_OK;
 }
 
 static tp_status loop_cycle(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
@@ -201,22 +180,12 @@ static tp_status loop_changed(tp_jinja_run *run, const tp_jinja_invocation *c, t
     return TP_OK;
 }
 
-static tp_status loop_method(tp_jinja_run *run, struct tp_jinja_loop *loop,
-                             const tp_jinja_function *function, tp_any *ret)
-{
-    void *memory = NULL;
-    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_method), &memory));
-    struct tp_any_method *method = memory;
-    *method = (struct tp_any_method){function, {.type = TP_ANY_LOOP, .loop = loop}};
-    *ret = (tp_any){.type = TP_ANY_METHOD, .method = method};
-    return TP_OK;
-}
-
 tp_status tp_jinja_loop_attr(tp_jinja_run *run, struct tp_jinja_loop *loop, tp_slice name,
                              tp_any *ret, bool *ret_found)
 {
     static const tp_jinja_function cycle = {"cycle", loop_cycle, NULL, 0, NULL},
                                    changed = {"changed", loop_changed, NULL, 0, NULL};
+    const tp_any self = {.type = TP_ANY_LOOP, .loop = loop};
     int64_t index0 = loop->index0;
     *ret_found = true;
     if (tp_slice_is(name, "index0"))
@@ -226,13 +195,13 @@ tp_status tp_jinja_loop_attr(tp_jinja_run *run, struct tp_jinja_loop *loop, tp_s
     else if (tp_slice_is(name, "first"))
         *ret = tp_any_bool(index0 == 0);
     else if (tp_slice_is(name, "depth0"))
-        *ret = tp_any_int(loop->depth0);
+        *ret = tp_any_int(0); /* no loop is recursive */
     else if (tp_slice_is(name, "depth"))
-        *ret = tp_any_int(loop->depth0 + 1);
+        *ret = tp_any_int(1);
     else if (tp_slice_is(name, "cycle"))
-        return loop_method(run, loop, &cycle, ret);
+        return tp_jinja_new_method(run, &cycle, &self, ret);
     else if (tp_slice_is(name, "changed"))
-        return loop_method(run, loop, &changed, ret);
+        return tp_jinja_new_method(run, &changed, &self, ret);
     else if (tp_slice_is(name, "last")) {
         TP_TRY(peek(run, loop));
         *ret = tp_any_bool(loop->after.type == TP_ANY_MISSING);

@@ -155,7 +155,9 @@ static tp_status parse_for(tp_jinja_parser *p, tp_jinja_node **ret)
     TP_TRY(tp_jinja_parse_tuple(p, options, &node->kids[1]));
     if (tp_jinja_skip_name(p, "if"))
         TP_TRY(tp_jinja_parse_expression(p, &node->kids[4]));
-    node->recursive = tp_jinja_skip_name(p, "recursive");
+    if (tp_jinja_is_name(p, "recursive"))
+        return tp_fail(p->err, TP_ERR_UNSUPPORTED, "%s:%u: a recursive loop is not supported",
+                       p->t->name, (unsigned)node->line);
     p->n_loops++;
     TP_TRY(parse_block_body(p, (const char *const[]){"endfor", "else", NULL}, &node->kids[2]));
     p->n_loops--;
@@ -273,13 +275,6 @@ static tp_status parse_call_block(tp_jinja_parser *p, tp_jinja_node **ret)
     return parse_function_body(p, "endcall", macro, &macro->body);
 }
 
-static tp_status parse_filter_block(tp_jinja_parser *p, tp_jinja_node **ret)
-{
-    *ret = tp_jinja_new(p, TP_JINJA_NODE_FILTER_BLOCK, p->tokens[p->at - 1].line, 2);
-    TP_TRY(tp_jinja_parse_filters(p, NULL, true, &(*ret)->kids[0]));
-    return parse_closed_body(p, "endfilter", &(*ret)->kids[1]);
-}
-
 static tp_status parse_with(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     uint32_t line = p->tokens[p->at - 1].line;
@@ -300,41 +295,11 @@ static tp_status parse_with(tp_jinja_parser *p, tp_jinja_node **ret)
     return TP_OK;
 }
 
-static tp_status parse_block(tp_jinja_parser *p, tp_jinja_node **ret)
-{
-    tp_slice name;
-    *ret = tp_jinja_new(p, TP_JINJA_NODE_BLOCK, p->tokens[p->at - 1].line, 1);
-    TP_TRY(tp_jinja_expect_name(p, &name));
-    if (tp_jinja_is_name(p, "scoped") || tp_jinja_is_name(p, "required"))
-        return tp_fail(p->err, TP_ERR_UNSUPPORTED,
-                       "%s:%u: a scoped or required block is not supported", p->t->name,
-                       (unsigned)(*ret)->line);
-    TP_TRY(parse_function_body(p, "endblock", NULL, &(*ret)->kids[0]));
-    if (tp_jinja_peek(p)->type == TP_JINJA_TOKEN_NAME && tp_slice_eq(tp_jinja_peek(p)->text, name))
-        p->at++;
-    return TP_OK;
-}
-
 static tp_status parse_generation(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     p->t->has_generation = true;
     *ret = tp_jinja_new(p, TP_JINJA_NODE_GENERATION, p->tokens[p->at - 1].line, 1);
     return parse_function_body(p, "endgeneration", NULL, &(*ret)->kids[0]);
-}
-
-static tp_status parse_print(tp_jinja_parser *p, tp_jinja_node **ret)
-{
-    uint32_t line = p->tokens[p->at - 1].line;
-    tp_jinja_list list = {0};
-    tp_jinja_node *node = NULL;
-    while (tp_jinja_peek(p)->type != TP_JINJA_TOKEN_BLOCK_END) {
-        if (list.n)
-            TP_TRY(tp_jinja_expect_op(p, ","));
-        TP_TRY(tp_jinja_parse_expression(p, &node));
-        tp_jinja_push(p, &list, node);
-    }
-    *ret = tp_jinja_new_list(p, TP_JINJA_NODE_PRINT, line, &list);
-    return TP_OK;
 }
 
 static tp_status parse_jump(tp_jinja_parser *p, tp_jinja_node **ret)
@@ -353,12 +318,17 @@ static tp_status parse_statement(tp_jinja_parser *p, tp_jinja_node **ret)
     static const struct {
         const char *name;
         tp_status (*parse)(tp_jinja_parser *p, tp_jinja_node **ret);
-    } statements[] = {
-        {"set", parse_set},     {"if", parse_if},           {"for", parse_for},
-        {"macro", parse_macro}, {"call", parse_call_block}, {"filter", parse_filter_block},
-        {"with", parse_with},   {"block", parse_block},     {"generation", parse_generation},
-        {"print", parse_print}, {"break", parse_jump},      {"continue", parse_jump}};
-    static const char *const unsupported[] = {"include", "extends", "import", "from", "autoescape"};
+    } statements[] = {{"set", parse_set},
+                      {"if", parse_if},
+                      {"for", parse_for},
+                      {"macro", parse_macro},
+                      {"call", parse_call_block},
+                      {"with", parse_with},
+                      {"generation", parse_generation},
+                      {"break", parse_jump},
+                      {"continue", parse_jump}};
+    static const char *const unsupported[] = {"include",    "extends", "import", "from",
+                                              "autoescape", "block",   "filter", "print"};
     tp_slice name;
     uint32_t line = tp_jinja_peek(p)->line;
     TP_TRY(tp_jinja_expect_name(p, &name));

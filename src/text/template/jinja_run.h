@@ -198,10 +198,15 @@ struct tp_any_macro {
     tp_jinja_scope *scope;
 };
 
+TP_CHECKED tp_status tp_jinja_new_method(tp_jinja_run *run, const tp_jinja_function *function,
+                                         const tp_any *self, tp_any *ret);
+
 /* Arguments by the parameters of a function. */
 TP_CHECKED tp_status tp_jinja_bind(tp_jinja_run *run, const char *what, const tp_jinja_args *args,
                                    const char *parameters, tp_any *out);
-/* The function of that name in a table that ends with a row without one, or NULL. */
+/* The function of that name in a table that ends with a row without one, or NULL.  A row may have
+ * several names, separated by blanks.  A row without `call` is what jinja2 has and no published
+ * template uses: refused by name, never approximated. */
 const tp_jinja_function *tp_jinja_find_function(const tp_jinja_function *table, tp_slice name);
 TP_CHECKED tp_status tp_jinja_call_function(tp_jinja_run *run, const tp_jinja_function *function,
                                             const tp_any *self, const tp_jinja_args *args,
@@ -256,8 +261,6 @@ TP_CHECKED tp_status tp_jinja_exec(tp_jinja_run *run, const tp_jinja_node *node,
                                    tp_jinja_flow *flow);
 TP_CHECKED tp_status tp_jinja_exec_for(tp_jinja_run *run, const tp_jinja_node *node,
                                        tp_jinja_flow *flow);
-TP_CHECKED tp_status tp_jinja_call_loop(tp_jinja_run *run, struct tp_jinja_loop *loop,
-                                        const tp_jinja_args *args, tp_any *ret);
 TP_CHECKED tp_status tp_jinja_loop_attr(tp_jinja_run *run, struct tp_jinja_loop *loop,
                                         tp_slice name, tp_any *ret, bool *ret_found);
 TP_CHECKED tp_status tp_jinja_loop_print(tp_jinja_text *out, struct tp_jinja_loop *loop);

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "text/template/jinja_format.h"
-
 enum { BYTES_PER_TURN = 1024 };
 
 tp_status tp_jinja_append(tp_jinja_builder *b, const tp_any *value)

@@ -15,6 +15,7 @@ TP_CHECKED tp_status tp_jinja_replace(tp_jinja_run *run, tp_slice s, tp_slice fr
 /* Where `part` is in s from byte `at` on, or last; SIZE_MAX when it is not. */
 size_t tp_jinja_find(tp_slice s, tp_slice part, size_t at);
 size_t tp_jinja_find_last(tp_slice s, tp_slice part);
+enum { TP_JINJA_MAX_WIDTH = 1 << 20 }; /* of a padded text */
 /* `fill` is one character; counts below 0 are 0. */
 TP_CHECKED tp_status tp_jinja_pad_text(tp_jinja_run *run, tp_slice s, int64_t before, int64_t after,
                                        tp_slice fill, tp_any *ret);
@@ -34,6 +35,9 @@ typedef struct {
 TP_CHECKED tp_status tp_jinja_append(tp_jinja_builder *builder, const tp_any *value);
 TP_CHECKED tp_status tp_jinja_append_text(tp_jinja_builder *builder, const char *s, size_t n);
 TP_CHECKED tp_status tp_jinja_build(tp_jinja_builder *builder, tp_any_type type, tp_any *ret);
+
+TP_CHECKED tp_status tp_jinja_str_format(tp_jinja_run *run, const tp_jinja_invocation *c,
+                                         tp_any *ret);
 
 /* Methods, one table for each file. */
 extern const tp_jinja_function tp_jinja_search_methods[];

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/platform.h"
-#include "text/template/jinja_format.h"
 
 enum { BYTES_PER_TURN = 1024 };
 enum { BOTH, LEFT, RIGHT }; /* sides of a text: variants of functions */
@@ -259,28 +258,14 @@ static tp_status m_join(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any 
     return TP_OK;
 }
 
-static tp_status m_unsupported(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    (void)c, (void)ret;
-    return tp_jinja_unsupported(run, "casefold(), encode(), expandtabs(), format_map(), "
-                                     "isidentifier(), maketrans() and translate() are not "
-                                     "supported");
-}
-
 const tp_jinja_function tp_jinja_search_methods[] = {
-    {"casefold()", m_unsupported, NULL, 0, NULL},
     {"count()", m_count, "_ [_ _]", 0, NULL},
-    {"encode()", m_unsupported, NULL, 0, NULL},
     {"endswith()", m_has_affix, "_ [_ _]", RIGHT, NULL},
-    {"expandtabs()", m_unsupported, NULL, 0, NULL},
     {"find()", m_find, "_ [_ _]", LEFT, NULL},
     {"format()", tp_jinja_str_format, NULL, 0, NULL},
-    {"format_map()", m_unsupported, NULL, 0, NULL},
     {"index()", m_index, "_ [_ _]", LEFT, NULL},
-    {"isidentifier()", m_unsupported, NULL, 0, NULL},
     {"join()", m_join, "_", 0, NULL},
     {"lstrip()", m_strip, "[_]", LEFT, NULL},
-    {"maketrans()", m_unsupported, NULL, 0, NULL},
     {"partition()", m_partition, "_", LEFT, NULL},
     {"removeprefix()", m_remove_affix, "_", LEFT, NULL},
     {"removesuffix()", m_remove_affix, "_", RIGHT, NULL},
@@ -294,5 +279,4 @@ const tp_jinja_function tp_jinja_search_methods[] = {
     {"splitlines()", m_splitlines, "[keepends]", 0, NULL},
     {"startswith()", m_has_affix, "_ [_ _]", LEFT, NULL},
     {"strip()", m_strip, "[_]", BOTH, NULL},
-    {"translate()", m_unsupported, NULL, 0, NULL},
     {0}};

@@ -55,34 +55,10 @@ static tp_status m_all(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *
     return TP_OK;
 }
 
-static bool is_ascii(uint32_t cp) { return cp < 128; }
-
 static tp_status m_is_cased(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
 {
     (void)run;
     *ret = tp_any_bool(tp_jinja_is_cased(c->self->text, c->variant == TP_CASE_UPPER));
-    return TP_OK;
-}
-
-/* Capitals after what has no case, small letters after what has. */
-static tp_status m_istitle(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    (void)run;
-    tp_slice s = c->self->text;
-    bool after_cased = false, any = false;
-    *ret = tp_any_bool(false);
-    for (size_t at = 0, len; at < s.len; at += len) {
-        uint32_t cp = 0;
-        len = tp_utf8_length(s.data + at, s.len - at);
-        tp_utf8_decode(s.data + at, len, &cp);
-        bool capital = tp_python_is_upper(cp) || tp_python_is_title(cp);
-        bool small = tp_python_is_lower(cp);
-        if ((capital && after_cased) || (small && !after_cased))
-            return TP_OK;
-        after_cased = capital || small;
-        any |= after_cased;
-    }
-    *ret = tp_any_bool(any);
     return TP_OK;
 }
 
@@ -91,14 +67,9 @@ const tp_jinja_function tp_jinja_shape_methods[] = {
     {"center()", m_pad, "_ [_]", '^', NULL},
     {"isalnum()", m_all, "", false, tp_python_is_alnum},
     {"isalpha()", m_all, "", false, tp_python_is_alpha},
-    {"isascii()", m_all, "", true, is_ascii},
-    {"isdecimal()", m_all, "", false, tp_python_is_decimal},
     {"isdigit()", m_all, "", false, tp_python_is_digit},
     {"islower()", m_is_cased, "", TP_CASE_LOWER, NULL},
-    {"isnumeric()", m_all, "", false, tp_python_is_numeric},
-    {"isprintable()", m_all, "", true, tp_python_is_printable},
     {"isspace()", m_all, "", false, tp_python_is_space},
-    {"istitle()", m_istitle, "", 0, NULL},
     {"isupper()", m_is_cased, "", TP_CASE_UPPER, NULL},
     {"ljust()", m_pad, "_ [_]", '<', NULL},
     {"lower()", m_case, "", TP_CASE_LOWER, NULL},

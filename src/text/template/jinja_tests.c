@@ -3,127 +3,81 @@
 #include "text/template/jinja_run.h"
 #include "text/template/jinja_str.h"
 
-typedef enum {
-    IS_DEFINED,
-    IS_UNDEFINED,
-    IS_NONE,
-    IS_TRUE,
-    IS_FALSE,
-    IS_BOOLEAN,
-    IS_INTEGER,
-    IS_FLOAT,
-    IS_NUMBER,
-    IS_STRING,
-    IS_MAPPING,
-    IS_ITERABLE,
-    IS_SEQUENCE,
-    IS_CALLABLE,
-    IS_LOWER,
-    IS_UPPER,
-    IS_ESCAPED,
-    IS_ODD,
-    IS_EVEN,
-    IS_FILTER,
-    IS_TEST,
-    IS_DIVISIBLE, /* from here on: with one argument */
-    IS_SAME,
-    IS_IN,
-    IS_EQ,
-    IS_NE,
-    IS_LT,
-    IS_LE,
-    IS_GT,
-    IS_GE
-} test;
+#define BIT(type) (1 << TP_ANY_##type)
 
-static const struct {
-    const char *name;
-    test test;
-} tests[] = {{"!=", IS_NE},
-             {"<", IS_LT},
-             {"<=", IS_LE},
-             {"==", IS_EQ},
-             {">", IS_GT},
-             {">=", IS_GE},
-             {"boolean", IS_BOOLEAN},
-             {"callable", IS_CALLABLE},
-             {"defined", IS_DEFINED},
-             {"divisibleby", IS_DIVISIBLE},
-             {"eq", IS_EQ},
-             {"equalto", IS_EQ},
-             {"escaped", IS_ESCAPED},
-             {"even", IS_EVEN},
-             {"false", IS_FALSE},
-             {"filter", IS_FILTER},
-             {"float", IS_FLOAT},
-             {"ge", IS_GE},
-             {"greaterthan", IS_GT},
-             {"gt", IS_GT},
-             {"in", IS_IN},
-             {"integer", IS_INTEGER},
-             {"iterable", IS_ITERABLE},
-             {"le", IS_LE},
-             {"lessthan", IS_LT},
-             {"lower", IS_LOWER},
-             {"lt", IS_LT},
-             {"mapping", IS_MAPPING},
-             {"ne", IS_NE},
-             {"none", IS_NONE},
-             {"number", IS_NUMBER},
-             {"odd", IS_ODD},
-             {"sameas", IS_SAME},
-             {"sequence", IS_SEQUENCE},
-             {"string", IS_STRING},
-             {"test", IS_TEST},
-             {"true", IS_TRUE},
-             {"undefined", IS_UNDEFINED},
-             {"upper", IS_UPPER}};
+enum {
+    NUMBERS = BIT(BOOL) | BIT(INT) | BIT(FLOAT),
+    /* A strict undefined value has all of Python's special methods, which fail. */
+    SEQUENCES = BIT(UNDEFINED) | BIT(STR) | BIT(LIST) | BIT(TUPLE) | BIT(DICT) | BIT(RANGE),
+    ITERABLES = SEQUENCES | BIT(VIEW) | BIT(ITERATOR),
+    CALLABLES = BIT(UNDEFINED) | BIT(FUNCTION) | BIT(METHOD) | BIT(MACRO) | BIT(LOOP)
+};
 
-static int find_test(tp_slice name)
+/* `self` is tested, `arg` is the argument of a test that has one; `variant` of tests that share
+ * their code. */
+typedef tp_status (*test_fn)(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
+                             bool *ret);
+
+/* `variant`: the types that it may have. */
+static tp_status is_type(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
+                         bool *ret)
 {
-    for (size_t i = 0; i < TP_COUNTOF(tests); i++)
-        if (tp_slice_is(name, tests[i].name))
-            return (int)i;
-    return -1;
+    (void)run, (void)arg;
+    *ret = variant >> self->type & 1;
+    return TP_OK;
 }
 
-bool tp_jinja_has_test(tp_slice name) { return find_test(name) >= 0; }
-
-static bool is_number(const tp_any *v)
+static tp_status is_truth(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
+                          bool *ret)
 {
-    return v->type == TP_ANY_BOOL || v->type == TP_ANY_INT || v->type == TP_ANY_FLOAT;
+    (void)run, (void)arg;
+    *ret = self->type == TP_ANY_BOOL && self->truth == variant;
+    return TP_OK;
 }
 
-static bool is_sequence(const tp_any *v)
+static tp_status is_escaped(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
+                            bool *ret)
 {
-    return v->type == TP_ANY_UNDEFINED || (v->type >= TP_ANY_STR && v->type <= TP_ANY_RANGE);
+    (void)run, (void)variant, (void)arg;
+    *ret = self->type == TP_ANY_STR && self->is_safe;
+    return TP_OK;
 }
 
-static bool is_callable(const tp_any *v)
+static tp_status is_cased(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
+                          bool *ret)
 {
-    switch ((tp_any_type)v->type) {
-    case TP_ANY_UNDEFINED: /* its class has __call__, which fails */
-    case TP_ANY_FUNCTION:
-    case TP_ANY_METHOD:
-    case TP_ANY_MACRO:
-    case TP_ANY_LOOP:
-    case TP_ANY_JOINER:
-        return true;
-    default:
-        return false;
-    }
+    tp_slice s;
+    (void)arg;
+    TP_TRY(tp_any_to_text(run, self, &s));
+    *ret = tp_jinja_is_cased(s, variant);
+    return TP_OK;
 }
 
-/* value % divisor == remainder */
-static tp_status has_remainder(tp_jinja_run *run, const tp_any *v, const tp_any *divisor,
+/* self % divisor == remainder */
+static tp_status has_remainder(tp_jinja_run *run, const tp_any *self, const tp_any *divisor,
                                int remainder, bool *ret)
 {
     tp_any rest, wanted = tp_any_int(remainder);
-    TP_TRY(tp_jinja_binary(run, TP_JINJA_OP_MOD, v, divisor, &rest));
+    TP_TRY(tp_jinja_binary(run, TP_JINJA_OP_MOD, self, divisor, &rest));
     return tp_any_equal(run, &rest, &wanted, ret);
 }
 
-static bool is_same(const tp_any *a, const tp_any *b)
+static tp_status is_odd(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
+                        bool *ret)
+{
+    const tp_any two = tp_any_int(2);
+    (void)arg;
+    return has_remainder(run, self, &two, variant, ret);
+}
+
+static tp_status is_divisible(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
+                              bool *ret)
+{
+    (void)variant;
+    return has_remainder(run, self, arg, 0, ret);
+}
+
+static bool are_same(const tp_any *a, const tp_any *b)
 {
     if (a->type != b->type)
         return false;
@@ -143,108 +97,93 @@ static bool is_same(const tp_any *a, const tp_any *b)
     }
 }
 
-static tp_status compare(tp_jinja_run *run, test t, const tp_any *a, const tp_any *b, bool *ret)
+static tp_status is_same(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
+                         bool *ret)
 {
-    static const uint8_t ops[] = {TP_JINJA_OP_EQ, TP_JINJA_OP_NE, TP_JINJA_OP_LT,
-                                  TP_JINJA_OP_LE, TP_JINJA_OP_GT, TP_JINJA_OP_GE};
+    (void)run, (void)variant;
+    *ret = are_same(self, arg);
+    return TP_OK;
+}
+
+/* `variant`: the operator. */
+static tp_status compares(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
+                          bool *ret)
+{
     tp_any result;
-    TP_TRY(tp_jinja_binary(run, (tp_jinja_op)ops[t - IS_EQ], a, b, &result));
+    TP_TRY(tp_jinja_binary(run, (tp_jinja_op)variant, self, arg, &result));
     *ret = tp_any_is_true(&result);
     return TP_OK;
 }
 
-static tp_status test_text(tp_jinja_run *run, test t, const tp_any *v, bool *ret)
+static tp_status refuse(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
+                        bool *ret)
 {
-    tp_slice s;
-    if (t == IS_FILTER || t == IS_TEST) {
-        if (!tp_any_is_hashable(v))
-            return tp_jinja_fail(run, "a '%s' cannot be the name of a filter or test",
-                                 tp_any_type_name(v));
-        *ret = v->type == TP_ANY_STR &&
-               (t == IS_FILTER ? tp_jinja_has_filter(v->text) : tp_jinja_has_test(v->text));
-        return TP_OK;
-    }
-    TP_TRY(tp_any_to_text(run, v, &s));
-    *ret = tp_jinja_is_cased(s, t == IS_UPPER);
-    return TP_OK;
+    (void)variant, (void)self, (void)arg, (void)ret;
+    return tp_jinja_unsupported(run, "'is filter' and 'is test' are not supported");
 }
 
-static bool test_type(test t, const tp_any *v)
+static const struct {
+    const char *name, *parameters;
+    test_fn test;
+    int variant;
+} tests[] = {{"!=", "_", compares, TP_JINJA_OP_NE},
+             {"<", "_", compares, TP_JINJA_OP_LT},
+             {"<=", "_", compares, TP_JINJA_OP_LE},
+             {"==", "_", compares, TP_JINJA_OP_EQ},
+             {">", "_", compares, TP_JINJA_OP_GT},
+             {">=", "_", compares, TP_JINJA_OP_GE},
+             {"boolean", "", is_type, BIT(BOOL)},
+             {"callable", "", is_type, CALLABLES},
+             {"defined", "", is_type, ~BIT(UNDEFINED)},
+             {"divisibleby", "num", is_divisible, 0},
+             {"eq", "_", compares, TP_JINJA_OP_EQ},
+             {"equalto", "_", compares, TP_JINJA_OP_EQ},
+             {"escaped", "", is_escaped, 0},
+             {"even", "", is_odd, 0},
+             {"false", "", is_truth, false},
+             {"filter", "", refuse, 0},
+             {"float", "", is_type, BIT(FLOAT)},
+             {"ge", "_", compares, TP_JINJA_OP_GE},
+             {"greaterthan", "_", compares, TP_JINJA_OP_GT},
+             {"gt", "_", compares, TP_JINJA_OP_GT},
+             {"in", "seq", compares, TP_JINJA_OP_IN},
+             {"integer", "", is_type, BIT(INT)},
+             {"iterable", "", is_type, ITERABLES},
+             {"le", "_", compares, TP_JINJA_OP_LE},
+             {"lessthan", "_", compares, TP_JINJA_OP_LT},
+             {"lower", "", is_cased, false},
+             {"lt", "_", compares, TP_JINJA_OP_LT},
+             {"mapping", "", is_type, BIT(DICT)},
+             {"ne", "_", compares, TP_JINJA_OP_NE},
+             {"none", "", is_type, BIT(NONE)},
+             {"number", "", is_type, NUMBERS},
+             {"odd", "", is_odd, 1},
+             {"sameas", "other", is_same, 0},
+             {"sequence", "", is_type, SEQUENCES},
+             {"string", "", is_type, BIT(STR)},
+             {"test", "", refuse, 0},
+             {"true", "", is_truth, true},
+             {"undefined", "", is_type, BIT(UNDEFINED)},
+             {"upper", "", is_cased, true}};
+
+static int find_test(tp_slice name)
 {
-    switch (t) {
-    case IS_DEFINED:
-        return v->type != TP_ANY_UNDEFINED;
-    case IS_UNDEFINED:
-        return v->type == TP_ANY_UNDEFINED;
-    case IS_NONE:
-        return v->type == TP_ANY_NONE;
-    case IS_TRUE:
-        return v->type == TP_ANY_BOOL && v->truth;
-    case IS_FALSE:
-        return v->type == TP_ANY_BOOL && !v->truth;
-    case IS_BOOLEAN:
-        return v->type == TP_ANY_BOOL;
-    case IS_INTEGER:
-        return v->type == TP_ANY_INT;
-    case IS_FLOAT:
-        return v->type == TP_ANY_FLOAT;
-    case IS_NUMBER:
-        return is_number(v);
-    case IS_STRING:
-        return v->type == TP_ANY_STR;
-    case IS_MAPPING:
-        return v->type == TP_ANY_DICT;
-    case IS_ITERABLE:
-        return tp_any_is_iterable(v);
-    case IS_SEQUENCE:
-        return is_sequence(v);
-    case IS_CALLABLE:
-        return is_callable(v);
-    default: /* IS_ESCAPED */
-        return v->type == TP_ANY_STR && v->is_safe;
-    }
+    for (size_t i = 0; i < TP_COUNTOF(tests); i++)
+        if (tp_slice_is(name, tests[i].name))
+            return (int)i;
+    return -1;
 }
+
+bool tp_jinja_has_test(tp_slice name) { return find_test(name) >= 0; }
 
 tp_status tp_jinja_call_test(tp_jinja_run *run, tp_slice name, const tp_any *self,
                              const tp_jinja_args *args, bool *ret)
 {
     int found = find_test(name);
-    tp_any arg, two = tp_any_int(2);
+    tp_any arg;
     TP_TRY(tp_jinja_charge(run, 1));
     if (found < 0)
         return tp_jinja_fail(run, "there is no test '%.*s'", (int)TP_MIN(name.len, 60), name.data);
-    test t = tests[found].test;
-    const char *parameters = t < IS_DIVISIBLE    ? ""
-                             : t == IS_DIVISIBLE ? "num"
-                             : t == IS_SAME      ? "other"
-                             : t == IS_IN        ? "seq"
-                                                 : "_";
-    TP_TRY(tp_jinja_bind(run, tests[found].name, args, parameters, &arg));
-    switch (t) {
-    case IS_LOWER:
-    case IS_UPPER:
-    case IS_FILTER:
-    case IS_TEST:
-        return test_text(run, t, self, ret);
-    case IS_ODD:
-    case IS_EVEN:
-        return has_remainder(run, self, &two, t == IS_ODD, ret);
-    case IS_DIVISIBLE:
-        return has_remainder(run, self, &arg, 0, ret);
-    case IS_SAME:
-        *ret = is_same(self, &arg);
-        return TP_OK;
-    case IS_IN:
-        return tp_any_contains(run, &arg, self, ret);
-    case IS_EQ:
-    case IS_NE:
-    case IS_LT:
-    case IS_LE:
-    case IS_GT:
-    case IS_GE:
-        return compare(run, t, self, &arg, ret);
-    default:
-        *ret = test_type(t, self);
-        return TP_OK;
-    }
+    TP_TRY(tp_jinja_bind(run, tests[found].name, args, tests[found].parameters, &arg));
+    return tests[found].test(run, tests[found].variant, self, &arg, ret);
 }

@@ -11,47 +11,24 @@ enum { BYTES_PER_TURN = 4096 };
 const char *tp_any_type_name(const tp_any *v)
 {
     static const char *const views[] = {"dict_keys", "dict_values", "dict_items"};
-    switch ((tp_any_type)v->type) {
-    case TP_ANY_MISSING:
-    case TP_ANY_UNDEFINED:
-        return "Undefined";
-    case TP_ANY_NONE:
-        return "NoneType";
-    case TP_ANY_BOOL:
-        return "bool";
-    case TP_ANY_INT:
-        return "int";
-    case TP_ANY_FLOAT:
-        return "float";
-    case TP_ANY_STR:
-        return "str";
-    case TP_ANY_LIST:
-        return "list";
-    case TP_ANY_TUPLE:
-        return "tuple";
-    case TP_ANY_DICT:
-        return "dict";
-    case TP_ANY_RANGE:
-        return "range";
-    case TP_ANY_VIEW:
-        return views[v->view];
-    case TP_ANY_ITERATOR:
-        return "generator";
-    case TP_ANY_NAMESPACE:
-        return "Namespace";
-    case TP_ANY_FUNCTION:
-    case TP_ANY_METHOD:
-        return "function";
-    case TP_ANY_MACRO:
-        return "Macro";
-    case TP_ANY_LOOP:
-        return "LoopContext";
-    case TP_ANY_CYCLER:
-        return "Cycler";
-    case TP_ANY_JOINER:
-        return "Joiner";
-    }
-    return "object";
+    static const char *const names[] = {[TP_ANY_MISSING] = "Undefined",
+                                        [TP_ANY_UNDEFINED] = "Undefined",
+                                        [TP_ANY_NONE] = "NoneType",
+                                        [TP_ANY_BOOL] = "bool",
+                                        [TP_ANY_INT] = "int",
+                                        [TP_ANY_FLOAT] = "float",
+                                        [TP_ANY_STR] = "str",
+                                        [TP_ANY_LIST] = "list",
+                                        [TP_ANY_TUPLE] = "tuple",
+                                        [TP_ANY_DICT] = "dict",
+                                        [TP_ANY_RANGE] = "range",
+                                        [TP_ANY_ITERATOR] = "generator",
+                                        [TP_ANY_NAMESPACE] = "Namespace",
+                                        [TP_ANY_FUNCTION] = "function",
+                                        [TP_ANY_METHOD] = "function",
+                                        [TP_ANY_MACRO] = "Macro",
+                                        [TP_ANY_LOOP] = "LoopContext"};
+    return v->type == TP_ANY_VIEW ? views[v->view] : names[v->type];
 }
 
 bool tp_any_is_true(const tp_any *v)
@@ -193,19 +170,7 @@ tp_status tp_jinja_undefined_error(tp_jinja_run *run, const tp_any *undefined)
 
 bool tp_any_is_iterable(const tp_any *v)
 {
-    switch ((tp_any_type)v->type) {
-    case TP_ANY_UNDEFINED:
-    case TP_ANY_STR:
-    case TP_ANY_LIST:
-    case TP_ANY_TUPLE:
-    case TP_ANY_DICT:
-    case TP_ANY_RANGE:
-    case TP_ANY_VIEW:
-    case TP_ANY_ITERATOR:
-        return true;
-    default:
-        return false;
-    }
+    return v->type == TP_ANY_UNDEFINED || (v->type >= TP_ANY_STR && v->type <= TP_ANY_ITERATOR);
 }
 
 tp_status tp_any_walk_begin(tp_jinja_run *run, const tp_any *v, tp_any_walk *ret)
@@ -288,6 +253,17 @@ tp_status tp_any_new_failure(tp_jinja_run *run, tp_status failure, tp_any *ret)
     TP_TRY(tp_any_new_iterator(run, &nothing, ret));
     ret->iterator->failure = message.text.data;
     ret->iterator->failure_status = (int)failure;
+    return TP_OK;
+}
+
+tp_status tp_jinja_new_method(tp_jinja_run *run, const tp_jinja_function *function,
+                              const tp_any *self, tp_any *ret)
+{
+    void *memory = NULL;
+    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_method), &memory));
+    struct tp_any_method *method = memory;
+    *method = (struct tp_any_method){function, *self};
+    *ret = (tp_any){.type = TP_ANY_METHOD, .method = method};
     return TP_OK;
 }
 

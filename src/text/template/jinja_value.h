@@ -32,9 +32,7 @@ typedef enum {
     TP_ANY_FUNCTION,
     TP_ANY_METHOD,
     TP_ANY_MACRO,
-    TP_ANY_LOOP,
-    TP_ANY_CYCLER,
-    TP_ANY_JOINER
+    TP_ANY_LOOP
 } tp_any_type;
 
 typedef enum { TP_VIEW_KEYS, TP_VIEW_VALUES, TP_VIEW_ITEMS } tp_view_kind;
@@ -43,9 +41,8 @@ typedef struct tp_any tp_any;
 
 struct tp_any {
     uint8_t type;
-    uint8_t view;  /* VIEW: which */
-    bool is_safe;  /* STR: marked by |safe or |escape */
-    bool is_group; /* TUPLE: made by |groupby, has .grouper and .list */
+    uint8_t view; /* VIEW: which */
+    bool is_safe; /* STR: marked by |safe or |escape */
     union {
         bool truth;
         tp_integer integer;
@@ -60,7 +57,6 @@ struct tp_any {
         const struct tp_any_method *method;
         const struct tp_any_macro *macro;
         struct tp_jinja_loop *loop;
-        struct tp_any_cycler *cycler; /* CYCLER, JOINER */
     };
 };
 
@@ -100,14 +96,6 @@ struct tp_any_undefined {
     const char *object; /* "dict object": what lacks it; NULL: it is a variable */
     bool is_element;    /* an item, not an attribute */
     bool is_unsafe;     /* the sandbox forbids it */
-};
-
-/* For cycler(...) and joiner(...). */
-struct tp_any_cycler {
-    const struct tp_any_items *items;
-    size_t at;
-    tp_any separator;
-    bool used;
 };
 
 static inline tp_any tp_any_none(void) { return (tp_any){.type = TP_ANY_NONE}; }

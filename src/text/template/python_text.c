@@ -7,6 +7,7 @@
 #include <utf8proc.h>
 
 #include "base/platform.h"
+#include "text/json/json.h"
 #include "text/unicode/unicode_class.h"
 
 #define IN(cp, table) tp_in_code_ranges((cp), (table), TP_COUNTOF(table))
@@ -27,8 +28,6 @@ bool tp_python_is_alpha(uint32_t cp)
     return c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LO;
 }
 
-bool tp_python_is_decimal(uint32_t cp) { return category(cp) == UTF8PROC_CATEGORY_ND; }
-
 bool tp_python_is_digit(uint32_t cp)
 {
     static const tp_code_range digits[] = {
@@ -37,16 +36,15 @@ bool tp_python_is_digit(uint32_t cp)
         {0x2474, 0x247c},   {0x2488, 0x2490},   {0x24ea, 0x24ea},   {0x24f5, 0x24fd},
         {0x24ff, 0x24ff},   {0x2776, 0x277e},   {0x2780, 0x2788},   {0x278a, 0x2792},
         {0x10a40, 0x10a43}, {0x10e60, 0x10e68}, {0x11052, 0x1105a}, {0x1f100, 0x1f10a}};
-    return tp_python_is_decimal(cp) || IN(cp, digits);
+    return category(cp) == UTF8PROC_CATEGORY_ND || IN(cp, digits);
 }
 
-bool tp_python_is_numeric(uint32_t cp)
+/* But for the ideographs that are numbers to Python. */
+bool tp_python_is_alnum(uint32_t cp)
 {
     utf8proc_category_t c = category(cp);
-    return c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO;
+    return tp_python_is_alpha(cp) || (c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO);
 }
-
-bool tp_python_is_alnum(uint32_t cp) { return tp_python_is_alpha(cp) || tp_python_is_numeric(cp); }
 
 bool tp_python_is_lower(uint32_t cp)
 {
@@ -241,40 +239,21 @@ size_t tp_python_integer(tp_integer value, char out[TP_PYTHON_NUMBER_MAX])
     return len;
 }
 
-/* The shortest digits that read back, with a point or an exponent as repr() has it. */
+/* JSON's shortest digits, with the ".0" and the exponent of two digits that repr() has. */
 size_t tp_python_float(double value, char out[TP_PYTHON_NUMBER_MAX])
 {
     if (isnan(value))
         return (size_t)snprintf(out, TP_PYTHON_NUMBER_MAX, "nan");
     if (isinf(value))
         return (size_t)snprintf(out, TP_PYTHON_NUMBER_MAX, value < 0 ? "-inf" : "inf");
-    char text[40];
-    for (int precision = 0; precision < 17; precision++) {
-        snprintf(text, sizeof text, "%.*e", precision, value);
-        if (strtod(text, NULL) == value)
-            break;
-    }
+    char text[32];
+    tp_json_f64_text(value, text);
     char *e = strchr(text, 'e');
-    int exponent = atoi(e + 1), n_digits = 0;
-    *e = 0;
-    char digits[24];
-    for (const char *p = text; *p; p++)
-        if (*p >= '0' && *p <= '9')
-            digits[n_digits++] = *p;
-    digits[n_digits] = 0;
-    const char *sign = signbit(value) ? "-" : "";
-    if (exponent < -4 || exponent >= 16)
-        return (size_t)snprintf(out, TP_PYTHON_NUMBER_MAX, "%s%c%s%se%c%02d", sign, digits[0],
-                                n_digits > 1 ? "." : "", digits + 1, exponent < 0 ? '-' : '+',
-                                abs(exponent));
-    if (exponent < 0)
-        return (size_t)snprintf(out, TP_PYTHON_NUMBER_MAX, "%s0.%.*s%s", sign, -exponent - 1, "000",
-                                digits);
-    if (n_digits <= exponent + 1)
-        return (size_t)snprintf(out, TP_PYTHON_NUMBER_MAX, "%s%s%.*s.0", sign, digits,
-                                exponent + 1 - n_digits, "0000000000000000");
-    return (size_t)snprintf(out, TP_PYTHON_NUMBER_MAX, "%s%.*s.%s", sign, exponent + 1, digits,
-                            digits + exponent + 1);
+    if (!e)
+        return (size_t)snprintf(out, TP_PYTHON_NUMBER_MAX, "%s%s", text,
+                                strchr(text, '.') ? "" : ".0");
+    return (size_t)snprintf(out, TP_PYTHON_NUMBER_MAX, "%.*se%+03d", (int)(e - text), text,
+                            atoi(e + 1));
 }
 
 /* A number's text without white space around it and with single underscores between

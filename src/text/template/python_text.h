@@ -13,9 +13,7 @@
 /* Code points: str.isspace() and its sisters. */
 bool tp_python_is_space(uint32_t cp);
 bool tp_python_is_alpha(uint32_t cp);
-bool tp_python_is_decimal(uint32_t cp);
 bool tp_python_is_digit(uint32_t cp);
-bool tp_python_is_numeric(uint32_t cp); /* without the ideographs that are numbers */
 bool tp_python_is_alnum(uint32_t cp);
 bool tp_python_is_lower(uint32_t cp);
 bool tp_python_is_upper(uint32_t cp);

@@ -451,10 +451,14 @@ static void members_are_written_in_one_call(void **state)
     tp_json_w_put_known(&w, "l", 0.5);
     tp_json_w_put_begin(&w, "o", '[');
     tp_json_w_end(&w, ']');
+    tp_json_w_put_interval(&w, "p", -1, 0.5);
+    tp_json_w_put_interval(&w, "q", NAN, 0.5);
+    tp_json_w_put_f64s(&w, "r", (double[]){1, NAN}, 2);
     tp_json_w_end(&w, '}');
 
     assert_string_equal(out.data, "{\"s\":\"x\",\"i\":-1,\"f\":\"NaN\",\"b\":false,\"k\":null,"
-                                  "\"l\":0.5,\"o\":[]}");
+                                  "\"l\":0.5,\"o\":[],\"p\":[-1,0.5],\"q\":null,"
+                                  "\"r\":[1,\"NaN\"]}");
     tp_buf_release(&out);
 }
 
@@ -479,6 +483,7 @@ static void writer_puts_commas_and_indents(void **state)
     tp_json_w_end(&w, '}');
     tp_json_w_key(&w, "d");
     tp_json_w_bool(&w, true);
+    tp_json_w_put_f64_line(&w, "e", (double[]){1, 2.5}, 2);
     tp_json_w_end(&w, '}');
 
     assert_string_equal(out.data, "{\n"
@@ -490,7 +495,8 @@ static void writer_puts_commas_and_indents(void **state)
                                   "    null\n"
                                   "  ],\n"
                                   "  \"c\": {},\n"
-                                  "  \"d\": true\n"
+                                  "  \"d\": true,\n"
+                                  "  \"e\": [1,2.5]\n"
                                   "}");
     tp_buf_release(&out);
 }

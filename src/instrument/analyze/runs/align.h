@@ -3,6 +3,7 @@
 #define TP_INSTRUMENT_ANALYZE_RUNS_ALIGN_H
 
 #include "instrument/analyze/runs/curve.h"
+#include "temper/analysis.h"
 
 typedef struct {
     size_t n_a, n_b;     /* runs of each side */
@@ -16,5 +17,10 @@ typedef struct {
 bool tp_align_metric(tp_metrics *const *a, size_t n_a, tp_metrics *const *b, size_t n_b,
                      const char *tag, tp_align align, tp_aligned *ret);
 void tp_aligned_release(tp_aligned *x);
+
+/* What else a picture of a comparison has to know. */
+
+tp_align tp_run_comparison_align(const tp_run_comparison *c);
+double tp_run_comparison_level(const tp_run_comparison *c); /* of intervals */
 
 #endif

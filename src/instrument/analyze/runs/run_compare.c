@@ -4,7 +4,6 @@
  * interval is of these two runs; what another seed would give it cannot know.  Groups: each run is
  * one observation, its mean over the steps that all have, and Welch's t test asks between the
  * groups. */
-#include "instrument/analyze/runs/run_compare.h"
 
 #include <math.h>
 #include <stdlib.h>

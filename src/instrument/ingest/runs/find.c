@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/files.h"
 #include "base/platform.h"
 
 typedef struct {

@@ -7,7 +7,6 @@
 #include <strings.h>
 
 #include "base/vec.h"
-#include "instrument/ingest/runs/event_record.h"
 
 void tp_flat_row_release(tp_flat_row *row)
 {

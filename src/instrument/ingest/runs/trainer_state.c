@@ -10,7 +10,7 @@
 #include "instrument/ingest/runs/reader.h"
 #include "instrument/ingest/runs/rows.h"
 #include "instrument/ingest/runs/tail.h"
-#include "instrument/ingest/runs/trainer_state.h"
+#include "instrument/ingest/runs/recorded.h"
 
 enum { MAX_BYTES = 1 << 30 };
 

@@ -1,6 +1,6 @@
 /* number_map.c - a hash table with open addressing and linear probing, from 64-bit numbers to
  * rows. */
-#include "instrument/analyze/number_map.h"
+#include "instrument/ingest/number_map.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
  *
  * Open addressing over 64-bit keys with 32-bit values.  Keys may be put again: the first
  * value stays (tp_number_map_add) or the last wins (tp_number_map_set). */
-#ifndef TP_INSTRUMENT_ANALYZE_NUMBER_MAP_H
-#define TP_INSTRUMENT_ANALYZE_NUMBER_MAP_H
+#ifndef TP_INSTRUMENT_INGEST_NUMBER_MAP_H
+#define TP_INSTRUMENT_INGEST_NUMBER_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
