@@ -34,6 +34,8 @@ typedef struct {
     const char *token;   /* 16 to 128 letters and digits; NULL: drawn where one is needed */
     bool needs_token;    /* also on 127.0.0.1, where other users of the machine reach it */
     bool without_index;  /* keep no index between starts */
+    bool takes_share; /* of the processors, as any program does.  Otherwise its threads run where a
+                         processor would stand idle, so that no run beside it is slowed */
 } tp_serve_options;
 
 typedef struct tp_server tp_server;

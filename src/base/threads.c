@@ -91,6 +91,11 @@ void tp_signals_hold(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &held, before);
 }
 
+void tp_thread_give_way(void)
+{
+    (void)sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0}); /* of this thread alone */
+}
+
 static bool start_workers(tp_pool *pool, int n)
 {
     sigset_t old;

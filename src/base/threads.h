@@ -21,6 +21,11 @@
  * whatever its handler.  pthread_sigmask(SIG_SETMASK, before, NULL) undoes it. */
 void tp_signals_hold(sigset_t *before);
 
+/* From now on the calling thread and those that it starts run where a processor would stand idle,
+ * and nobody else waits for them (SCHED_IDLE).  For good: without a privilege there is no way back.
+ * Between sessions of Linux's autogroup it does not count. */
+void tp_thread_give_way(void);
+
 typedef struct tp_pool tp_pool;
 
 /* `n_threads` counts the caller; at least 1. */

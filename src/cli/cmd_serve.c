@@ -9,7 +9,7 @@
 #include "temper/serve.h"
 
 typedef struct {
-    const char *address, *token;
+    const char *address, *token, *priority;
     int64_t port;
     bool needs_token, fresh;
 } flags;
@@ -21,6 +21,9 @@ static const tp_flag flag_table[] = {
             "to listen on (default 127.0.0.1); another one asks for a token"),
     TP_TEXT("token", 0, "WORD", token, "what a browser has to know; drawn where one is needed"),
     TP_SWITCH("with-token", 0, needs_token, "ask for a token on 127.0.0.1 as well"),
+    TP_CHOICE("priority", 0, "WHEN", priority, "idle normal",
+              "idle (default): work only where a processor would stand idle, so that no run beside "
+              "it is slowed; normal: as any program"),
     TP_SWITCH("no-index", 0, fresh, "read every run anew, keep nothing"),
     {0}};
 
@@ -30,6 +33,17 @@ static void end(int signal)
 {
     (void)signal;
     (void)!write(end_pipe[1], "", 1);
+}
+
+/* Where the kernel shares processors among sessions (autogroup), priorities within one mean nothing
+ * to others: a server that has a session for itself lowers all of it. */
+static void lower_own_session(void)
+{
+    FILE *group = getsid(0) == getpid() ? fopen("/proc/self/autogroup", "we") : NULL;
+    if (!group)
+        return;
+    fputs("19", group);
+    fclose(group);
 }
 
 int tp_cmd_serve(int argc, char **argv)
@@ -53,12 +67,17 @@ int tp_cmd_serve(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (f.priority && strcmp(f.priority, "idle") != 0 && strcmp(f.priority, "normal") != 0)
+        return tp_cli_refuse("serve", "--priority is idle or normal, not '%.40s'", f.priority);
     const tp_serve_options options = {.size = sizeof options,
                                       .address = f.address,
                                       .port = (int)f.port,
                                       .token = f.token,
                                       .needs_token = f.needs_token,
-                                      .without_index = f.fresh};
+                                      .without_index = f.fresh,
+                                      .takes_share = f.priority && !strcmp(f.priority, "normal")};
+    if (!options.takes_share)
+        lower_own_session();
     if (pipe(end_pipe) != 0)
         return tp_cli_refuse("serve", "no pipe: %s", strerror(errno));
     tp_waiting_begin("temper serve: looking for runs");
@@ -69,6 +88,10 @@ int tp_cmd_serve(int argc, char **argv)
     tp_cli_catch(SIGTERM, end);
     printf("%s\n", tp_server_url(server));
     fflush(stdout);
+    if (!options.takes_share)
+        fputs("temper serve: works where a processor would stand idle, so that no run beside it is "
+              "slowed; --priority normal works as any program\n",
+              stderr);
     while (read(end_pipe[0], &byte, 1) < 0 && errno == EINTR)
         ;
     tp_server_stop(server);

@@ -17,6 +17,7 @@
 #include "instrument/analyze/runs/curve.h"
 #include "instrument/ingest/result_kind.h"
 #include "instrument/ingest/runs/find.h"
+#include "instrument/ingest/runs/views.h"
 #include "instrument/store/run_cache.h"
 #include "text/json/json.h"
 
@@ -136,9 +137,8 @@ static void read_record(tp_run_row *r, const char *folder)
 
 static double last_of(tp_metrics *m, tp_run_role role, double *step)
 {
-    TP_OWN(tp_curve) c = tp_curve_of(m, role);
-    double v = c.n ? c.value[c.n - 1] : NAN;
-    *step = c.n ? fmax(*step, c.step[c.n - 1]) : *step;
+    double at = *step, v = tp_curve_last(m, role, &at);
+    *step = fmax(*step, at);
     return v;
 }
 
@@ -150,12 +150,12 @@ static void read_figures(tp_run_row *r, tp_metrics *m)
     r->e.reward = last_of(m, TP_ROLE_REWARD, &step);
     r->e.tokens_per_s = last_of(m, TP_ROLE_TRAIN_RATE, &step);
     for (size_t i = 0; i < tp_metrics_count(m); i++) {
-        const tp_metric_point *p;
-        size_t n = tp_metrics_points(m, i, TP_POINTS_LATEST, &p);
+        tp_metric_point begin, end;
+        size_t n = tp_view_ends(m, i, &begin, &end);
         r->e.n_points += (int64_t)n;
         if (n) {
-            r->e.started = fmin(r->e.started, p[0].wall_time);
-            last = fmax(last, p[n - 1].wall_time);
+            r->e.started = fmin(r->e.started, begin.wall_time);
+            last = fmax(last, end.wall_time);
         }
     }
     if (isfinite(last)) /* files may have been copied since */

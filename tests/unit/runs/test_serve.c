@@ -1,7 +1,9 @@
 /* test_serve.c - pages of runs over real sockets: what is shown, what is refused, what is told. */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +21,7 @@ static int open_server(const char *token)
 {
     tp_error err = {0};
     const tp_serve_options o = {
-        .size = sizeof o, .port = -1, .without_index = true, .token = token};
+        .size = sizeof o, .port = -1, .without_index = true, .token = token, .takes_share = true};
     tp_status status = tp_server_start(run_folder, &o, &server, &err);
     if (status == TP_ERR_UNSUPPORTED) {
         server = NULL;
@@ -402,6 +404,63 @@ static void a_token_is_asked_for(void **state)
     assert_int_equal(ask_with("GET", "/metrics", lines), 200);
 }
 
+/* Threads of this process by how they are scheduled. */
+static int count_threads(int policy)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/task");
+    assert_non_null(dir);
+    for (struct dirent *e; (e = readdir(dir));)
+        n += e->d_name[0] != '.' && sched_getscheduler(atoi(e->d_name)) == policy;
+    closedir(dir);
+    return n;
+}
+
+/* As it is without a word said: nothing of it competes with a run. */
+static void its_threads_give_way(void **state)
+{
+    NEED_SERVER();
+    tp_server *other = NULL;
+    int others = count_threads(SCHED_OTHER);
+    const tp_serve_options o = {.size = sizeof o, .port = -1, .without_index = true};
+    assert_int_equal(count_threads(SCHED_IDLE), 0);
+    assert_int_equal(tp_server_start(run_folder, &o, &other, NULL), TP_OK);
+    assert_int_equal(count_threads(SCHED_IDLE), 3); /* answers, the folder, beats */
+    assert_int_equal(count_threads(SCHED_OTHER), others);
+    tp_server_stop(other);
+    assert_int_equal(count_threads(SCHED_IDLE), 0);
+}
+
+/* The same answer for all who ask within a moment, a new one once something new was told. */
+static void many_who_ask_get_one_answer(void **state)
+{
+    NEED_SERVER();
+    char text[256], word[64];
+    wait_for_runs();
+    assert_int_equal(ask_run("first", "/metrics.json?tag=loss"), 200);
+    int s = connect_to_server();
+    int n = snprintf(text, sizeof text, "GET /events HTTP/1.1\r\nHost: localhost:%d\r\n\r\n", port);
+    send_all(s, text, (size_t)n);
+    assert_true(wait_for_event(s, "text/event-stream"));
+    snprintf(word, sizeof word, "\"run\":\"%s\"", id_of("first"));
+    for (int step = 3; step < 6; step++) {
+        char row[32], point[32];
+        snprintf(row, sizeof row, "%d,%d,0\n", step, step + 10);
+        snprintf(point, sizeof point, "[%d,null,%d]", step, step + 10);
+        append_text("first/metrics.csv", row);
+        assert_true(wait_for_event(s, word));
+        for (int again = 0; again < 3; again++) {
+            assert_int_equal(ask_run("first", "/metrics.json?tag=loss"), 200);
+            assert_true(says(point));
+        }
+        assert_int_equal(ask_run("first", "/metrics.json?tag=reward"), 200); /* another address */
+        assert_false(says(point));
+        assert_int_equal(ask_run("second <b>", "/metrics.json?tag=loss"), 200);
+        assert_false(says(point));
+    }
+    close(s);
+}
+
 static void options_are_checked(void **state)
 {
     NEED_SERVER();
@@ -437,6 +496,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_too_much_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(a_run_that_grows_is_told, begin, end),
         cmocka_unit_test_setup_teardown(a_token_is_asked_for, begin, end),
+        cmocka_unit_test_setup_teardown(its_threads_give_way, begin, end),
+        cmocka_unit_test_setup_teardown(many_who_ask_get_one_answer, begin, end),
         cmocka_unit_test_setup_teardown(options_are_checked, begin, end),
     };
     return cmocka_run_group_tests_name("serve", tests, NULL, NULL);
