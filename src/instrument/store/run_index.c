@@ -44,6 +44,13 @@ static tp_run_row *find_row(const tp_run_index *x, char *path)
     return x->n_known ? bsearch(&key, x->rows.v, x->n_known, sizeof key, by_path) : NULL;
 }
 
+/* An entry points into its row: once all rows are where they stay. */
+static void show_rows(tp_run_index *x)
+{
+    for (size_t i = 0; i < x->rows.n; i++)
+        tp_run_row_show(&x->rows.v[i]);
+}
+
 static int newest_first(const void *a, const void *b)
 {
     const tp_run_row *x = a, *y = b;
@@ -67,8 +74,7 @@ tp_status tp_run_index_open(const char *folder, const tp_run_index_options *opti
     x->has_all_kinds = o.all_kinds;
     x->db = tp_run_cache_open(folder, &o, &x->note);
     tp_run_cache_load(x->db, &x->rows);
-    for (size_t i = 0; i < x->rows.n; i++)
-        tp_run_row_show(&x->rows.v[i]);
+    show_rows(x);
     *ret = x;
     return TP_OK;
 }
@@ -329,8 +335,7 @@ tp_status tp_run_index_scan(tp_run_index *x, bool *ret_changed, tp_error *err)
     forget_unseen(x);
     if (x->rows.n)
         qsort(x->rows.v, x->rows.n, sizeof *x->rows.v, newest_first);
-    for (size_t i = 0; i < x->rows.n; i++)
-        tp_run_row_show(&x->rows.v[i]);
+    show_rows(x);
     tp_buf_clear(&x->note);
     if (x->has_changed && !tp_run_cache_save(x->db, &x->rows))
         tp_buf_addf(&x->note, "the index could not be written: %s", sqlite3_errmsg(x->db));
@@ -347,11 +352,9 @@ tp_run_index *tp_run_index_copy(const tp_run_index *x)
     tp_run_index *copy = tp_vec_new(1, sizeof *copy);
     copy->folder = tp_strdup(x->folder);
     tp_buf_adds(&copy->note, tp_buf_str(&x->note));
-    for (size_t i = 0; i < x->rows.n; i++) {
-        tp_run_row *to = TP_VEC_PUSH(copy->rows.v, copy->rows.n, copy->rows.cap);
-        *to = tp_run_row_copy(&x->rows.v[i]);
-        tp_run_row_show(to);
-    }
+    for (size_t i = 0; i < x->rows.n; i++)
+        *TP_VEC_PUSH(copy->rows.v, copy->rows.n, copy->rows.cap) = tp_run_row_copy(&x->rows.v[i]);
+    show_rows(copy);
     return copy;
 }
 

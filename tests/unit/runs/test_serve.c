@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/json_schema.h"
+#include "instrument/store/run_index.h"
 #include "run_files.h"
 #include "temper/runs.h"
 #include "temper/serve.h"
@@ -220,6 +222,37 @@ static void data_has_the_shape_of_its_schema(void **state)
     is_as_the_schema_says("metrics");
     assert_int_equal(ask_run("kinds", "/metrics.json?tag=memory%2Fallocated_bytes"), 200);
     is_as_the_schema_says("metrics");
+}
+
+/* Freed memory is overwritten: what still points there shows. */
+static void a_copy_of_the_index_stands_by_itself(void **state)
+{
+    (void)state;
+    enum { RUNS = 70 };
+    tp_run_index *x;
+    const tp_run_index_options o = {.size = sizeof o, .without_cache = true};
+    for (int i = 0; i < RUNS; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "many-%d", i);
+        mkdir(run_path(name), 0777);
+        snprintf(name, sizeof name, "many-%d/metrics.csv", i);
+        write_text(name, "step,loss\n1,4\n");
+    }
+    assert_int_equal(tp_run_index_open(run_folder, &o, &x, NULL), TP_OK);
+    assert_int_equal(tp_run_index_scan(x, NULL, NULL), TP_OK);
+    mallopt(M_PERTURB, 0x5a);
+    tp_run_index *copy = tp_run_index_copy(x);
+    mallopt(M_PERTURB, 0);
+    assert_true(tp_run_index_count(copy) >= RUNS);
+    for (size_t i = 0; i < tp_run_index_count(copy); i++) {
+        const tp_run_entry *e = tp_run_index_entry(copy, i);
+        assert_string_equal(e->id, tp_run_index_entry(x, i)->id);
+        assert_ptr_equal(tp_run_index_find(copy, e->id), e);
+    }
+    tp_run_index_close(x);
+    for (size_t i = 0; i < tp_run_index_count(copy); i++)
+        assert_int_equal(strlen(tp_run_index_entry(copy, i)->id), 12);
+    tp_run_index_close(copy);
 }
 
 /* Six runs, two groups of seeds: each by itself, then the mean of a group in its band. */
@@ -490,6 +523,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(pages_show_runs, begin, end),
         cmocka_unit_test_setup_teardown(data_has_the_shape_of_its_schema, begin, end),
         cmocka_unit_test_setup_teardown(repetitions_are_drawn_as_bands, begin, end),
+        cmocka_unit_test_setup_teardown(a_copy_of_the_index_stands_by_itself, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(memory_is_shown_by_kind, begin, end),
         cmocka_unit_test_setup_teardown(nothing_else_is_there, begin, end),
         cmocka_unit_test_setup_teardown(strangers_are_refused, begin, end),
