@@ -202,6 +202,31 @@ static void a_data_base_in_use_is_followed(void **state)
     sqlite3_close(db);
 }
 
+/* Pages that were not committed lie in the file already: they are not read. */
+static void who_writes_without_a_log_is_waited_for(void **state)
+{
+    sqlite3 *db;
+    tp_metrics *m = NULL;
+    tp_error err = {0};
+    assert_int_equal(sqlite3_open(run_path("live.db"), &db), SQLITE_OK);
+    sql(db, "PRAGMA journal_mode=DELETE; CREATE TABLE metrics(id INTEGER PRIMARY KEY, timestamp "
+            "TEXT, run_name TEXT, step INTEGER, metrics TEXT);"
+            "INSERT INTO metrics VALUES (1, NULL, 'a', 0, '{\"loss\": 4}')");
+    sql(db, "PRAGMA cache_size=1; BEGIN EXCLUSIVE; WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL "
+            "SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO metrics SELECT i, NULL, 'a', i, "
+            "'{\"loss\": 1}' FROM n");
+    assert_int_equal(tp_metrics_open(run_path("live.db#a"), NULL, &m, &err), TP_ERR_IO);
+    assert_non_null(strstr(err.message, "is locked by who writes it"));
+    sql(db, "ROLLBACK");
+    m = open_run(run_path("live.db#a"));
+    expect_values(m, "loss", (double[]){4}, 1);
+    sql(db, "INSERT INTO metrics VALUES (2, NULL, 'a', 1, '{\"loss\": 2}')");
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){4, 2}, 2);
+    tp_metrics_close(m);
+    sqlite3_close(db);
+}
+
 static void reading_leaves_nothing_beside(void **state)
 {
     static const char wal[] = TP_SOURCE_DIR "/tests/data/runs/trackio-manual/manual.db";
@@ -248,6 +273,7 @@ int main(void)
         FOLLOWS(what_is_written_again_is_told_as_it_comes),
         FOLLOWS(ends_of_curves),
         FOLLOWS(a_data_base_in_use_is_followed),
+        FOLLOWS(who_writes_without_a_log_is_waited_for),
         FOLLOWS(reading_leaves_nothing_beside),
         FOLLOWS(runs_of_one_name_are_told_by_their_ids),
     };
