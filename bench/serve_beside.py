@@ -2,7 +2,7 @@
 """What `temper serve` costs the run that it shows.
 
     bench/serve_beside.py BUILD [--windows 24] [--seconds 10] [--connections 200] [--requests 5]
-                                [--flood] [--apart] [--priority idle|normal] [--clients idle|normal]
+                                [--flood] [--apart] [--priority WORD] [--clients idle|normal]
 
 One run trains (recipes/demo.yaml, all processors) for the whole time.  In every other window, in
 the order off on on off, `temper serve` shows its folder to as many clients as --connections: a
@@ -56,7 +56,7 @@ def arguments():
     parser.add_argument("--requests", type=float, default=5, help="a second")
     parser.add_argument("--flood", action="store_true", help="/metrics as fast as it is answered")
     parser.add_argument("--apart", action="store_true", help="the server in a session of its own")
-    parser.add_argument("--priority", choices=["idle", "normal"], default="idle")
+    parser.add_argument("--priority", choices=["low", "idle", "normal"], default="low")
     parser.add_argument("--clients", choices=["idle", "normal"], default="idle")
     return parser.parse_args()
 
@@ -174,9 +174,10 @@ def serve(program, folder, options, counts, took):
     # a thread that once gave way cannot start a server that does not
     work = threading.Thread(target=disturb, args=(clients, asks, options))
     yield None
+    begun = schedule_of(server.pid)[0]
     work.start()
     work.join()
-    yield schedule_of(server.pid)[0], own_cpu() - before
+    yield schedule_of(server.pid)[0] - begun, own_cpu() - before
     clients.close()
     for status, count in clients.answered.items():
         counts[status] = counts.get(status, 0) + count

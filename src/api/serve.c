@@ -216,10 +216,10 @@ static tp_status start_guarded(const starting *x)
 }
 
 /* Threads are scheduled as the one that starts them. */
-static void *start_where_idle(void *user)
+static void *start_giving_way(void *user)
 {
     starting *x = user;
-    tp_thread_give_way();
+    tp_thread_give_way(x->options->priority == TP_SERVE_IDLE);
     x->status = start_guarded(x);
     return NULL;
 }
@@ -228,9 +228,9 @@ static tp_status start_threads(tp_server *s, const tp_serve_options *o, tp_error
 {
     pthread_t thread;
     starting x = {.server = s, .options = o, .err = err};
-    if (o->takes_share)
+    if (o->priority == TP_SERVE_NORMAL)
         return start(s, o, err);
-    if (pthread_create(&thread, NULL, start_where_idle, &x) != 0)
+    if (pthread_create(&thread, NULL, start_giving_way, &x) != 0)
         return tp_fail(err, TP_ERR_NOMEM, "cannot start a thread");
     pthread_join(thread, NULL);
     return x.status;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 /* Tasks are coarse, so one lock guards everything about a job.  Indices are handed
  * out in ascending order: when one fails, all lower ones have been handed out too,
@@ -91,9 +92,11 @@ void tp_signals_hold(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &held, before);
 }
 
-void tp_thread_give_way(void)
+void tp_thread_give_way(bool for_nothing)
 {
-    (void)sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0}); /* of this thread alone */
+    (void)setpriority(PRIO_PROCESS, 0, 19); /* both are of this thread alone */
+    if (for_nothing)
+        (void)sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0});
 }
 
 static bool start_workers(tp_pool *pool, int n)

@@ -110,7 +110,7 @@ static int begin_all(void **state)
     snprintf(run_folder + strlen(run_folder), sizeof run_folder - strlen(run_folder), "/runs");
     write_runs();
     const tp_serve_options o = {
-        .size = sizeof o, .port = -1, .without_index = true, .takes_share = true};
+        .size = sizeof o, .port = -1, .without_index = true, .priority = TP_SERVE_NORMAL};
     tp_error err = {0};
     tp_status status = tp_server_start(run_folder, &o, &server, &err);
     if (status == TP_ERR_UNSUPPORTED) {

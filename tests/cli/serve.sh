@@ -25,7 +25,7 @@ if grep -q "nothing can be served" err; then
     echo "SKIP: built without libmicrohttpd"
     finish
 fi
-wait_until 'grep -q "so that no run beside it is slowed; --priority normal" err'
+wait_until 'grep -q "a run beside it goes first (--priority normal: as any program)" err'
 end_server
 
 begin "$TEMPER" serve --port -1 --no-index --priority normal
@@ -33,7 +33,7 @@ end_server
 is "what it says at a normal priority" "$(cat err)" ""
 
 run serve --priority high
-expect 2 "--priority is idle or normal, not 'high'"
+expect 2 "--priority is low, idle or normal, not 'high'"
 
 group=/proc/self/autogroup
 if [ "$(cat /proc/sys/kernel/sched_autogroup_enabled 2>/dev/null)" = 1 ] && grep -q "nice 0" $group; then

@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,8 +23,11 @@ static char reply[4 << 20];
 static int open_server(const char *token)
 {
     tp_error err = {0};
-    const tp_serve_options o = {
-        .size = sizeof o, .port = -1, .without_index = true, .token = token, .takes_share = true};
+    const tp_serve_options o = {.size = sizeof o,
+                                .port = -1,
+                                .without_index = true,
+                                .token = token,
+                                .priority = TP_SERVE_NORMAL};
     tp_status status = tp_server_start(run_folder, &o, &server, &err);
     if (status == TP_ERR_UNSUPPORTED) {
         server = NULL;
@@ -437,31 +441,39 @@ static void a_token_is_asked_for(void **state)
     assert_int_equal(ask_with("GET", "/metrics", lines), 200);
 }
 
-/* Threads of this process by how they are scheduled. */
-static int count_threads(int policy)
+/* Threads of this process that are scheduled so. */
+static int count_threads(int policy, int niceness)
 {
     int n = 0;
     DIR *dir = opendir("/proc/self/task");
     assert_non_null(dir);
-    for (struct dirent *e; (e = readdir(dir));)
-        n += e->d_name[0] != '.' && sched_getscheduler(atoi(e->d_name)) == policy;
+    for (struct dirent *e; (e = readdir(dir));) {
+        int id = atoi(e->d_name);
+        n += id && sched_getscheduler(id) == policy &&
+             getpriority(PRIO_PROCESS, (id_t)id) == niceness;
+    }
     closedir(dir);
     return n;
 }
 
-/* As it is without a word said: nothing of it competes with a run. */
+/* Those that answer, read and beat; nobody else's. */
 static void its_threads_give_way(void **state)
 {
     NEED_SERVER();
-    tp_server *other = NULL;
-    int others = count_threads(SCHED_OTHER);
-    const tp_serve_options o = {.size = sizeof o, .port = -1, .without_index = true};
-    assert_int_equal(count_threads(SCHED_IDLE), 0);
-    assert_int_equal(tp_server_start(run_folder, &o, &other, NULL), TP_OK);
-    assert_int_equal(count_threads(SCHED_IDLE), 3); /* answers, the folder, beats */
-    assert_int_equal(count_threads(SCHED_OTHER), others);
-    tp_server_stop(other);
-    assert_int_equal(count_threads(SCHED_IDLE), 0);
+    static const struct {
+        tp_serve_priority priority;
+        int low, idle;
+    } cases[] = {{TP_SERVE_LOW, 3, 0}, {TP_SERVE_IDLE, 0, 3}, {TP_SERVE_NORMAL, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tp_server *other = NULL;
+        const tp_serve_options o = {
+            .size = sizeof o, .port = -1, .without_index = true, .priority = cases[i].priority};
+        assert_int_equal(tp_server_start(run_folder, &o, &other, NULL), TP_OK);
+        assert_int_equal(count_threads(SCHED_OTHER, 19), cases[i].low);
+        assert_int_equal(count_threads(SCHED_IDLE, 19), cases[i].idle);
+        tp_server_stop(other);
+        assert_int_equal(count_threads(SCHED_OTHER, 19) + count_threads(SCHED_IDLE, 19), 0);
+    }
 }
 
 /* The same answer for all who ask within a moment, a new one once something new was told. */
