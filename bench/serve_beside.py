@@ -22,7 +22,8 @@ narrowest order statistics that cover it at 95 %.
   work   processor time of the run for a step: what caches cost
 The clients run on the same processors, where nothing else would unless --clients says otherwise;
 their processor time is printed, as is the server's: what a client takes is not the server's doing.
-How long answers took is printed by kind.
+How long answers took is printed by kind.  A window begins when the server has been there for some
+seconds: what it reads when it starts is as much as the log has, and is no part of the figures.
 
 Python 3.9 or later, nothing but its library.
 """
@@ -43,6 +44,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers"))
 import rounds  # noqa: E402
+
+SETTLE = 5  # seconds in which a server has read the whole log for its list, its page and its watch
 
 RECIPES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "recipes")
 
@@ -171,6 +174,8 @@ def serve(program, folder, options, counts, took):
             lambda: clients.ask("refused", "/../../etc/passwd"),
             lambda: clients.ask("refused", "/", header="X-Long: " + "a" * (10 << 20) + "\r\n"),
         ]
+    clients.ask("first page", run)
+    time.sleep(SETTLE)
     # a thread that once gave way cannot start a server that does not
     work = threading.Thread(target=disturb, args=(clients, asks, options))
     yield None
