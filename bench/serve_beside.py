@@ -2,6 +2,7 @@
 """What `temper serve` costs the run that it shows.
 
     bench/serve_beside.py BUILD [--windows 24] [--seconds 10] [--connections 200] [--requests 5]
+                                [--flood] [--apart] [--priority WORD] [--clients idle|normal]
 
 One run trains (recipes/demo.yaml, all processors) for the whole time.  In every other window, in
 the order off on on off, `temper serve` shows its folder to as many clients as --connections: a
@@ -9,10 +10,20 @@ quarter listens to the stream of events, a quarter sends one byte a second, a qu
 middle of a request, a quarter does nothing.  Beside them come --requests a second: /metrics, the
 page of the run, its picture, and in turn what is refused (another Host, `..`, a header of 10 MB).
 
-The figure is the mean step of a window over that of its neighbour, on over off: median of the
-pairs and the narrowest order statistics that cover it at 95 %.  The clients run on the same
-processors; their processor time is printed, as is the server's: what a client takes is not the
-server's doing.
+--flood asks for /metrics as fast as it is answered instead.  --apart starts the server in a session
+of its own, as another terminal would (which matters to Linux's autogroup).
+
+Figures of a window over, or less, its neighbour's, on over off: median of the pairs and the
+narrowest order statistics that cover it at 95 %.
+  step   mean time of a step
+  wait   the time that the run's threads were ready and had no processor, over the window
+         (/proc/PID/task/*/schedstat): what others on the same processors cost the run, without
+         what the clock of a shared machine adds
+  work   processor time of the run for a step: what caches cost
+The clients run on the same processors, where nothing else would unless --clients says otherwise;
+their processor time is printed, as is the server's: what a client takes is not the server's doing.
+How long answers took is printed by kind.  A window begins when the server has been there for some
+seconds: what it reads when it starts is as much as the log has, and is no part of the figures.
 
 Python 3.9 or later, nothing but its library.
 """
@@ -28,10 +39,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers"))
 import rounds  # noqa: E402
+
+SETTLE = 5  # seconds in which a server has read the whole log for its list, its page and its watch
 
 RECIPES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "recipes")
 
@@ -43,13 +57,25 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--connections", type=int, default=200)
     parser.add_argument("--requests", type=float, default=5, help="a second")
+    parser.add_argument("--flood", action="store_true", help="/metrics as fast as it is answered")
+    parser.add_argument("--apart", action="store_true", help="the server in a session of its own")
+    parser.add_argument("--priority", choices=["low", "idle", "normal"], default="low")
+    parser.add_argument("--clients", choices=["idle", "normal"], default="idle")
     return parser.parse_args()
 
 
-def cpu_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def schedule_of(pid):
+    """Seconds on a processor, and ready without one, of all threads that live."""
+    spent = waited = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+                on, ready, _ = map(int, file.read().split())
+        except OSError:
+            continue  # it ended
+        spent += on
+        waited += ready
+    return spent * 1e-9, waited * 1e-9
 
 
 def own_cpu():
@@ -72,7 +98,7 @@ class Clients:
             s.sendall(f"GET / HTTP/1.1\r\nHost: {self.host}\r\nX-Half: ".encode())
         for s in self.sockets:
             s.setblocking(False)
-        self.answered = {}
+        self.answered, self.took = {}, {}
 
     def creep(self):
         for s in self.slow:
@@ -88,7 +114,8 @@ class Clients:
             except OSError:
                 pass
 
-    def ask(self, path, host=None, header=""):
+    def ask(self, kind, path, host=None, header=""):
+        begin = time.time()
         with socket.create_connection(("127.0.0.1", self.port), timeout=10) as s:
             text = f"GET {path} HTTP/1.1\r\nHost: {host or self.host}\r\n{header}"
             try:
@@ -99,52 +126,70 @@ class Clients:
             except OSError:
                 status = "closed"
         self.answered[status] = self.answered.get(status, 0) + 1
+        self.took.setdefault(kind, []).append(time.time() - begin)
 
     def close(self):
         for s in self.sockets:
             s.close()
 
 
-def serve(program, folder, seconds, options, counts):
-    """One window with the server; its processor time and the clients'."""
-    server = subprocess.Popen(
-        [program, "serve", folder, "--port", "-1", "--no-index"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    line = server.stdout.readline()
-    port = int(line.split("127.0.0.1:")[1].split("/")[0])
-    before, clients = own_cpu(), Clients(port, options.connections)
-    run = "/run/" + first_run(port)
-    asks = [
-        lambda: clients.ask("/metrics"),
-        lambda: clients.ask(run),
-        lambda: clients.ask(run + "/plot.svg?x=step"),
-        lambda: clients.ask("/", host="elsewhere.example"),
-        lambda: clients.ask("/../../etc/passwd"),
-        lambda: clients.ask("/", header="X-Long: " + "a" * (10 << 20) + "\r\n"),
-    ]
+def disturb(clients, asks, options):
+    if options.clients == "idle":
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))  # this thread
     start, number = time.time(), 0
     next_creep = start
-    while time.time() < start + seconds:
+    while time.time() < start + options.seconds:
         now = time.time()
         if now >= next_creep:
             clients.creep()
             clients.drain()
             next_creep = now + 1
-        if options.requests and now >= start + number / options.requests:
+        if options.flood or (options.requests and now >= start + number / options.requests):
             asks[number % len(asks)]()
             number += 1
-        time.sleep(0.02)
-    end = time.time()
-    server_cpu = cpu_of(server.pid)
+        if not options.flood:
+            time.sleep(0.02)
+
+
+def serve(program, folder, options, counts, took):
+    """One window with the server; its processor time and the clients'."""
+    server = subprocess.Popen(
+        [program, "serve", folder, "--port", "-1", "--no-index", "--priority", options.priority],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=options.apart,
+    )
+    line = server.stdout.readline()
+    port = int(line.split("127.0.0.1:")[1].split("/")[0])
+    before, clients = own_cpu(), Clients(port, options.connections)
+    run = "/run/" + first_run(port)
+    picture = run + "/plot.svg?x=step&tag=train%2Floss"
+    asks = [lambda: clients.ask("metrics", "/metrics")]
+    if not options.flood:
+        asks += [
+            lambda: clients.ask("page", run),
+            lambda: clients.ask("picture", picture),
+            lambda: clients.ask("refused", "/", host="elsewhere.example"),
+            lambda: clients.ask("refused", "/../../etc/passwd"),
+            lambda: clients.ask("refused", "/", header="X-Long: " + "a" * (10 << 20) + "\r\n"),
+        ]
+    clients.ask("first page", run)
+    time.sleep(SETTLE)
+    # a thread that once gave way cannot start a server that does not
+    work = threading.Thread(target=disturb, args=(clients, asks, options))
+    yield None
+    begun = schedule_of(server.pid)[0]
+    work.start()
+    work.join()
+    yield schedule_of(server.pid)[0] - begun, own_cpu() - before
     clients.close()
     for status, count in clients.answered.items():
         counts[status] = counts.get(status, 0) + count
+    for kind, times in clients.took.items():
+        took.setdefault(kind, []).extend(times)
     server.send_signal(signal.SIGINT)
     server.wait()
-    return start, end, server_cpu, own_cpu() - before
 
 
 def fetch(port, path):
@@ -180,6 +225,84 @@ def steps_of(path):
     return found
 
 
+class Window:
+    """What the run did in a stretch of time."""
+
+    def __init__(self, run, is_on):
+        self.run, self.is_on = run, is_on
+        self.server = self.clients = 0.0
+        self.before = schedule_of(run.pid)
+        self.start = time.time()
+
+    def end(self):
+        self.seconds = time.time() - self.start
+        spent, waited = schedule_of(self.run.pid)
+        self.spent, self.waited = spent - self.before[0], waited - self.before[1]
+
+    def see(self, steps):
+        stop = self.start + self.seconds
+        inside = [s for t, s in steps if self.start + s <= t <= stop]
+        self.n = len(inside)
+        self.step = statistics.fmean(inside)
+        self.wait = self.waited / self.seconds
+        self.work = self.spent / (self.seconds / self.step)
+
+
+def watch(program, work, run, options):
+    """The windows; answers by status, and their times by kind."""
+    windows, counts, took = [], {}, {}
+    for number in range(options.windows):
+        if number % 4 in (1, 2):
+            visit = serve(program, os.path.join(work, "runs"), options, counts, took)
+            next(visit)
+            window = Window(run, True)
+            window.server, window.clients = next(visit)
+            window.end()
+            for _ in visit:
+                pass
+        else:
+            window = Window(run, False)
+            time.sleep(options.seconds)
+            window.end()
+        windows.append(window)
+        if run.poll() is not None:
+            rounds.fail("serve_beside: the run ended")
+    return windows, counts, took
+
+
+def say_pairs(name, values):
+    middle, low, high, cover = rounds.interval(values)
+    rounds.say(
+        f"{name}: {middle:.4f} [{low:.4f}, {high:.4f}] at {100 * cover:.1f} %, {len(values)} pairs"
+    )
+
+
+def report(windows, counts, took):
+    for w in windows:
+        rounds.say(
+            f"{'on ' if w.is_on else 'off'} {w.n} steps, mean {1e3 * w.step:.2f} ms, "
+            f"{1e3 * w.work:.2f} ms of processor time each; of the window: run waited "
+            f"{w.wait:.4f}, server {w.server / w.seconds:.4f}, clients {w.clients / w.seconds:.4f}"
+        )
+    pairs = []
+    for a in range(0, len(windows) - 1, 2):
+        one, other = windows[a], windows[a + 1]
+        pairs.append((one, other) if one.is_on else (other, one))
+    say_pairs("step, on over off", [on.step / off.step for on, off in pairs])
+    say_pairs("work, on over off", [on.work / off.work for on, off in pairs])
+    say_pairs("wait, on less off, of one processor", [on.wait - off.wait for on, off in pairs])
+    shown = [w for w in windows if w.is_on]
+    say_pairs("server, of one processor", [w.server / w.seconds for w in shown])
+    say_pairs("clients, of one processor", [w.clients / w.seconds for w in shown])
+    rounds.say(f"answers: {counts}")
+    for kind, times in sorted(took.items()):
+        times.sort()
+        rounds.say(
+            f"{kind}: {len(times)} answers, median {1e3 * statistics.median(times):.1f} ms, "
+            f"95 % within {1e3 * times[int(0.95 * (len(times) - 1))]:.1f} ms"
+        )
+
+
 def main():
     options = arguments()
     program = os.path.abspath(os.path.join(options.build, "src", "cli", "temper"))
@@ -193,49 +316,17 @@ def main():
         cwd=work,
         stdout=subprocess.DEVNULL,
     )
-    windows, counts = [], {}
     try:
         time.sleep(5)
-        for number in range(options.windows):
-            is_on = number % 4 in (1, 2)
-            if is_on:
-                start, end, server, clients = serve(
-                    program, os.path.join(work, "runs"), options.seconds, options, counts
-                )
-            else:
-                start, server, clients = time.time(), 0.0, 0.0
-                time.sleep(options.seconds)
-                end = time.time()
-            windows.append((is_on, start, end, server, clients))
-            if run.poll() is not None:
-                rounds.fail("serve_beside: the run ended")
+        windows, counts, took = watch(program, work, run, options)
     finally:
         run.terminate()
         run.wait()
     steps = steps_of(os.path.join(work, "runs", "beside", "metrics.jsonl"))
     shutil.rmtree(work)
-    means = []
-    for is_on, start, end, server, clients in windows:
-        inside = [s for t, s in steps if start + s <= t <= end]
-        means.append(statistics.fmean(inside))
-        rounds.say(
-            f"{'on ' if is_on else 'off'} {len(inside)} steps, mean {1e3 * means[-1]:.2f} ms; "
-            f"of a processor: server {server / (end - start):.4f}, "
-            f"clients {clients / (end - start):.4f}"
-        )
-    ratios = []
-    for a in range(0, len(windows) - 1, 2):
-        on, off = (a, a + 1) if windows[a][0] else (a + 1, a)
-        ratios.append(means[on] / means[off])
-    middle, low, high, cover = rounds.interval(ratios)
-    seconds = sum(end - start for is_on, start, end, _, _ in windows if is_on)
-    server = sum(w[3] for w in windows) / seconds
-    clients = sum(w[4] for w in windows) / seconds
-    rounds.say(
-        f"step with the server over without: {middle:.4f} [{low:.4f}, {high:.4f}] at "
-        f"{100 * cover:.1f} %, {len(ratios)} pairs; server {100 * server:.2f} % and clients "
-        f"{100 * clients:.2f} % of one processor; answers: {counts}"
-    )
+    for window in windows:
+        window.see(steps)
+    report(windows, counts, took)
 
 
 if __name__ == "__main__":

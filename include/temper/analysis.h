@@ -17,7 +17,7 @@
  * it means.  A failure is a run that cannot be opened or is of no known kind.
  *
  * Threads: an object (tp_metrics, tp_run_comparison, tp_analysis) by one thread at a time, several
- * objects at once. tp_metrics_points(), tp_metrics_curve() and tp_metrics_write_json() sort what
+ * objects at once. tp_metrics_points(), tp_metrics_curve*() and tp_metrics_write_json() sort what
  * was read, so that they too need the object to themselves. What takes none, any thread at any
  * time. */
 #ifndef TEMPER_ANALYSIS_H
@@ -85,6 +85,9 @@ TP_API size_t tp_metrics_points(tp_metrics *m, size_t index, tp_points_view view
 /* The same, sorted by step, one point per step (the last one recorded), and steps that are the
  * training's where the record has another axis too.  For analysis. */
 TP_API size_t tp_metrics_curve(tp_metrics *m, size_t index, const tp_metric_point **ret);
+/* How many finite values that has, and the last of them where there is one: of a run that only went
+ * on, without a look at the others. */
+TP_API size_t tp_metrics_curve_end(tp_metrics *m, size_t index, tp_metric_point *ret_last);
 
 /* What is to be known about the files: damage, restarts, further runs below.  A warning says that
  * figures may be incomplete. */

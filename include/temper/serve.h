@@ -27,6 +27,13 @@ extern "C" {
 
 enum { TP_SERVE_PORT = 6996 };
 
+/* Whose turn it is where a run wants every processor. */
+typedef enum {
+    TP_SERVE_LOW,   /* a seventieth of a processor for the server (nice 19) */
+    TP_SERVE_IDLE,  /* nothing: pages wait until a processor would stand idle (SCHED_IDLE) */
+    TP_SERVE_NORMAL /* as for any program */
+} tp_serve_priority;
+
 typedef struct {
     size_t size;         /* sizeof(tp_serve_options) */
     const char *address; /* to listen on; NULL: 127.0.0.1.  Others ask for a token */
@@ -34,6 +41,7 @@ typedef struct {
     const char *token;   /* 16 to 128 letters and digits; NULL: drawn where one is needed */
     bool needs_token;    /* also on 127.0.0.1, where other users of the machine reach it */
     bool without_index;  /* keep no index between starts */
+    tp_serve_priority priority;
 } tp_serve_options;
 
 typedef struct tp_server tp_server;

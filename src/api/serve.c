@@ -13,13 +13,16 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "base/sized.h"
+#include "base/threads.h"
 #include "base/vec.h"
 #include "instrument/serve/site.h"
 #include "instrument/store/run_index.h"
 
 static const double look_s = 0.5, /* between looks at the runs that are open */
     scan_s = 2,                   /* between scans of the folder */
-    scan_share = 0.02,            /* of the time at most, on slow disks */
+    most_scan_s = 30,             /* as they take more than these shares */
+    scan_share = 0.02,            /* of the time, on slow disks */
+    scan_cpu_share = 0.005,       /* of a processor */
     watched_s = 120;              /* after the last request the watcher sleeps */
 
 struct tp_server {
@@ -53,17 +56,17 @@ static void handle(void *user, const tp_http_request *request, tp_http_reply *re
 
 /* ---- watching ---- */
 
-static void publish(tp_server *s, const char *id, int64_t points)
+static void publish(tp_server *s, const char *id, int64_t records)
 {
     char text[96];
     if (id)
-        snprintf(text, sizeof text, "{\"run\":\"%s\",\"points\":%lld}", id, (long long)points);
+        snprintf(text, sizeof text, "{\"run\":\"%s\",\"points\":%lld}", id, (long long)records);
     else
         snprintf(text, sizeof text, "{\"list\":true}");
     tp_http_publish(s->http, text);
 }
 
-static void see_growth(void *user, const char *id, int64_t points) { publish(user, id, points); }
+static void see_growth(void *user, const char *id, int64_t records) { publish(user, id, records); }
 
 static void look(tp_server *s)
 {
@@ -72,14 +75,23 @@ static void look(tp_server *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void scan(tp_server *s)
+/* Seconds from now to the next scan, by what this one took. */
+static double pause_of(double wall_s, double cpu_s)
+{
+    double pause = TP_MAX(wall_s / scan_share, cpu_s / scan_cpu_share);
+    return TP_MIN(TP_MAX(pause, scan_s), most_scan_s);
+}
+
+/* When the next one is due. */
+static double scan(tp_server *s)
 {
     bool has_changed = false;
+    double begin = tp_clock_s(), begin_cpu = tp_thread_cpu_s();
     if (tp_run_index_scan(s->scanned, &has_changed, NULL) != TP_OK)
-        return;
+        return tp_clock_s() + scan_s;
     tp_run_index *fresh = has_changed ? tp_run_index_copy(s->scanned) : NULL, *old = NULL;
     pthread_mutex_lock(&s->lock);
-    bool is_first = !s->site.has_scanned;
+    bool is_first = !s->site.has_scanned; /* which reads every run */
     s->site.has_scanned = true;
     if (fresh) {
         old = s->site.index;
@@ -89,6 +101,8 @@ static void scan(tp_server *s)
     tp_run_index_close(old);
     if (has_changed || is_first)
         publish(s, NULL, 0);
+    double end = tp_clock_s();
+    return end + (is_first ? scan_s : pause_of(end - begin, tp_thread_cpu_s() - begin_cpu));
 }
 
 static void wait_for(tp_server *s, double seconds)
@@ -121,11 +135,8 @@ static void *watch(void *user)
     double next_look = 0, next_scan = 0;
     s->asked_s = tp_clock_s(); /* the first scan is at once */
     while (is_time(s, &next_look)) {
-        double begin = tp_clock_s();
-        if (begin >= next_scan) {
-            scan(s);
-            next_scan = tp_clock_s() + TP_MAX(scan_s, (tp_clock_s() - begin) / scan_share);
-        }
+        if (tp_clock_s() >= next_scan)
+            next_scan = scan(s);
         look(s);
     }
     return NULL;
@@ -190,6 +201,40 @@ static tp_status start(tp_server *s, const tp_serve_options *o, tp_error *err)
     return s->has_watcher ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "cannot start a thread");
 }
 
+typedef struct {
+    tp_server *server;
+    const tp_serve_options *options;
+    tp_status status;
+    tp_error *err;
+} starting;
+
+static tp_status start_guarded(const starting *x)
+{
+    TP_MEMORY_GUARD(x->err);
+    return start(x->server, x->options, x->err);
+}
+
+/* Threads are scheduled as the one that starts them. */
+static void *start_giving_way(void *user)
+{
+    starting *x = user;
+    tp_thread_give_way(x->options->priority == TP_SERVE_IDLE);
+    x->status = start_guarded(x);
+    return NULL;
+}
+
+static tp_status start_threads(tp_server *s, const tp_serve_options *o, tp_error *err)
+{
+    pthread_t thread;
+    starting x = {.server = s, .options = o, .err = err};
+    if (o->priority == TP_SERVE_NORMAL)
+        return start(s, o, err);
+    if (pthread_create(&thread, NULL, start_giving_way, &x) != 0)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot start a thread");
+    pthread_join(thread, NULL);
+    return x.status;
+}
+
 tp_status tp_server_start(const char *folder, const tp_serve_options *options, tp_server **ret,
                           tp_error *err)
 {
@@ -208,7 +253,7 @@ tp_status tp_server_start(const char *folder, const tp_serve_options *options, t
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&s->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    tp_status status = start(s, &o, err);
+    tp_status status = start_threads(s, &o, err);
     if (status == TP_OK)
         *ret = s;
     else

@@ -3,6 +3,13 @@
 
 #include <time.h>
 
+static double seconds_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 uint64_t tp_clock_ns(void)
 {
     struct timespec t;
@@ -12,12 +19,9 @@ uint64_t tp_clock_ns(void)
 
 double tp_clock_s(void) { return (double)tp_clock_ns() * 1e-9; }
 
-double tp_wall_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+double tp_wall_s(void) { return seconds_of(CLOCK_REALTIME); }
+
+double tp_thread_cpu_s(void) { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
 
 void tp_wall_iso(double wall_s, char out[32])
 {

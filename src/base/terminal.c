@@ -54,12 +54,26 @@ static void add_escaped(tp_buf *out, uint32_t c)
         tp_buf_addf(out, c < 0x80 ? "\\x%02x" : "\\u%04x", (unsigned)c);
 }
 
+/* Eight of them at once, of which none is below 0x20 or above 0x7e. */
+static bool are_printable(const char *s)
+{
+    const uint64_t ones = 0x0101010101010101;
+    uint64_t eight;
+    memcpy(&eight, s, sizeof eight);
+    return ((eight | (eight - 0x20 * ones) | (eight + ones)) & 0x80 * ones) == 0;
+}
+
 /* Bytes from s on that need no look: printable ASCII, newlines and tabs. */
 static size_t plain_run(const char *s, size_t n)
 {
     size_t i = 0;
-    while (i < n && ((s[i] >= 0x20 && s[i] < 0x7f) || s[i] == '\n' || s[i] == '\t'))
-        i++;
+    while (i < n)
+        if (i + 8 <= n && are_printable(s + i))
+            i += 8;
+        else if ((s[i] >= 0x20 && s[i] < 0x7f) || s[i] == '\n' || s[i] == '\t')
+            i++;
+        else
+            break;
     return i;
 }
 
@@ -225,7 +239,9 @@ static bool put(guard *g, bool is_end)
 static ssize_t guarded_write(void *cookie, const char *s, size_t n)
 {
     guard *g = cookie;
-    if (g->passes_data && !g->is_terminal && !g->n_held)
+    bool is_data =
+        (g->passes_data && !g->is_terminal) || (g == &output && !g->room && plain_run(s, n) == n);
+    if (is_data && !g->n_held)
         return write_all(g->fd, s, n) ? (ssize_t)n : 0;
     TP_OWN(tp_buf) whole = {0};
     const char *from = s;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 /* Tasks are coarse, so one lock guards everything about a job.  Indices are handed
  * out in ascending order: when one fails, all lower ones have been handed out too,
@@ -89,6 +90,13 @@ void tp_signals_hold(sigset_t *before)
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         sigdelset(&held, own[i]);
     pthread_sigmask(SIG_SETMASK, &held, before);
+}
+
+void tp_thread_give_way(bool for_nothing)
+{
+    (void)setpriority(PRIO_PROCESS, 0, 19); /* both are of this thread alone */
+    if (for_nothing)
+        (void)sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0});
 }
 
 static bool start_workers(tp_pool *pool, int n)

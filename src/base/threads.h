@@ -21,6 +21,12 @@
  * whatever its handler.  pthread_sigmask(SIG_SETMASK, before, NULL) undoes it. */
 void tp_signals_hold(sigset_t *before);
 
+/* From now on the calling thread and those that it starts give way to all others: with the least
+ * share that there is (nice 19, a seventieth of a processor where others want it), or,
+ * `for_nothing`, only where it would stand idle (SCHED_IDLE).  For good: without a privilege there
+ * is no way back. Between sessions of Linux's autogroup neither counts. */
+void tp_thread_give_way(bool for_nothing);
+
 typedef struct tp_pool tp_pool;
 
 /* `n_threads` counts the caller; at least 1. */

@@ -184,14 +184,20 @@ static int compare(const flags *f, const group *a, const group *b, tp_error *err
     return done == TP_OK ? status : -1;
 }
 
+/* DATABASE#NAME is no path: opening it says what is wrong with it. */
+static bool find(const char *pattern, glob_t *ret)
+{
+    return glob(pattern, GLOB_TILDE | (strchr(pattern, '#') ? GLOB_NOCHECK : 0), NULL, ret) == 0;
+}
+
 static int run(const flags *f, char **words, int n, group *a, group *b)
 {
     glob_t found_a = {0}, found_b = {0};
     tp_error err = {0};
     int exit_status = -1;
-    if (!n && glob(f->a, GLOB_TILDE, NULL, &found_a) != 0)
+    if (!n && !find(f->a, &found_a))
         exit_status = tp_cli_refuse("compare", "--a: nothing matches '%s'", f->a);
-    else if (!n && glob(f->b, GLOB_TILDE, NULL, &found_b) != 0)
+    else if (!n && !find(f->b, &found_b))
         exit_status = tp_cli_refuse("compare", "--b: nothing matches '%s'", f->b);
     else if ((n ? open_one(a, words[0], &err) : open_found(a, &found_a, &err)) == TP_OK &&
              (n ? open_one(b, words[1], &err) : open_found(b, &found_b, &err)) == TP_OK)

@@ -109,7 +109,8 @@ static int begin_all(void **state)
     mkdir(run_path("runs"), 0777);
     snprintf(run_folder + strlen(run_folder), sizeof run_folder - strlen(run_folder), "/runs");
     write_runs();
-    const tp_serve_options o = {.size = sizeof o, .port = -1, .without_index = true};
+    const tp_serve_options o = {
+        .size = sizeof o, .port = -1, .without_index = true, .priority = TP_SERVE_NORMAL};
     tp_error err = {0};
     tp_status status = tp_server_start(run_folder, &o, &server, &err);
     if (status == TP_ERR_UNSUPPORTED) {

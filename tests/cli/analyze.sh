@@ -58,6 +58,12 @@ run compare "$data/traces/kineto_2021.json" "$data/bench/bench.json"
 expect 2 "are of different kinds"
 run compare a.jsonl
 expect 2 "give two runs, or --a and --b"
+manual=$SOURCE/tests/data/runs/trackio-manual/manual.db
+run compare --a "$manual#run-a" --b "$manual#run-b" --json
+case $status in 0 | 1) ;; *) fail "runs of a data base as groups" ;; esac
+grep -q '"metrics"' out || fail "runs of a data base as groups: no metrics"
+run compare --a "$manual#run-a" --b "$manual#none"
+expect 2 "none"
 run compare --a 'a.*' --b 'none-*'
 expect 2 "--b: nothing matches 'none-*'"
 run compare a.jsonl "$runs/tb-restart-plain"

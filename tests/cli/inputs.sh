@@ -117,6 +117,12 @@ grep -q '/proc' err && fail "a file that nobody knows is named: $(cat err)"
 echo hello | "$TEMPER" metrics - >out 2>err
 status=$? last="temper metrics - of no run"
 expect 2 "'standard input' holds no run that is known"
+: >nothing.jsonl
+run metrics nothing.jsonl
+expect 2 "'nothing.jsonl' is empty: no run wrote anything there yet"
+mkdir empty
+run analyze empty
+expect 2 "'empty' is empty: no run wrote anything there yet"
 run metrics - --follow
 expect 2 "--follow takes a file or a folder"
 run watch -

@@ -194,19 +194,12 @@ static tp_status fill(tp_buffer *buffer, size_t bytes, tp_error *err)
     return TP_OK;
 }
 
-static double processor_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* The best of some rounds; the caller works in all of them, so its processor time tells whether
  * others were running. */
 static tp_status time_launch(tp_device *device, tp_launch *l, double *ret, char why[96],
                              tp_error *err)
 {
-    double best = INFINITY, wall = 0, busy = processor_s();
+    double best = INFINITY, wall = 0, busy = tp_thread_cpu_s();
     for (int i = 0; i < ROUNDS; i++) {
         double start = tp_clock_s();
         TP_TRY(tp_device_submit(device, l, 1, err));
@@ -215,7 +208,7 @@ static tp_status time_launch(tp_device *device, tp_launch *l, double *ret, char 
         best = fmin(best, s);
         wall += s;
     }
-    busy = (processor_s() - busy) / wall;
+    busy = (tp_thread_cpu_s() - busy) / wall;
     *ret = busy < undisturbed ? NAN : best;
     if (isnan(*ret))
         snprintf(why, 96, "busy: %.0f %% of a processor", 100 * busy);

@@ -32,13 +32,6 @@ struct tp_monitor {
     size_t samples, lost;
 };
 
-static double thread_cpu_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- sampling ---- */
 
 static void put(tp_monitor *m, const tp_monitor_sample *sample)
@@ -82,7 +75,7 @@ static void sample_due(tp_monitor *m, double now)
         m->due_s[g] = fmax(m->due_s[g] + m->period_s[g], now);
     }
     pthread_mutex_lock(&m->lock);
-    m->cost_s = thread_cpu_s();
+    m->cost_s = tp_thread_cpu_s();
     pthread_mutex_unlock(&m->lock);
 }
 

@@ -5,20 +5,19 @@
  * whether it is still there. */
 #include "instrument/serve/http.h"
 
-#include <arpa/inet.h>
 #include <dlfcn.h>
-#include <ifaddrs.h>
-#include <limits.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/library.h"
 #include "base/platform.h"
 #include "base/vec.h"
+#include "instrument/serve/http_kept.h"
+#include "instrument/serve/http_names.h"
 
 enum {
     MOST_CONNECTIONS = 600,
@@ -26,7 +25,8 @@ enum {
     IDLE_S = 20,           /* a client that sends or reads nothing that long is dropped */
     REQUEST_BYTES = 32768, /* of headers; more is 431 */
     EVENTS = 256,          /* kept for streams that are behind */
-    BEAT_MS = 15000
+    BEAT_MS = 15000,
+    KEPT_BYTES = 1 << 20 /* of an answer for all who ask the same, at most */
 };
 
 /* ---- libmicrohttpd, loaded ---- */
@@ -92,10 +92,8 @@ struct tp_http {
     tp_http_handler handler;
     void *user;
     char *token;
-    int port;
-    bool is_local; /* reached from this machine alone */
-    char **names;  /* of Host, besides localhost */
-    size_t n_names, cap_names;
+    tp_http_names names;
+    tp_http_keeper kept; /* seen by the thread that answers alone */
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t wake;
@@ -143,79 +141,6 @@ void tp_http_query_each(const tp_http_request *r, const char *name,
 
 /* ---- who may ask ---- */
 
-bool tp_http_is_loopback(const char *address)
-{
-    struct in_addr v4;
-    struct in6_addr v6;
-    if (strcmp(address, "localhost") == 0)
-        return true;
-    if (inet_pton(AF_INET, address, &v4) == 1)
-        return (ntohl(v4.s_addr) >> 24) == 127;
-    return inet_pton(AF_INET6, address, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
-
-static void add_name(tp_http *h, const char *name)
-{
-    *TP_VEC_PUSH(h->names, h->n_names, h->cap_names) = tp_strdup(name);
-}
-
-/* What a browser may call this server: the address, and of one for all addresses each of them. */
-static void add_names(tp_http *h, const char *address)
-{
-    char name[HOST_NAME_MAX + 1] = "", text[INET6_ADDRSTRLEN];
-    struct ifaddrs *all = NULL;
-    add_name(h, address);
-    if (h->is_local)
-        return;
-    if (gethostname(name, sizeof name - 1) == 0)
-        add_name(h, name);
-    if (getifaddrs(&all) != 0)
-        return;
-    for (const struct ifaddrs *a = all; a; a = a->ifa_next) {
-        int family = a->ifa_addr ? a->ifa_addr->sa_family : AF_UNSPEC;
-        const void *at = family == AF_INET
-                             ? (const void *)&((const struct sockaddr_in *)a->ifa_addr)->sin_addr
-                             : (const void *)&((const struct sockaddr_in6 *)a->ifa_addr)->sin6_addr;
-        if ((family == AF_INET || family == AF_INET6) && inet_ntop(family, at, text, sizeof text))
-            add_name(h, text);
-    }
-    freeifaddrs(all);
-}
-
-/* "name", "name:port", "[::1]:port": is it us? */
-static bool is_our_host(const tp_http *h, const char *host)
-{
-    char name[256];
-    size_t n = strlen(host);
-    const char *colon = strrchr(host, ':'), *bracket = strchr(host, ']');
-    if (n >= sizeof name)
-        return false;
-    if (colon && (!bracket || colon > bracket)) {
-        char port[8];
-        snprintf(port, sizeof port, "%d", h->port);
-        if (strcmp(colon + 1, port) != 0)
-            return false;
-        n = (size_t)(colon - host);
-    } else if (h->port != 80) {
-        return false;
-    }
-    if (host[0] == '[' && n >= 2 && host[n - 1] == ']')
-        snprintf(name, sizeof name, "%.*s", (int)(n - 2), host + 1);
-    else
-        snprintf(name, sizeof name, "%.*s", (int)n, host);
-    if (h->is_local && (strcasecmp(name, "localhost") == 0 || tp_http_is_loopback(name)))
-        return true;
-    for (size_t i = 0; i < h->n_names; i++)
-        if (strcasecmp(name, h->names[i]) == 0)
-            return true;
-    return false;
-}
-
-static bool is_our_origin(const tp_http *h, const char *origin)
-{
-    return tp_str_starts(origin, "http://") && is_our_host(h, origin + 7);
-}
-
 /* In a time that does not depend on where they differ. */
 static bool is_token(const tp_http *h, const char *text, size_t n)
 {
@@ -236,8 +161,7 @@ static bool has_token(const tp_http *h, struct MHD_Connection *c)
 
 /* ---- answering ---- */
 
-static enum MHD_Result send_response(struct MHD_Connection *c, int status, struct MHD_Response *r,
-                                     const char *type, bool is_kept)
+static void add_headers(struct MHD_Response *r, const char *type, bool is_kept)
 {
     static const char *const headers[][2] = {
         {"Content-Security-Policy",
@@ -251,6 +175,12 @@ static enum MHD_Result send_response(struct MHD_Connection *c, int status, struc
         (void)mhd.header(r, headers[i][0], headers[i][1]);
     (void)mhd.header(r, "Content-Type", type);
     (void)mhd.header(r, "Cache-Control", is_kept ? "private, max-age=3600" : "no-store");
+}
+
+static enum MHD_Result send_response(struct MHD_Connection *c, int status, struct MHD_Response *r,
+                                     const char *type)
+{
+    add_headers(r, type, false);
     enum MHD_Result result = mhd.queue(c, (unsigned)status, r);
     mhd.destroy(r);
     return result;
@@ -260,7 +190,7 @@ static enum MHD_Result send_text(struct MHD_Connection *c, int status, const cha
 {
     struct MHD_Response *r =
         mhd.from_buffer(strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT);
-    return r ? send_response(c, status, r, "text/plain; charset=utf-8", false) : MHD_NO;
+    return r ? send_response(c, status, r, "text/plain; charset=utf-8") : MHD_NO;
 }
 
 /* The token of the query becomes a cookie, and leaves the address. */
@@ -275,7 +205,7 @@ static enum MHD_Result take_token(const tp_http *h, struct MHD_Connection *c, co
     /* A path of one slash: "//host" would lead elsewhere. */
     (void)mhd.header(r, "Location",
                      path[0] == '/' && path[1] != '/' && !strpbrk(path, "\r\n\\") ? path : "/");
-    return send_response(c, 303, r, "text/plain", false);
+    return send_response(c, 303, r, "text/plain");
 }
 
 /* ---- streams ---- */
@@ -374,7 +304,7 @@ static enum MHD_Result open_stream(tp_http *h, struct MHD_Connection *c)
     pthread_mutex_unlock(&h->lock);
     (void)mhd.option(c, MHD_CONNECTION_OPTION_TIMEOUT, 0u); /* it waits by design */
     (void)mhd.header(r, "X-Accel-Buffering", "no");
-    return send_response(c, 200, r, "text/event-stream", false);
+    return send_response(c, 200, r, "text/event-stream");
 }
 
 static void resume_all(tp_http *h)
@@ -416,11 +346,33 @@ static void *beat(void *user)
 
 /* ---- one request ---- */
 
+static enum MHD_Result add_to_key(void *user, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    tp_buf *key = user;
+    (void)kind;
+    value = value ? value : "";
+    tp_buf_addf(key, "?%zu:%s=%zu:%s", strlen(name), name, strlen(value), value);
+    return MHD_YES;
+}
+
+static void drop_answer(void *response) { mhd.destroy(response); }
+
+static uint64_t count_news(tp_http *h) { return __atomic_load_n(&h->n_events, __ATOMIC_RELAXED); }
+
 static enum MHD_Result answer(tp_http *h, struct MHD_Connection *c, const char *path)
 {
     tp_http_reply reply = {0};
     const tp_http_request request = {h, c, path};
+    TP_OWN(tp_buf) key = {0};
+    tp_buf_adds(&key, path);
+    (void)mhd.values(c, MHD_GET_ARGUMENT_KIND, add_to_key, &key);
+    struct MHD_Response *r = tp_http_kept_find(&h->kept, key.data, count_news(h), tp_clock_s());
+    if (r)
+        return mhd.queue(c, 200, r);
+    tp_http_kept fresh = {.n_news = count_news(h), .cost_s = -tp_thread_cpu_s()};
     h->handler(h->user, &request, &reply);
+    fresh.cost_s += tp_thread_cpu_s();
     if (reply.is_events) {
         tp_buf_release(&reply.body);
         return open_stream(h, c);
@@ -429,19 +381,28 @@ static enum MHD_Result answer(tp_http *h, struct MHD_Connection *c, const char *
         tp_buf_release(&reply.body);
         return send_text(c, 404, "not found\n");
     }
+    bool is_for_all = reply.status == 200 && reply.body.len && reply.body.len <= KEPT_BYTES;
     /* The library frees what it was given with free(). */
-    struct MHD_Response *r =
-        reply.body.len ? mhd.from_buffer(reply.body.len, reply.body.data, MHD_RESPMEM_MUST_FREE)
+    r = reply.body.len ? mhd.from_buffer(reply.body.len, reply.body.data, MHD_RESPMEM_MUST_FREE)
                        : mhd.from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
-    if (!r) {
+    if (!r || !reply.body.len)
         tp_buf_release(&reply.body);
+    if (!r)
         return MHD_NO;
-    }
-    if (!reply.body.len)
-        tp_buf_release(&reply.body);
     if (reply.location)
         (void)mhd.header(r, "Location", reply.location);
-    return send_response(c, reply.status, r, reply.type, reply.is_kept);
+    add_headers(r, reply.type, reply.is_kept);
+    enum MHD_Result result = mhd.queue(c, (unsigned)reply.status, r);
+    if (!is_for_all) {
+        mhd.destroy(r);
+        return result;
+    }
+    fresh.key = tp_strdup(key.data);
+    fresh.answer = r;
+    fresh.made_s = tp_clock_s();
+    fresh.is_immutable = reply.is_kept;
+    tp_http_kept_add(&h->kept, &fresh);
+    return result;
 }
 
 static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *path,
@@ -461,9 +422,9 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
     const char *origin = mhd.value(c, MHD_HEADER_KIND, "Origin");
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return send_text(c, 405, "only GET and HEAD are answered\n");
-    if (!host || !is_our_host(h, host))
+    if (!host || !tp_http_is_our_host(&h->names, host))
         return send_text(c, 403, "the Host of the request is not this server's\n");
-    if (origin && !is_our_origin(h, origin))
+    if (origin && !tp_http_is_our_origin(&h->names, origin))
         return send_text(c, 403, "the Origin of the request is another site\n");
     if (h->token) {
         const char *given = mhd.value(c, MHD_GET_ARGUMENT_KIND, "token");
@@ -519,7 +480,7 @@ static tp_status start(tp_http *h, const tp_http_options *o, tp_error *err)
                        "--port 0 takes one that is free",
                        o->address, o->port);
     const union MHD_DaemonInfo *info = mhd.info(h->daemon, MHD_DAEMON_INFO_BIND_PORT);
-    h->port = info ? info->port : o->port;
+    h->names.port = info ? info->port : o->port;
     return TP_OK;
 }
 
@@ -534,9 +495,8 @@ tp_status tp_http_open(const tp_http_options *o, tp_http **ret, tp_error *err)
     h->handler = o->handler;
     h->user = o->user;
     h->token = o->token ? tp_strdup(o->token) : NULL;
-    h->is_local = tp_http_is_loopback(o->address);
-    h->port = o->port;
-    add_names(h, o->address);
+    tp_http_names_init(&h->names, o->address);
+    h->kept.release = drop_answer;
     pthread_mutex_init(&h->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -570,16 +530,15 @@ void tp_http_close(tp_http *h)
     }
     for (size_t i = 0; i < EVENTS; i++)
         free(h->events[i]);
-    for (size_t i = 0; i < h->n_names; i++)
-        free(h->names[i]);
-    free(h->names);
+    tp_http_kept_release(&h->kept);
+    tp_http_names_release(&h->names);
     free(h->token);
     pthread_mutex_destroy(&h->lock);
     pthread_cond_destroy(&h->wake);
     free(h);
 }
 
-int tp_http_port(const tp_http *h) { return h->port; }
+int tp_http_port(const tp_http *h) { return h->names.port; }
 
 size_t tp_http_listeners(const tp_http *h)
 {

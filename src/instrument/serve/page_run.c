@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "instrument/analyze/runs/curve.h"
 #include "instrument/ingest/runs/place.h"
+#include "instrument/ingest/runs/views.h"
 #include "instrument/report/run_dashboard.h"
 #include "instrument/serve/plot.h"
 #include "instrument/serve/site.h"
@@ -79,8 +80,8 @@ static tp_plot_axis axis_of(tp_page *p)
 static void put_figure(tp_page *p, const tp_run_entry *e, tp_metrics *m, size_t i, bool is_first)
 {
     const char *tag = tp_metrics_tag(m, i);
-    const tp_metric_point *points;
-    size_t n = tp_metrics_points(m, i, TP_POINTS_LATEST, &points);
+    tp_metric_point first, last;
+    size_t n = tp_view_ends(m, i, &first, &last);
     tp_plot plot = {.axis = axis_of(p)};
     TP_OWN(tp_buf) address = {0}, alt = {0}, svg = {0};
     if (is_first && tp_plot_add(&plot, m, tag, tag))
@@ -89,7 +90,7 @@ static void put_figure(tp_page *p, const tp_run_entry *e, tp_metrics *m, size_t 
     tp_buf_addf(&address, "/run/%s/plot.svg?x=%s&amp;v=%zu", e->id,
                 axis_of(p) == TP_PLOT_TIME ? "time" : "step", n);
     tp_buf_addf(&alt, "%s: %zu point%s, the last one %.6g", tag, n, tp_plural((uint64_t)n),
-                n ? points[n - 1].value : (double)NAN);
+                n ? last.value : (double)NAN);
     tp_page_figure(&p->reply->body, tp_buf_str(&address), tag, tp_buf_str(&alt),
                    svg.len ? &svg : NULL);
 }

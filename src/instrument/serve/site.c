@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "instrument/ingest/runs/place.h"
+#include "instrument/ingest/runs/recorded.h"
 
 /* ---- replies ---- */
 
@@ -81,16 +82,13 @@ void tp_site_look(tp_site *s, double watched_s,
     for (int i = 0; i < TP_SITE_OPEN_RUNS; i++) {
         struct tp_site_run *o = &s->open[i];
         bool has_changed = false;
-        const tp_metric_point *points;
         if (!o->m || tp_clock_s() - o->used_s > watched_s)
             continue;
         if (tp_metrics_refresh(o->m, &has_changed, NULL) != TP_OK) {
             tp_metrics_close(o->m);
             *o = (struct tp_site_run){0};
         } else if (has_changed) {
-            size_t n =
-                tp_metrics_count(o->m) ? tp_metrics_points(o->m, 0, TP_POINTS_ALL, &points) : 0;
-            see(user, o->id, (int64_t)n);
+            see(user, o->id, (int64_t)o->m->n_records);
         }
     }
 }

@@ -24,9 +24,9 @@ typedef struct {
 
 void tp_site_release(tp_site *site); /* zeroed is a no-op */
 /* Read on in the runs that were used in the last `watched_s` seconds; of each that has grown `see`
- * is told the number of points of its first metric. */
+ * is told how many records it has now. */
 void tp_site_look(tp_site *site, double watched_s,
-                  void (*see)(void *user, const char *id, int64_t points), void *user);
+                  void (*see)(void *user, const char *id, int64_t records), void *user);
 
 typedef struct {
     tp_site *site;

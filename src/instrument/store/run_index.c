@@ -17,6 +17,7 @@
 #include "instrument/analyze/runs/curve.h"
 #include "instrument/ingest/result_kind.h"
 #include "instrument/ingest/runs/find.h"
+#include "instrument/ingest/runs/views.h"
 #include "instrument/store/run_cache.h"
 #include "text/json/json.h"
 
@@ -43,6 +44,13 @@ static tp_run_row *find_row(const tp_run_index *x, char *path)
     return x->n_known ? bsearch(&key, x->rows.v, x->n_known, sizeof key, by_path) : NULL;
 }
 
+/* An entry points into its row: once all rows are where they stay. */
+static void show_rows(tp_run_index *x)
+{
+    for (size_t i = 0; i < x->rows.n; i++)
+        tp_run_row_show(&x->rows.v[i]);
+}
+
 static int newest_first(const void *a, const void *b)
 {
     const tp_run_row *x = a, *y = b;
@@ -66,8 +74,7 @@ tp_status tp_run_index_open(const char *folder, const tp_run_index_options *opti
     x->has_all_kinds = o.all_kinds;
     x->db = tp_run_cache_open(folder, &o, &x->note);
     tp_run_cache_load(x->db, &x->rows);
-    for (size_t i = 0; i < x->rows.n; i++)
-        tp_run_row_show(&x->rows.v[i]);
+    show_rows(x);
     *ret = x;
     return TP_OK;
 }
@@ -136,9 +143,8 @@ static void read_record(tp_run_row *r, const char *folder)
 
 static double last_of(tp_metrics *m, tp_run_role role, double *step)
 {
-    TP_OWN(tp_curve) c = tp_curve_of(m, role);
-    double v = c.n ? c.value[c.n - 1] : NAN;
-    *step = c.n ? fmax(*step, c.step[c.n - 1]) : *step;
+    double at = *step, v = tp_curve_last(m, role, &at);
+    *step = fmax(*step, at);
     return v;
 }
 
@@ -150,12 +156,12 @@ static void read_figures(tp_run_row *r, tp_metrics *m)
     r->e.reward = last_of(m, TP_ROLE_REWARD, &step);
     r->e.tokens_per_s = last_of(m, TP_ROLE_TRAIN_RATE, &step);
     for (size_t i = 0; i < tp_metrics_count(m); i++) {
-        const tp_metric_point *p;
-        size_t n = tp_metrics_points(m, i, TP_POINTS_LATEST, &p);
+        tp_metric_point begin, end;
+        size_t n = tp_view_ends(m, i, &begin, &end);
         r->e.n_points += (int64_t)n;
         if (n) {
-            r->e.started = fmin(r->e.started, p[0].wall_time);
-            last = fmax(last, p[n - 1].wall_time);
+            r->e.started = fmin(r->e.started, begin.wall_time);
+            last = fmax(last, end.wall_time);
         }
     }
     if (isfinite(last)) /* files may have been copied since */
@@ -329,8 +335,7 @@ tp_status tp_run_index_scan(tp_run_index *x, bool *ret_changed, tp_error *err)
     forget_unseen(x);
     if (x->rows.n)
         qsort(x->rows.v, x->rows.n, sizeof *x->rows.v, newest_first);
-    for (size_t i = 0; i < x->rows.n; i++)
-        tp_run_row_show(&x->rows.v[i]);
+    show_rows(x);
     tp_buf_clear(&x->note);
     if (x->has_changed && !tp_run_cache_save(x->db, &x->rows))
         tp_buf_addf(&x->note, "the index could not be written: %s", sqlite3_errmsg(x->db));
@@ -347,11 +352,9 @@ tp_run_index *tp_run_index_copy(const tp_run_index *x)
     tp_run_index *copy = tp_vec_new(1, sizeof *copy);
     copy->folder = tp_strdup(x->folder);
     tp_buf_adds(&copy->note, tp_buf_str(&x->note));
-    for (size_t i = 0; i < x->rows.n; i++) {
-        tp_run_row *to = TP_VEC_PUSH(copy->rows.v, copy->rows.n, copy->rows.cap);
-        *to = tp_run_row_copy(&x->rows.v[i]);
-        tp_run_row_show(to);
-    }
+    for (size_t i = 0; i < x->rows.n; i++)
+        *TP_VEC_PUSH(copy->rows.v, copy->rows.n, copy->rows.cap) = tp_run_row_copy(&x->rows.v[i]);
+    show_rows(copy);
     return copy;
 }
 

@@ -193,4 +193,10 @@ void tp_json_quote(tp_buf *out, const char *s, size_t n);
  * "5", "1e-7", "1e22", "-0.0".  Returns the length. */
 size_t tp_json_f64_text(double v, char out[32]);
 
+/* A number written where there are TP_JSON_NUMBER_ROOM bytes (all of them may be written to),
+ * without a NUL: the end of it.  Non-finite ones are strings, as tp_json_w_f64() has them. */
+enum { TP_JSON_NUMBER_ROOM = 48 };
+char *tp_json_put_i64(char *out, int64_t v);
+char *tp_json_put_f64(char *out, double v);
+
 #endif

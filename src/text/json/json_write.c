@@ -87,29 +87,24 @@ void tp_json_w_str(tp_json_w *w, const char *s)
         tp_json_w_null(w);
 }
 
-void tp_json_w_i64(tp_json_w *w, int64_t v)
+/* Room for a number at the end of the text. */
+static char *begin_number(tp_json_w *w)
 {
-    char text[24], *at = text + sizeof text;
-    uint64_t rest = v < 0 ? -(uint64_t)v : (uint64_t)v;
-    *--at = 0;
-    do
-        *--at = (char)('0' + rest % 10);
-    while (rest /= 10);
-    if (v < 0)
-        *--at = '-';
-    tp_json_w_raw(w, at);
+    before_item(w);
+    w->need_comma = true;
+    tp_buf_reserve(w->out, TP_JSON_NUMBER_ROOM);
+    return w->out->data + w->out->len;
 }
 
-void tp_json_w_f64(tp_json_w *w, double v)
+static void end_number(tp_json_w *w, char *end)
 {
-    if (!isfinite(v)) {
-        tp_json_w_str(w, isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity");
-        return;
-    }
-    char text[32];
-    tp_json_f64_text(v, text);
-    tp_json_w_raw(w, text);
+    *end = 0;
+    w->out->len = (size_t)(end - w->out->data);
 }
+
+void tp_json_w_i64(tp_json_w *w, int64_t v) { end_number(w, tp_json_put_i64(begin_number(w), v)); }
+
+void tp_json_w_f64(tp_json_w *w, double v) { end_number(w, tp_json_put_f64(begin_number(w), v)); }
 
 void tp_json_w_bool(tp_json_w *w, bool v) { tp_json_w_raw(w, v ? "true" : "false"); }
 
@@ -321,10 +316,49 @@ void tp_json_quote(tp_buf *out, const char *s, size_t n)
     tp_buf_addc(out, '"');
 }
 
+/* ---- numbers ---- */
+
+/* "00000037": eight digits of v < 10^8, by halves, quarters and eighths of a word at once; as bytes
+ * of a number, the first the lowest. */
+static inline uint64_t put_eight(char *out, uint32_t v)
+{
+    uint64_t fours = v / 10000 | (uint64_t)(v % 10000) << 32;
+    uint64_t hundreds = fours * 10486 >> 20 & 0x7f0000007f; /* / 100 */
+    uint64_t twos = ((fours - 100 * hundreds) << 16) + hundreds;
+    uint64_t tens = twos * 103 >> 10 & 0xf000f000f000f; /* / 10 */
+    uint64_t digits = ((twos - 10 * tens) << 8) + tens, text = digits + 0x3030303030303030;
+    memcpy(out, &text, sizeof text);
+    return digits;
+}
+
+/* Seventeen digits of v < 10^17, which is not 0, with zeros in front: how many. */
+static int put_seventeen(char *out, uint64_t v)
+{
+    uint32_t high = (uint32_t)(v / 100000000), first = high / 100000000;
+    out[0] = (char)('0' + first);
+    uint64_t eight = put_eight(out + 1, high % 100000000);
+    uint64_t last = put_eight(out + 9, (uint32_t)(v % 100000000));
+    int zeros = eight ? 1 + __builtin_ctzll(eight) / 8 : 9 + __builtin_ctzll(last) / 8;
+    return first ? 0 : zeros;
+}
+
+char *tp_json_put_i64(char *out, int64_t v)
+{
+    char text[40], *const end = text + 20, *at = end;
+    uint64_t rest = v < 0 ? -(uint64_t)v : (uint64_t)v;
+    do
+        *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (v < 0)
+        *--at = '-';
+    memcpy(out, at, 20); /* a fixed length is quicker, and what is too much is not looked at */
+    return out + (end - at);
+}
+
 /* Decimal digits and exponent: v = 0.d1d2d3... * 10^point. */
 typedef struct {
-    char digits[20];
-    int n, point;
+    char text[40]; /* digits begin at `first`; behind them is room for copies of fixed length */
+    int first, n, point;
 } decimal;
 
 static decimal to_decimal(double v, int precision)
@@ -335,7 +369,7 @@ static decimal to_decimal(double v, int precision)
     char *p = text;
     for (; *p != 'e'; p++) {
         if (*p != '.')
-            d.digits[d.n++] = *p;
+            d.text[d.n++] = *p;
     }
     d.point = atoi(p + 1) + 1;
     return d;
@@ -344,7 +378,7 @@ static decimal to_decimal(double v, int precision)
 static bool reads_back(const decimal *d, double v)
 {
     char text[40];
-    snprintf(text, sizeof text, "0.%.*se%d", d->n, d->digits, d->point);
+    snprintf(text, sizeof text, "0.%.*se%d", d->n, d->text, d->point);
     return strtod(text, NULL) == v;
 }
 
@@ -354,11 +388,11 @@ static bool try_upper_neighbour(decimal *d, double v)
 {
     decimal up = *d;
     int i = up.n - 1;
-    while (i >= 0 && up.digits[i] == '9')
+    while (i >= 0 && up.text[i] == '9')
         i--;
     if (i < 0)
         return false;
-    up.digits[i]++;
+    up.text[i]++;
     up.n = i + 1;
     if (!reads_back(&up, v))
         return false;
@@ -368,88 +402,82 @@ static bool try_upper_neighbour(decimal *d, double v)
 
 static decimal strip_zeros(decimal d)
 {
-    while (d.n > 1 && d.digits[d.n - 1] == '0')
+    while (d.n > 1 && d.text[d.n - 1] == '0')
         d.n--;
-    return d;
-}
-
-static decimal from_digits(uint64_t digits, int exponent)
-{
-    char reversed[20];
-    decimal d = {.n = 0};
-    for (; digits; digits /= 10)
-        reversed[d.n++] = (char)('0' + digits % 10);
-    for (int i = 0; i < d.n; i++)
-        d.digits[i] = reversed[d.n - 1 - i];
-    d.point = exponent + d.n;
     return d;
 }
 
 static decimal shortest_decimal(double v)
 {
+    decimal d = {.n = 0};
     uint64_t digits;
     int exponent;
-    if (tp_shortest_digits(v, &digits, &exponent))
-        return from_digits(digits, exponent);
+    if (tp_shortest_digits(v, &digits, &exponent)) {
+        d.first = put_seventeen(d.text, digits);
+        d.n = 17 - d.first;
+        d.point = exponent + d.n;
+        return d;
+    }
     /* A normal double whose shortest form has at most 15 digits is found by
      * rounding to 15 digits; subnormals have fewer significant bits. */
     int precision = v < 0x1p-1022 ? 1 : 15;
     int unused;
     bool is_power = frexp(v, &unused) == 0.5;
     for (; precision < 17; precision++) {
-        decimal d = to_decimal(v, precision);
+        d = to_decimal(v, precision);
         if (reads_back(&d, v) || (is_power && try_upper_neighbour(&d, v)))
             return strip_zeros(d);
     }
     return strip_zeros(to_decimal(v, 17));
 }
 
-static char *put(char *out, const char *bytes, int n)
-{
-    memcpy(out, bytes, (size_t)n);
-    return out + n;
-}
-
-static char *put_zeros(char *out, int n)
-{
-    memset(out, '0', (size_t)n);
-    return out + n;
-}
-
+/* As many bytes as there may be are copied, whatever there are: no call, no branch. */
 static char *put_fixed(char *out, const decimal *d)
 {
-    if (d->point <= 0) {
-        out = put_zeros(put(out, "0.", 2), -d->point);
-        return put(out, d->digits, d->n);
+    enum { MOST = 17 };
+    const char *digits = d->text + d->first;
+    if (d->point <= 0) { /* > -4 */
+        memcpy(out, "0.000", 5);
+        memcpy(out + 2 - d->point, digits, MOST);
+        return out + 2 - d->point + d->n;
     }
-    if (d->point >= d->n)
-        return put_zeros(put(out, d->digits, d->n), d->point - d->n);
-    out = put(put(out, d->digits, d->point), ".", 1);
-    return put(out, d->digits + d->point, d->n - d->point);
+    memcpy(out, digits, MOST);
+    if (d->point >= d->n) {
+        memset(out + d->n, '0', MOST);
+        return out + d->point;
+    }
+    memcpy(out + d->point + 1, digits + d->point, MOST);
+    out[d->point] = '.';
+    return out + d->n + 1;
 }
 
 static char *put_scientific(char *out, const decimal *d)
 {
-    out = put(out, d->digits, 1);
+    const char *digits = d->text + d->first;
+    *out++ = *digits;
     if (d->n > 1)
-        out = put(put(out, ".", 1), d->digits + 1, d->n - 1);
+        out += snprintf(out, 20, ".%.*s", d->n - 1, digits + 1);
     return out + snprintf(out, 6, "e%d", d->point - 1);
+}
+
+char *tp_json_put_f64(char *out, double v)
+{
+    if (!isfinite(v))
+        return stpcpy(out, isnan(v) ? "\"NaN\"" : v > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+    if (v == 0) /* "-0" would read as the integer 0 */
+        return stpcpy(out, signbit(v) ? "-0.0" : "0");
+    if (v < 0)
+        *out++ = '-';
+    decimal d = shortest_decimal(fabs(v));
+    return d.point > -4 && d.point <= 16 ? put_fixed(out, &d) : put_scientific(out, &d);
 }
 
 size_t tp_json_f64_text(double v, char out[32])
 {
     TP_ASSERT(isfinite(v));
-    char *o = out;
-    if (signbit(v))
-        o = put(o, "-", 1);
-    if (v == 0) {
-        /* "-0" would read as the integer 0. */
-        o = put(o, "0.0", signbit(v) ? 3 : 1);
-    } else {
-        decimal d = shortest_decimal(fabs(v));
-        bool is_fixed = d.point > -4 && d.point <= 16;
-        o = is_fixed ? put_fixed(o, &d) : put_scientific(o, &d);
-    }
-    *o = 0;
-    return (size_t)(o - out);
+    char text[TP_JSON_NUMBER_ROOM];
+    size_t n = (size_t)(tp_json_put_f64(text, v) - text);
+    memcpy(out, text, n);
+    out[n] = 0;
+    return n;
 }

@@ -3,42 +3,35 @@
  * With v = m 2^e and a p that makes v 10^p a number of 18 or 19 digits,
  *     v 10^p = m 5^p 2^(e+p),
  * and m 5^p fits 128 bits for p of 1 to 28.  The halves of the way to both neighbours likewise, so
- * all three are exact.  Digits are then dropped as long as the interval still holds a shorter
- * number (Steele and White 1990; the ends belong to it when m is even, as reading rounds ties to
- * even). */
+ * all three are exact.  As many digits are then dropped as leave a number in the interval
+ * (Steele and White 1990; the ends belong to it when m is even, as reading rounds ties to even). */
 #include "text/json/shortest.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef unsigned __int128 wide;
 
-/* value / 2^shift, and whether nothing was lost. */
-static uint64_t part(wide value, int shift, bool *ret_exact)
-{
-    if (shift <= 0) {
-        *ret_exact = true;
-        return (uint64_t)(value << -shift);
-    }
-    *ret_exact = (value & (((wide)1 << shift) - 1)) == 0;
-    return (uint64_t)(value >> shift);
-}
+/* 5^p: what fits 64 bits. */
+/* clang-format off */
+static const uint64_t fives[] = {
+    1, 5, 25, 125, 625, 3125, 15625, 78125, 390625, 1953125, 9765625, 48828125, 244140625,
+    1220703125, 6103515625, 30517578125, 152587890625, 762939453125, 3814697265625,
+    19073486328125, 95367431640625, 476837158203125, 2384185791015625, 11920928955078125,
+    59604644775390625, 298023223876953125, 1490116119384765625, 7450580596923828125
+};
+/* clang-format on */
 
-typedef struct {
-    uint64_t low, at, high;
-    bool low_zeros; /* nothing but zeros was dropped of `low` */
-    bool at_zeros;  /* likewise of `at`, before the last digit */
-    unsigned last;  /* digit dropped of `at` */
-} window;
+static uint64_t ten_to(int n) { return fives[n] << n; }
 
-static void drop_digit(window *w)
+/* As many digits as may go while a shorter number lies between *low and high; *low loses them. */
+static int drop_spare(uint64_t *low, uint64_t high)
 {
-    w->low_zeros &= w->low % 10 == 0;
-    w->at_zeros &= w->last == 0;
-    w->last = (unsigned)(w->at % 10);
-    w->low /= 10;
-    w->at /= 10;
-    w->high /= 10;
+    int n = 0;
+    for (; high / 10000 > *low / 10000; n += 4)
+        high /= 10000, *low /= 10000;
+    for (; high / 10 > *low / 10; n++)
+        high /= 10, *low /= 10;
+    return n;
 }
 
 bool tp_shortest_digits(double v, uint64_t *ret_digits, int *ret_exponent)
@@ -50,32 +43,30 @@ bool tp_shortest_digits(double v, uint64_t *ret_digits, int *ret_exponent)
     uint64_t m = (bits & 0xfffffffffffff) | 0x10000000000000;
     int e = (int)(bits >> 52) - 1075;
     bool is_even = (m & 1) == 0, is_power = m == 0x10000000000000;
-    /* 0.30103 is a little above log10 2 */
-    int p = 17 - (int)floor((e + 52) * 0.30103);
-    wide scale = 1;
-    for (int i = 0; i < p; i++)
-        scale *= 5;
-    /* in quarters of a unit in the last place */
-    int shift = -(e - 2 + p);
-    bool exact_low, exact_at, exact_high;
-    window w = {.low = part((4 * (wide)m - (is_power ? 1 : 2)) * scale, shift, &exact_low),
-                .at = part(4 * (wide)m * scale, shift, &exact_at),
-                .high = part((4 * (wide)m + 2) * scale, shift, &exact_high)};
-    int dropped = 0;
-    w.low_zeros = exact_low && is_even;
-    w.at_zeros = exact_at;
-    w.high -= exact_high && !is_even;
-    for (; w.high / 10 > w.low / 10; dropped++)
-        drop_digit(&w);
-    for (; w.low_zeros && w.low && w.low % 10 == 0; dropped++)
-        drop_digit(&w);
-    if (!dropped) /* does not happen: no double needs 18 digits */
+    int p = 17 - ((e + 52) * 78913 >> 18); /* 78913 / 2^18 is log10 2: p is 2 to 28 */
+    /* in eighths of a unit in the last place */
+    wide unit = p < 28 ? fives[p] : (wide)5 * fives[27];
+    wide at = 8 * m * unit, low = at - (is_power ? 2 : 4) * unit, high = at + 4 * unit;
+    int shift = 3 - e - p;
+    const wide below = ((wide)1 << shift) - 1;
+    uint64_t first = (uint64_t)(low >> shift), middle = (uint64_t)(at >> shift);
+    uint64_t last = (uint64_t)(high >> shift) - (!(high & below) && !is_even);
+    uint64_t least = first;
+    int spare = drop_spare(&least, last);
+    if (!spare) /* does not happen: no double needs 18 digits */
         return false;
-    bool is_tie = w.last == 5 && w.at_zeros;
-    bool up = w.last > 5 || (w.last == 5 && !(is_tie && w.at % 2 == 0));
-    bool low_is_out = w.at == w.low && !w.low_zeros;
-    *ret_digits = w.at + (up || low_is_out);
-    *ret_exponent = dropped - p;
+    /* the lower end itself may be the shortest */
+    bool has_low = is_even && !(low & below) && first % ten_to(spare) == 0;
+    while (has_low && first >= ten_to(spare + 1) && first % ten_to(spare + 1) == 0)
+        spare++;
+    uint64_t ten = ten_to(spare - 1), digits = middle / ten;
+    unsigned next = (unsigned)(digits % 10);
+    bool is_tie = next == 5 && digits * ten == middle && !(at & below);
+    digits /= 10;
+    bool up = next > 5 || (next == 5 && !(is_tie && digits % 2 == 0));
+    bool low_is_out = !has_low && digits == least;
+    *ret_digits = digits + (up || low_is_out);
+    *ret_exponent = spare - p;
     while (*ret_digits && *ret_digits % 10 == 0) {
         *ret_digits /= 10;
         ++*ret_exponent;

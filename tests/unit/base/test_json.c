@@ -421,6 +421,43 @@ static void doubles_are_written_shortest(void **state)
     assert_string_equal(f64(0x1p-44), "5.684341886080802e-14");
 }
 
+/* Where there is room, without a NUL; nothing is written behind the room. */
+static void numbers_are_put(void **state)
+{
+    static const struct {
+        double v;
+        const char *text;
+    } doubles[] = {{-1763600000.25, "-1763600000.25"},
+                   {-0.00012345678901234567, "-0.00012345678901234567"},
+                   {-9999999999999998, "-9999999999999998"},
+                   {-1.2345678901234568e-300, "-1.2345678901234568e-300"},
+                   {NAN, "\"NaN\""},
+                   {INFINITY, "\"Infinity\""},
+                   {-INFINITY, "\"-Infinity\""},
+                   {20000, "20000"},
+                   {0.10000000149011612, "0.10000000149011612"}};
+    static const struct {
+        int64_t v;
+        const char *text;
+    } whole[] = {{0, "0"},
+                 {-7, "-7"},
+                 {INT64_MIN, "-9223372036854775808"},
+                 {INT64_MAX, "9223372036854775807"}};
+    char room[TP_JSON_NUMBER_ROOM + 1];
+    for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++) {
+        room[TP_JSON_NUMBER_ROOM] = '!';
+        *tp_json_put_f64(room, doubles[i].v) = 0;
+        assert_string_equal(room, doubles[i].text);
+        assert_int_equal(room[TP_JSON_NUMBER_ROOM], '!');
+    }
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        room[TP_JSON_NUMBER_ROOM] = '!';
+        *tp_json_put_i64(room, whole[i].v) = 0;
+        assert_string_equal(room, whole[i].text);
+        assert_int_equal(room[TP_JSON_NUMBER_ROOM], '!');
+    }
+}
+
 static void doubles_read_back(void **state)
 {
     uint64_t bits = 88172645463325252u;
@@ -550,6 +587,7 @@ int main(void)
         cmocka_unit_test(tokens_know_their_place),
         cmocka_unit_test(reader_errors_point_at_a_token),
         cmocka_unit_test(doubles_are_written_shortest),
+        cmocka_unit_test(numbers_are_put),
         cmocka_unit_test(doubles_read_back),
         cmocka_unit_test(members_are_written_in_one_call),
         cmocka_unit_test(writer_puts_commas_and_indents),

@@ -39,6 +39,26 @@ static void what_a_terminal_obeys_is_spelled_out(void **state)
 }
 
 /* What arrives at a pipe of what `print` printed through a guarded standard output. */
+/* Wherever it stands among eight bytes that are looked at together. */
+static void one_byte_among_many_is_found(void **state)
+{
+    (void)state;
+    static const struct {
+        char byte;
+        const char *wanted;
+    } bytes[] = {
+        {'\0', "\\x00"}, {0x1f, "\\x1f"},       {' ', " "},           {'~', "~"}, {0x7f, "\\x7f"},
+        {'\n', "\n"},    {(char)0x80, "\\x80"}, {(char)0xff, "\\xff"}};
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
+        for (size_t at = 0; at < 20; at++) {
+            char text[21] = "aaaaaaaaaaaaaaaaaaaa", wanted[32];
+            snprintf(wanted, sizeof wanted, "%.*s%s%.*s", (int)at, text, bytes[i].wanted,
+                     (int)(19 - at), text);
+            text[at] = bytes[i].byte;
+            shown(text, 20, false, wanted);
+        }
+}
+
 static void printed(void (*print)(void), tp_buf *ret)
 {
     int ends[2];
@@ -159,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_terminal_obeys_is_spelled_out),
+        cmocka_unit_test(one_byte_among_many_is_found),
         cmocka_unit_test(styles_pass_and_foreign_sequences_do_not),
         cmocka_unit_test(a_character_or_a_style_may_come_in_pieces),
         cmocka_unit_test(half_a_character_at_the_end_is_shown),

@@ -104,6 +104,22 @@ static void a_length_without_bounds_is_no_allocation(void **state)
     tp_buf_release(&events);
 }
 
+static void trainer_state_without_a_history_says_so(void **state)
+{
+    write_text("trainer_state.json", "{\"global_step\": 3, \"best_metric\": null}");
+    tp_metrics *m = open_run(run_folder);
+    assert_true(has_note(m, "the file has no log_history"));
+    tp_metrics_close(m);
+    write_text("trainer_state.json", "{\"log_history\": {\"loss\": 1}, \"max_steps\": 5}");
+    m = open_run(run_folder);
+    assert_true(has_note(m, "log_history is a list of objects"));
+    tp_metrics_close(m);
+    write_text("trainer_state.json", "{\"max_steps\": 5, \"log_history\": []}");
+    m = open_run(run_folder);
+    assert_false(has_note(m, "log_history"));
+    tp_metrics_close(m);
+}
+
 static void trainer_state_is_read_up_to_the_damage(void **state)
 {
     write_text("trainer_state.json",
@@ -164,6 +180,7 @@ int main(void)
         DAMAGE(any_cut_and_any_flip_is_survived),
         DAMAGE(a_length_without_bounds_is_no_allocation),
         DAMAGE(trainer_state_is_read_up_to_the_damage),
+        DAMAGE(trainer_state_without_a_history_says_so),
         DAMAGE(bad_lines_are_counted),
         DAMAGE(a_damaged_data_base_is_an_error_or_a_note),
         DAMAGE(a_run_that_is_none_is_refused),

@@ -102,6 +102,77 @@ static void a_number_may_be_half_written(void **state)
     tp_metrics_close(m);
 }
 
+static void expect_end(tp_metrics *m, const char *tag, size_t n, int64_t step, double value)
+{
+    tp_metric_point last = {0};
+    assert_int_equal(tp_metrics_curve_end(m, tp_metrics_find(m, tag), &last), n);
+    if (n) {
+        assert_int_equal(last.step, step);
+        assert_true(last.value == value);
+    }
+}
+
+/* An attempt that goes on behind a checkpoint, while somebody looks. */
+static void what_is_written_again_is_told_as_it_comes(void **state)
+{
+    const tp_metric_point *p;
+    write_text("metrics.jsonl", "{\"v\":1,\"t\":1,\"run\":\"r\",\"attempt\":1,\"step\":1,\"axis\":"
+                                "\"train\",\"m\":{\"loss\":8}}\n"
+                                "{\"v\":1,\"t\":2,\"run\":\"r\",\"attempt\":1,\"step\":2,\"axis\":"
+                                "\"train\",\"m\":{\"loss\":7}}\n"
+                                "{\"v\":1,\"t\":2,\"run\":\"r\",\"attempt\":1,\"step\":2,\"axis\":"
+                                "\"time\",\"m\":{\"memory\":3}}\n"
+                                "{\"v\":1,\"t\":3,\"run\":\"r\",\"attempt\":1,\"step\":2,\"axis\":"
+                                "\"time\",\"m\":{\"memory\":5}}\n"
+                                "{\"v\":1,\"t\":3,\"run\":\"r\",\"attempt\":1,\"step\":3,\"axis\":"
+                                "\"train\",\"m\":{\"loss\":\"NaN\"}}\n");
+    tp_metrics *m = open_run(run_folder);
+    expect_end(m, "loss", 2, 2, 7);
+    expect_end(m, "memory", 1, 2, 4);
+    assert_false(has_note(m, "earlier attempts"));
+    append_text("metrics.jsonl", "{\"v\":1,\"t\":4,\"run\":\"r\",\"attempt\":2,\"step\":2,\"axis\":"
+                                 "\"train\",\"m\":{\"loss\":6}}\n");
+    refresh(m, true);
+    expect_end(m, "loss", 2, 2, 6);
+    assert_true(has_note(m, "1 record of earlier attempts"));
+    append_text("metrics.jsonl", "{\"v\":1,\"t\":5,\"run\":\"r\",\"attempt\":2,\"step\":3,\"axis\":"
+                                 "\"train\",\"m\":{\"loss\":5}}\n");
+    refresh(m, true);
+    assert_true(has_note(m, "2 records of earlier attempts"));
+    for (int step = 4; step < 40; step++) {
+        char line[128];
+        snprintf(line, sizeof line,
+                 "{\"v\":1,\"t\":6,\"run\":\"r\",\"attempt\":2,\"step\":%d,\"axis\":\"train\","
+                 "\"m\":{\"loss\":%d}}\n",
+                 step, 40 - step);
+        append_text("metrics.jsonl", line);
+        refresh(m, true);
+    }
+    assert_true(has_note(m, "2 records of earlier attempts"));
+    expect_end(m, "loss", 39, 39, 1);
+    assert_int_equal(tp_metrics_curve(m, tp_metrics_find(m, "loss"), &p), 39);
+    assert_true(p[0].value == 8 && p[1].value == 6 && p[2].value == 5 && p[3].value == 36);
+    assert_int_equal(points_of(m, "loss", TP_POINTS_ALL, &p), 41);
+    tp_metrics_close(m);
+}
+
+/* Without a look at all points what a look at them would say. */
+static void ends_of_curves(void **state)
+{
+    write_text("metrics.csv",
+               "step,rises,falls,odd,gone\n1,8,1,NaN,NaN\n2,7,2,3,inf\n3,6,3,NaN,-inf\n");
+    tp_metrics *m = open_run(run_folder);
+    expect_end(m, "rises", 3, 3, 6);
+    expect_end(m, "odd", 1, 2, 3);
+    expect_end(m, "gone", 0, 0, 0);
+    append_text("metrics.csv", "2,5,4,9,1\n"); /* back, and not again */
+    refresh(m, true);
+    expect_end(m, "rises", 3, 3, 6);
+    expect_end(m, "odd", 1, 2, 9);
+    expect_end(m, "gone", 1, 2, 1);
+    tp_metrics_close(m);
+}
+
 static void sql(sqlite3 *db, const char *text)
 {
     assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
@@ -127,6 +198,31 @@ static void a_data_base_in_use_is_followed(void **state)
     assert_int_equal(points_of(m, "loss", TP_POINTS_NATIVE, &p), 2);
     assert_true(p[1].value != p[1].value);
     expect_values(m, "acc", (double[]){0.5}, 1);
+    tp_metrics_close(m);
+    sqlite3_close(db);
+}
+
+/* Pages that were not committed lie in the file already: they are not read. */
+static void who_writes_without_a_log_is_waited_for(void **state)
+{
+    sqlite3 *db;
+    tp_metrics *m = NULL;
+    tp_error err = {0};
+    assert_int_equal(sqlite3_open(run_path("live.db"), &db), SQLITE_OK);
+    sql(db, "PRAGMA journal_mode=DELETE; CREATE TABLE metrics(id INTEGER PRIMARY KEY, timestamp "
+            "TEXT, run_name TEXT, step INTEGER, metrics TEXT);"
+            "INSERT INTO metrics VALUES (1, NULL, 'a', 0, '{\"loss\": 4}')");
+    sql(db, "PRAGMA cache_size=1; BEGIN EXCLUSIVE; WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL "
+            "SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO metrics SELECT i, NULL, 'a', i, "
+            "'{\"loss\": 1}' FROM n");
+    assert_int_equal(tp_metrics_open(run_path("live.db#a"), NULL, &m, &err), TP_ERR_IO);
+    assert_non_null(strstr(err.message, "is locked by who writes it"));
+    sql(db, "ROLLBACK");
+    m = open_run(run_path("live.db#a"));
+    expect_values(m, "loss", (double[]){4}, 1);
+    sql(db, "INSERT INTO metrics VALUES (2, NULL, 'a', 1, '{\"loss\": 2}')");
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){4, 2}, 2);
     tp_metrics_close(m);
     sqlite3_close(db);
 }
@@ -169,10 +265,17 @@ static void runs_of_one_name_are_told_by_their_ids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FOLLOWS(event_file_grows_within_a_record), FOLLOWS(event_files_appear),
-        FOLLOWS(a_replaced_file_is_read_anew),     FOLLOWS(half_a_line_waits),
-        FOLLOWS(a_number_may_be_half_written),     FOLLOWS(a_data_base_in_use_is_followed),
-        FOLLOWS(reading_leaves_nothing_beside),    FOLLOWS(runs_of_one_name_are_told_by_their_ids),
+        FOLLOWS(event_file_grows_within_a_record),
+        FOLLOWS(event_files_appear),
+        FOLLOWS(a_replaced_file_is_read_anew),
+        FOLLOWS(half_a_line_waits),
+        FOLLOWS(a_number_may_be_half_written),
+        FOLLOWS(what_is_written_again_is_told_as_it_comes),
+        FOLLOWS(ends_of_curves),
+        FOLLOWS(a_data_base_in_use_is_followed),
+        FOLLOWS(who_writes_without_a_log_is_waited_for),
+        FOLLOWS(reading_leaves_nothing_beside),
+        FOLLOWS(runs_of_one_name_are_told_by_their_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

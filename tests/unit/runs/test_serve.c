@@ -1,12 +1,17 @@
 /* test_serve.c - pages of runs over real sockets: what is shown, what is refused, what is told. */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/json_schema.h"
+#include "instrument/store/run_index.h"
 #include "run_files.h"
 #include "temper/runs.h"
 #include "temper/serve.h"
@@ -18,8 +23,11 @@ static char reply[4 << 20];
 static int open_server(const char *token)
 {
     tp_error err = {0};
-    const tp_serve_options o = {
-        .size = sizeof o, .port = -1, .without_index = true, .token = token};
+    const tp_serve_options o = {.size = sizeof o,
+                                .port = -1,
+                                .without_index = true,
+                                .token = token,
+                                .priority = TP_SERVE_NORMAL};
     tp_status status = tp_server_start(run_folder, &o, &server, &err);
     if (status == TP_ERR_UNSUPPORTED) {
         server = NULL;
@@ -220,6 +228,37 @@ static void data_has_the_shape_of_its_schema(void **state)
     is_as_the_schema_says("metrics");
 }
 
+/* Freed memory is overwritten: what still points there shows. */
+static void a_copy_of_the_index_stands_by_itself(void **state)
+{
+    (void)state;
+    enum { RUNS = 70 };
+    tp_run_index *x;
+    const tp_run_index_options o = {.size = sizeof o, .without_cache = true};
+    for (int i = 0; i < RUNS; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "many-%d", i);
+        mkdir(run_path(name), 0777);
+        snprintf(name, sizeof name, "many-%d/metrics.csv", i);
+        write_text(name, "step,loss\n1,4\n");
+    }
+    assert_int_equal(tp_run_index_open(run_folder, &o, &x, NULL), TP_OK);
+    assert_int_equal(tp_run_index_scan(x, NULL, NULL), TP_OK);
+    mallopt(M_PERTURB, 0x5a);
+    tp_run_index *copy = tp_run_index_copy(x);
+    mallopt(M_PERTURB, 0);
+    assert_true(tp_run_index_count(copy) >= RUNS);
+    for (size_t i = 0; i < tp_run_index_count(copy); i++) {
+        const tp_run_entry *e = tp_run_index_entry(copy, i);
+        assert_string_equal(e->id, tp_run_index_entry(x, i)->id);
+        assert_ptr_equal(tp_run_index_find(copy, e->id), e);
+    }
+    tp_run_index_close(x);
+    for (size_t i = 0; i < tp_run_index_count(copy); i++)
+        assert_int_equal(strlen(tp_run_index_entry(copy, i)->id), 12);
+    tp_run_index_close(copy);
+}
+
 /* Six runs, two groups of seeds: each by itself, then the mean of a group in its band. */
 static void repetitions_are_drawn_as_bands(void **state)
 {
@@ -402,6 +441,71 @@ static void a_token_is_asked_for(void **state)
     assert_int_equal(ask_with("GET", "/metrics", lines), 200);
 }
 
+/* Threads of this process that are scheduled so. */
+static int count_threads(int policy, int niceness)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/task");
+    assert_non_null(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        int id = atoi(e->d_name);
+        n += id && sched_getscheduler(id) == policy &&
+             getpriority(PRIO_PROCESS, (id_t)id) == niceness;
+    }
+    closedir(dir);
+    return n;
+}
+
+/* Those that answer, read and beat; nobody else's. */
+static void its_threads_give_way(void **state)
+{
+    NEED_SERVER();
+    static const struct {
+        tp_serve_priority priority;
+        int low, idle;
+    } cases[] = {{TP_SERVE_LOW, 3, 0}, {TP_SERVE_IDLE, 0, 3}, {TP_SERVE_NORMAL, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tp_server *other = NULL;
+        const tp_serve_options o = {
+            .size = sizeof o, .port = -1, .without_index = true, .priority = cases[i].priority};
+        assert_int_equal(tp_server_start(run_folder, &o, &other, NULL), TP_OK);
+        assert_int_equal(count_threads(SCHED_OTHER, 19), cases[i].low);
+        assert_int_equal(count_threads(SCHED_IDLE, 19), cases[i].idle);
+        tp_server_stop(other);
+        assert_int_equal(count_threads(SCHED_OTHER, 19) + count_threads(SCHED_IDLE, 19), 0);
+    }
+}
+
+/* The same answer for all who ask within a moment, a new one once something new was told. */
+static void many_who_ask_get_one_answer(void **state)
+{
+    NEED_SERVER();
+    char text[256], word[64];
+    wait_for_runs();
+    assert_int_equal(ask_run("first", "/metrics.json?tag=loss"), 200);
+    int s = connect_to_server();
+    int n = snprintf(text, sizeof text, "GET /events HTTP/1.1\r\nHost: localhost:%d\r\n\r\n", port);
+    send_all(s, text, (size_t)n);
+    assert_true(wait_for_event(s, "text/event-stream"));
+    snprintf(word, sizeof word, "\"run\":\"%s\"", id_of("first"));
+    for (int step = 3; step < 6; step++) {
+        char row[32], point[32];
+        snprintf(row, sizeof row, "%d,%d,0\n", step, step + 10);
+        snprintf(point, sizeof point, "[%d,null,%d]", step, step + 10);
+        append_text("first/metrics.csv", row);
+        assert_true(wait_for_event(s, word));
+        for (int again = 0; again < 3; again++) {
+            assert_int_equal(ask_run("first", "/metrics.json?tag=loss"), 200);
+            assert_true(says(point));
+        }
+        assert_int_equal(ask_run("first", "/metrics.json?tag=reward"), 200); /* another address */
+        assert_false(says(point));
+        assert_int_equal(ask_run("second <b>", "/metrics.json?tag=loss"), 200);
+        assert_false(says(point));
+    }
+    close(s);
+}
+
 static void options_are_checked(void **state)
 {
     NEED_SERVER();
@@ -431,12 +535,16 @@ int main(void)
         cmocka_unit_test_setup_teardown(pages_show_runs, begin, end),
         cmocka_unit_test_setup_teardown(data_has_the_shape_of_its_schema, begin, end),
         cmocka_unit_test_setup_teardown(repetitions_are_drawn_as_bands, begin, end),
+        cmocka_unit_test_setup_teardown(a_copy_of_the_index_stands_by_itself, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(memory_is_shown_by_kind, begin, end),
         cmocka_unit_test_setup_teardown(nothing_else_is_there, begin, end),
         cmocka_unit_test_setup_teardown(strangers_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(what_is_too_much_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(a_run_that_grows_is_told, begin, end),
         cmocka_unit_test_setup_teardown(a_token_is_asked_for, begin, end),
+        cmocka_unit_test_setup_teardown(its_threads_give_way, begin, end),
+        cmocka_unit_test_setup_teardown(many_who_ask_get_one_answer, begin, end),
         cmocka_unit_test_setup_teardown(options_are_checked, begin, end),
     };
     return cmocka_run_group_tests_name("serve", tests, NULL, NULL);

@@ -102,20 +102,39 @@ tp_curve tp_curve_at(tp_metrics *m, size_t index)
     return c;
 }
 
-tp_curve tp_curve_of(tp_metrics *m, tp_run_role role)
+/* The longest of those that may be it, SIZE_MAX: none has a finite value. */
+static size_t find_role(tp_metrics *m, tp_run_role role)
 {
-    tp_curve best = {0};
+    size_t best = SIZE_MAX, most = 0;
+    tp_metric_point last;
     for (size_t k = 0; k < NAMES && role_names[role][k]; k++)
         for (size_t i = 0; i < tp_metrics_count(m); i++) {
             if (fnmatch(role_names[role][k], tp_metrics_tag(m, i), 0) != 0)
                 continue;
-            tp_curve c = tp_curve_at(m, i);
-            bool is_better = c.n > best.n;
-            tp_curve_release(is_better ? &best : &c);
-            if (is_better)
-                best = c;
+            size_t n = tp_metrics_curve_end(m, i, &last);
+            if (n > most) {
+                best = i;
+                most = n;
+            }
         }
     return best;
+}
+
+tp_curve tp_curve_of(tp_metrics *m, tp_run_role role)
+{
+    size_t i = find_role(m, role);
+    return i == SIZE_MAX ? (tp_curve){0} : tp_curve_at(m, i);
+}
+
+double tp_curve_last(tp_metrics *m, tp_run_role role, double *ret_step)
+{
+    tp_metric_point last;
+    size_t i = find_role(m, role);
+    if (i == SIZE_MAX)
+        return NAN;
+    (void)tp_metrics_curve_end(m, i, &last);
+    *ret_step = (double)last.step;
+    return last.value;
 }
 
 void tp_curve_release(tp_curve *c)
@@ -150,8 +169,7 @@ void tp_curve_order(tp_metrics *m, size_t *ret)
 {
     size_t n = 0, n_first;
     for (int role = 0; role < TP_ROLE_COUNT; role++) {
-        TP_OWN(tp_curve) c = tp_curve_of(m, (tp_run_role)role);
-        size_t i = c.tag ? tp_metrics_find(m, c.tag) : SIZE_MAX;
+        size_t i = find_role(m, (tp_run_role)role);
         if (i != SIZE_MAX && !is_among(ret, n, i))
             ret[n++] = i;
     }

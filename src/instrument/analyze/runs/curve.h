@@ -44,6 +44,8 @@ typedef struct {
 /* The metric of the role with the most points.  Empty when there is none. */
 tp_curve tp_curve_of(tp_metrics *m, tp_run_role role);
 tp_curve tp_curve_at(tp_metrics *m, size_t index);
+/* Its last value, and the step of that; NaN, and *ret_step as it was, when there is none. */
+double tp_curve_last(tp_metrics *m, tp_run_role role, double *ret_step);
 void tp_curve_release(tp_curve *c);
 /* "train/loss, loss, ...": what is looked for. */
 const char *tp_role_names(tp_run_role role, char *out, size_t size);

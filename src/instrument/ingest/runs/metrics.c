@@ -80,6 +80,9 @@ static tp_status fail_unknown(const tp_run_place *place, tp_error *err)
         return tp_fail(err, TP_ERR_FORMAT,
                        "'%s' is compressed (gzip), and runs are read as they are: gunzip -k it",
                        place->path);
+    if (place->is_dir ? !place->n_entries : !place->n_head)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' is empty: no run wrote anything there yet",
+                       place->path);
     for (size_t i = 0; tp_run_readers[i]; i++)
         tp_buf_addf(&names, "%s%s", i ? "; " : "", tp_run_readers[i]->about);
     return tp_fail(err, TP_ERR_FORMAT, "'%s' holds no run that is known; known are: %s",
@@ -149,31 +152,57 @@ static int by_axis_and_step(const void *a, const void *b)
     return (x->attempt > y->attempt) - (x->attempt < y->attempt);
 }
 
+/* Do the attempts that were not judged yet write nothing again?  So it is while a run goes on. */
+static bool goes_on_in_order(tp_metrics *m)
+{
+    bool is_in_order = true;
+    for (; m->n_judged < m->n_attempts; m->n_judged++) {
+        const tp_recorded_attempt *a = &m->attempts[m->n_judged];
+        while (m->n_axes <= a->axis)
+            TP_VEC_PUSH(m->newest, m->n_axes, m->cap_axes)->step = TP_STEP_NONE;
+        tp_recorded_attempt *last = &m->newest[a->axis];
+        is_in_order &=
+            a->step > last->step || (a->step == last->step && a->attempt == last->attempt);
+        if (a->step >= last->step)
+            *last = *a;
+    }
+    return is_in_order;
+}
+
 /* For each step of an axis the records of the highest attempt count. */
 static void supersede(tp_metrics *m)
 {
-    size_t n = m->n_attempts, hidden = 0;
-    free(m->superseded);
-    m->superseded = NULL;
-    if (!n)
+    size_t n = m->n_attempts, known = m->cap_superseded;
+    bool goes_on = goes_on_in_order(m);
+    if (goes_on && !m->n_superseded)
         return;
+    m->superseded = tp_vec_room(m->superseded, &m->cap_superseded, (size_t)m->n_records + 1, 1);
+    if (goes_on) { /* what is new counts */
+        memset(m->superseded + known, 0, m->cap_superseded - known);
+        return;
+    }
+    memset(m->superseded, 0, m->cap_superseded);
+    m->n_superseded = 0;
     TP_FREED tp_recorded_attempt *at = tp_vec_new(n, sizeof *at);
     memcpy(at, m->attempts, n * sizeof *at);
     qsort(at, n, sizeof *at, by_axis_and_step);
-    m->superseded = tp_vec_new((size_t)m->n_records + 1, 1);
     for (size_t i = n - 1; i-- > 0;) {
         const tp_recorded_attempt *later = &at[i + 1];
         if (at[i].axis == later->axis && at[i].step == later->step) {
             m->superseded[at[i].record] = at[i].attempt < later->attempt;
-            hidden += at[i].attempt < later->attempt;
+            m->n_superseded += at[i].attempt < later->attempt;
             at[i].attempt = later->attempt;
         }
     }
-    if (hidden)
+}
+
+static void say_superseded(tp_metrics *m)
+{
+    if (m->n_superseded)
         tp_notes_add(&m->notes, TP_NOTE_INFO,
                      "%zu record%s of earlier attempts left out, written again by a later one; "
                      "--points all shows them",
-                     hidden, tp_plural((uint64_t)hidden));
+                     m->n_superseded, tp_plural((uint64_t)m->n_superseded));
 }
 
 static tp_status read_on(tp_metrics *m, tp_error *err)
@@ -189,6 +218,7 @@ static tp_status read_on(tp_metrics *m, tp_error *err)
     list_shown(m);
     m->n_lasting_notes = m->notes.n;
     supersede(m);
+    say_superseded(m);
     if (m->reader->say)
         m->reader->say(m);
     return TP_OK;
@@ -362,6 +392,11 @@ size_t tp_metrics_find(const tp_metrics *m, const char *tag)
     return SIZE_MAX;
 }
 
+static tp_metric_point shown_point(const tp_recorded_point *p)
+{
+    return (tp_metric_point){p->step, p->wall, p->value};
+}
+
 /* Into m->scratch; *ret_eligible: what the view saw, before restarts voided any. */
 size_t tp_view_select(tp_metrics *m, size_t index, tp_points_view view, size_t *ret_eligible)
 {
@@ -371,8 +406,25 @@ size_t tp_view_select(tp_metrics *m, size_t index, tp_points_view view, size_t *
     m->scratch = tp_vec_room(m->scratch, &m->cap_scratch, n, sizeof *m->scratch);
     for (size_t i = 0; i < s->n; i++)
         if (keep[i])
-            m->scratch[at++] =
-                (tp_metric_point){s->points[i].step, s->points[i].wall, s->points[i].value};
+            m->scratch[at++] = shown_point(&s->points[i]);
+    return n;
+}
+
+size_t tp_view_ends(tp_metrics *m, size_t index, tp_metric_point *ret_first,
+                    tp_metric_point *ret_last)
+{
+    const tp_recorded_series *s = &m->series[m->shown[index]];
+    size_t eligible, n = s->n;
+    if (tp_view_is_plain(m, s)) {
+        *ret_first = shown_point(&s->points[0]);
+        *ret_last = shown_point(&s->points[n - 1]);
+        return n;
+    }
+    n = tp_view_select(m, index, TP_POINTS_LATEST, &eligible);
+    if (n) {
+        *ret_first = m->scratch[0];
+        *ret_last = m->scratch[n - 1];
+    }
     return n;
 }
 
@@ -460,6 +512,8 @@ size_t tp_metrics_curve(tp_metrics *m, size_t index, const tp_metric_point **ret
     if (index >= m->n_shown)
         return 0;
     const tp_recorded_series *s = &m->series[m->shown[index]];
+    if (!m->step_tag && tp_view_is_plain(m, s))
+        return tp_metrics_points(m, index, TP_POINTS_LATEST, ret);
     TP_FREED uint8_t *keep = tp_vec_new(s->n, 1);
     TP_FREED curve_point *p = tp_vec_new(s->n, sizeof *p);
     tp_view_keep(m, s, TP_POINTS_LATEST, keep, &eligible);
@@ -477,6 +531,29 @@ size_t tp_metrics_curve(tp_metrics *m, size_t index, const tp_metric_point **ret
     n = one_per_step(m, p, n, s->is_sampled);
     *ret = m->scratch;
     return n;
+}
+
+size_t tp_metrics_curve_end(tp_metrics *m, size_t index, tp_metric_point *ret_last)
+{
+    const tp_metric_point *p;
+    if (index >= m->n_shown)
+        return 0;
+    const tp_recorded_series *s = &m->series[m->shown[index]];
+    if (!m->step_tag && tp_view_is_plain(m, s)) {
+        for (size_t i = s->n; i-- > 0 && s->n_odd < s->n;)
+            if (isfinite(s->points[i].value)) {
+                *ret_last = shown_point(&s->points[i]);
+                break;
+            }
+        return s->n - s->n_odd;
+    }
+    size_t finite = 0;
+    for (size_t i = 0, n = tp_metrics_curve(m, index, &p); i < n; i++)
+        if (isfinite(p[i].value)) {
+            *ret_last = p[i];
+            finite++;
+        }
+    return finite;
 }
 
 /* ---- tags that are asked for ---- */

@@ -1,6 +1,7 @@
 /* recorded.c - records and series as they grow. */
 #include "instrument/ingest/runs/recorded.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/vec.h"
@@ -24,6 +25,7 @@ void tp_recorded_clear(tp_metrics *m)
     free(m->settings);
     free(m->starts);
     free(m->attempts);
+    free(m->newest);
     free(m->superseded);
     free(m->shown);
     free(m->scratch);
@@ -69,6 +71,9 @@ tp_recorded_series *tp_recorded_series_of(tp_metrics *m, const char *tag, size_t
 void tp_recorded_add(tp_metrics *m, tp_recorded_series *s, int64_t step, double wall, double value,
                      uint32_t marks)
 {
+    s->is_uneven |= step == TP_STEP_NONE || (s->n && step <= s->points[s->n - 1].step) ||
+                    (marks & (TP_MARK_BAD_DATA | TP_MARK_NO_NUMBER));
+    s->n_odd += isfinite(value) ? 0 : 1;
     tp_recorded_point *p = TP_VEC_PUSH(s->points, s->n, s->cap);
     *p = (tp_recorded_point){step, wall, value, m->n_records, marks};
 }
@@ -79,7 +84,7 @@ void tp_recorded_put(tp_metrics *m, tp_slice tag, int64_t step, double wall, dou
     tp_recorded_series *s = tp_recorded_series_of(m, tag.data, tag.len);
     s->is_scalar = true;
     if (s->n && s->points[s->n - 1].record == m->n_records)
-        s->n--;
+        s->n_odd -= isfinite(s->points[--s->n].value) ? 0 : 1;
     tp_recorded_add(m, s, step, wall, value, marks);
 }
 

@@ -46,6 +46,8 @@ typedef struct {
     bool is_scalar_undamaged; /* the same, known from what is before any damage */
     bool has_simple;          /* of event files: a simple_value, whatever the tag's kind */
     bool is_sampled;          /* several values of one step are samples of it, not corrections */
+    bool is_uneven; /* steps that do not rise, points that no view sees: views have to look */
+    size_t n_odd;   /* values that are not finite */
     bool is_other_undamaged;
     bool is_other; /* of another kind for good: text, histogram, ... */
 } tp_recorded_series;
@@ -86,7 +88,11 @@ struct tp_metrics {
     size_t n_starts, cap_starts;
     tp_recorded_attempt *attempts;
     size_t n_attempts, cap_attempts;
-    uint8_t *superseded; /* by record; NULL: none */
+    uint8_t *superseded; /* by record; NULL: none ever was */
+    size_t n_superseded, cap_superseded;
+    size_t n_judged;             /* attempts that it knows */
+    tp_recorded_attempt *newest; /* of those the one with the highest step, by axis */
+    size_t n_axes, cap_axes;
 
     const char *step_tag; /* carries the training's step in the same record, or NULL */
     tp_recorded_setting *settings;

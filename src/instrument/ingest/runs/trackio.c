@@ -1,10 +1,14 @@
 /* trackio.c - trackio's SQLite data bases, also while they are written.
  *
- * How one is opened, so that nothing is ever written beside it and no writer waits:
+ * How one is opened, so that nothing is ever written beside it and no writer waits for longer than
+ * a query:
+ *
+ *     a rollback journal             read only; immutable where that is not possible
  *     no -wal, or an empty one       immutable: no locks; nobody has it open
  *     -wal and -shm (it is live)     read only, for the length of one query
  *     -wal without -shm (a copy)     a copy of both in a folder of our own
  *     through a pipe                 the same without a log
+ *
  * A poll opens, asks for rows behind the last id, and closes. */
 #include <errno.h>
 #include <sqlite3.h>
@@ -20,7 +24,7 @@
 #include "instrument/ingest/runs/reader.h"
 #include "instrument/ingest/runs/rows.h"
 
-enum { BUSY_MS = 5000, MAX_RUNS = 10000, HEADER_WAL = 18 };
+enum { BUSY_MS = 1000, MAX_RUNS = 10000, HEADER_WAL = 18 };
 
 typedef struct {
     char *path;
@@ -72,8 +76,11 @@ static tp_status open_as(const char *path, const char *options, sqlite3 **ret, t
     }
     if (result == SQLITE_OK)
         return TP_OK;
-    tp_status status = tp_fail(err, TP_ERR_FORMAT, "cannot open '%s' as a database: %s", path,
-                               *ret ? sqlite3_errmsg(*ret) : sqlite3_errstr(result));
+    tp_status status =
+        result == SQLITE_BUSY
+            ? tp_fail(err, TP_ERR_IO, "'%s' is locked by who writes it; try again", path)
+            : tp_fail(err, TP_ERR_FORMAT, "cannot open '%s' as a database: %s", path,
+                      *ret ? sqlite3_errmsg(*ret) : sqlite3_errstr(result));
     sqlite3_close(*ret);
     *ret = NULL;
     return status;
@@ -131,6 +138,21 @@ static tp_status open_copy(const char *path, const char *wal, sqlite3 **ret, tp_
     return status;
 }
 
+/* What the header says: 1 a rollback journal, 2 a write-ahead log; 0: nothing. */
+static int journal_of(const char *path)
+{
+    TP_CLEANUP(tp_place_release) tp_run_place place = {0};
+    bool is_read = tp_place_look(&place, path, NULL) == TP_OK && place.n_head > HEADER_WAL;
+    return is_read ? place.head[HEADER_WAL] : 0;
+}
+
+/* Who writes without a log changes the file itself, behind locks. */
+static tp_status open_alone(const char *path, sqlite3 **ret, tp_error *err)
+{
+    tp_status status = journal_of(path) == 1 ? open_as(path, "?mode=ro", ret, err) : TP_ERR_FORMAT;
+    return status == TP_ERR_FORMAT ? open_as(path, "?mode=ro&immutable=1", ret, err) : status;
+}
+
 static tp_status open_database(const char *path, sqlite3 **ret, tp_error *err)
 {
     char *wal = beside(path, "-wal"), *shm = beside(path, "-shm");
@@ -139,7 +161,7 @@ static tp_status open_database(const char *path, sqlite3 **ret, tp_error *err)
     /* What came through a pipe has a name in /proc alone, which SQLite follows to nowhere. */
     bool is_piped = tp_str_starts(path, "/proc/self/fd/");
     tp_status status = is_piped   ? open_copy(path, NULL, ret, err)
-                       : !has_wal ? open_as(path, "?mode=ro&immutable=1", ret, err)
+                       : !has_wal ? open_alone(path, ret, err)
                        : is_live  ? open_as(path, "?mode=ro", ret, NULL)
                                   : TP_ERR_IO;
     if (has_wal && status != TP_OK)
@@ -451,17 +473,6 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
     return status;
 }
 
-static bool header_says_wal(const char *path)
-{
-    tp_run_place place;
-    bool says = false;
-    if (tp_place_look(&place, path, NULL) == TP_OK) {
-        says = place.n_head > HEADER_WAL && place.head[HEADER_WAL] == 2;
-        tp_place_release(&place);
-    }
-    return says;
-}
-
 static void say(tp_metrics *m)
 {
     const state *s = m->state;
@@ -469,7 +480,7 @@ static void say(tp_metrics *m)
     if (s->n_bad)
         tp_notes_add(&m->notes, TP_NOTE_WARNING, "'%s': %llu row%s passed over for no JSON object",
                      s->path, (unsigned long long)s->n_bad, tp_plural((uint64_t)s->n_bad));
-    if (!m->n_records && header_says_wal(s->path) && !tp_file_exists(wal))
+    if (!m->n_records && journal_of(s->path) == 2 && !tp_file_exists(wal))
         tp_notes_add(&m->notes, TP_NOTE_WARNING,
                      "'%s' has no rows of the run; if it was copied while it was written, its "
                      "'-wal' file is missing",

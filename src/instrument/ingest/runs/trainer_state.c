@@ -121,6 +121,7 @@ static tp_status read_top(tp_metrics *m, tp_json_reader *r, tp_flat_row *row, tp
 {
     tp_json_token t;
     TP_OWN(tp_buf) key = {0};
+    bool has_history = false;
     tp_status status = tp_json_reader_next(r, &t, err);
     if (status == TP_OK && t.type != TP_JSON_TOKEN_BEGIN_OBJECT)
         status = tp_json_reader_fail(r, &t, err, "the file is a JSON object with a log_history");
@@ -133,14 +134,19 @@ static tp_status read_top(tp_metrics *m, tp_json_reader *r, tp_flat_row *row, tp
         if (t.type == TP_JSON_TOKEN_KEY) {
             tp_buf_clear(&key);
             tp_buf_add(&key, t.text.data, t.text.len);
-        } else if (t.type == TP_JSON_TOKEN_BEGIN_ARRAY && tp_slice_is(name, "log_history")) {
-            status = read_history(m, r, row, err);
+        } else if (tp_slice_is(name, "log_history")) {
+            has_history = true;
+            status = t.type == TP_JSON_TOKEN_BEGIN_ARRAY
+                         ? read_history(m, r, row, err)
+                         : tp_json_reader_fail(r, &t, err, "log_history is a list of objects");
         } else if (t.type == TP_JSON_TOKEN_BEGIN_ARRAY || t.type == TP_JSON_TOKEN_BEGIN_OBJECT) {
             status = tp_json_reader_skip(r, err);
         } else {
             take_setting(m, name, &t);
         }
     }
+    if (status == TP_OK && !has_history)
+        return tp_json_reader_fail(r, &t, err, "the file has no log_history");
     return status;
 }
 

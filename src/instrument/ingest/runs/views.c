@@ -143,7 +143,7 @@ static void keep_last_of_step(const tp_recorded_series *s, uint8_t *keep)
 
 static void keep_latest(const tp_metrics *m, const tp_recorded_series *s, uint8_t *keep)
 {
-    for (size_t i = 0; m->superseded && i < s->n; i++)
+    for (size_t i = 0; m->n_superseded && i < s->n; i++)
         keep[i] &= !m->superseded[s->points[i].record];
     if (m->reader->has_restarts) {
         purge_at_starts(m, s, true, true, keep);
@@ -153,12 +153,22 @@ static void keep_latest(const tp_metrics *m, const tp_recorded_series *s, uint8_
         keep_last_of_step(s, keep);
 }
 
+bool tp_view_is_plain(const tp_metrics *m, const tp_recorded_series *s)
+{
+    return s->is_scalar && !s->is_uneven && s->n && !m->n_superseded &&
+           (!m->n_starts || m->starts[m->n_starts - 1].record <= s->points[0].record);
+}
+
 size_t tp_view_keep(const tp_metrics *m, const tp_recorded_series *s, tp_points_view view,
                     uint8_t *keep, size_t *ret_eligible)
 {
     if (!m->reader->has_restarts && view != TP_POINTS_LATEST)
         view = view == TP_POINTS_NATIVE && m->reader->native_is_latest ? TP_POINTS_LATEST
                                                                        : TP_POINTS_ALL;
+    if (view == TP_POINTS_LATEST && tp_view_is_plain(m, s)) {
+        memset(keep, 1, s->n);
+        return *ret_eligible = s->n;
+    }
     uint32_t unseen = unseen_marks(view);
     size_t n = 0, eligible = 0;
     bool is_scalar = view == TP_POINTS_NATIVE && m->reader->has_restarts && !s->is_sampled
@@ -169,14 +179,19 @@ size_t tp_view_keep(const tp_metrics *m, const tp_recorded_series *s, tp_points_
         *ret_eligible = 0;
         return 0;
     }
+    uint32_t all_marks = 0;
     for (size_t i = 0; i < s->n; i++) {
+        all_marks |= s->points[i].marks;
         keep[i] = !(s->points[i].marks & unseen);
         /* rustboard lists tags of which it has no point */
         eligible += !(s->points[i].marks & unseen & ~(uint32_t)TP_MARK_NOT_FLOAT);
     }
     if (view == TP_POINTS_NATIVE || view == TP_POINTS_ACCUMULATOR) {
-        purge_at_starts(m, s, view == TP_POINTS_ACCUMULATOR, false, keep);
-        purge_at_marks(s, view == TP_POINTS_NATIVE ? TP_MARK_PURGES : TP_MARK_PURGES_HIGHEST, keep);
+        uint32_t purges = view == TP_POINTS_NATIVE ? TP_MARK_PURGES : TP_MARK_PURGES_HIGHEST;
+        if (m->n_starts)
+            purge_at_starts(m, s, view == TP_POINTS_ACCUMULATOR, false, keep);
+        if (all_marks & purges)
+            purge_at_marks(s, purges, keep);
     } else if (view == TP_POINTS_FAST) {
         purge_as_rustboard(s, keep);
     } else if (view == TP_POINTS_LATEST) {

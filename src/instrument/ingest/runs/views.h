@@ -19,6 +19,15 @@
 size_t tp_view_keep(const tp_metrics *m, const tp_recorded_series *s, tp_points_view view,
                     uint8_t *keep, size_t *ret_eligible);
 
+/* Does every point count, in the order in which they came, for `latest`?  Found without a look at
+ * them, however many there are. */
+bool tp_view_is_plain(const tp_metrics *m, const tp_recorded_series *s);
+
+/* How many points of the series shown at `index` count for `latest`; the first and the last of
+ * them, as far as there are any. */
+size_t tp_view_ends(tp_metrics *m, size_t index, tp_metric_point *ret_first,
+                    tp_metric_point *ret_last);
+
 /* The points of the series shown at `index` that count, into m->scratch: how many; *ret_eligible as
  * above. */
 size_t tp_view_select(tp_metrics *m, size_t index, tp_points_view view, size_t *ret_eligible);
