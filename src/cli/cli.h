@@ -98,9 +98,6 @@ tp_form tp_cli_form(bool json, bool csv, bool markdown);
 /* Seconds of a clock that only goes forward. */
 double tp_cli_clock_s(void);
 
-/* Take back the line that is being drawn. */
-void tp_cli_erase_line(FILE *out);
-
 /* A terminal that can move its cursor; colour as --color says, else there and without NO_COLOR. */
 bool tp_cli_terminal(FILE *out);
 bool tp_cli_colour(FILE *out);
@@ -108,6 +105,7 @@ bool tp_cli_colour(FILE *out);
 bool tp_cli_is_pipe(void);
 /* Columns of standard output: COLUMNS, the terminal's, else 110. */
 int tp_cli_width(void);
+int tp_cli_error_width(void); /* of the terminal behind standard error, else 80 */
 
 /* Standard output is text for people from here on: with a screen, or COLUMNS, no line is wider than
  * that as long as a blank can be found. */

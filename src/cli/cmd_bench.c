@@ -7,6 +7,7 @@
 #include "cli/bench_commands.h"
 #include "cli/cli.h"
 #include "cli/values.h"
+#include "cli/waiting.h"
 #include "temper/bench.h"
 
 typedef struct {
@@ -216,25 +217,15 @@ static void print(void *user, const char *text)
 {
     (void)user;
     if (*text != '{')
-        tp_cli_wrap(); /* the line that changes is none of these */
+        tp_cli_wrap();
     fputs(text, stdout);
     tp_terminal_wrap(0);
-}
-
-static void note(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "temper bench: %s\n", text);
 }
 
 static void draw(void *user, const char *line)
 {
     (void)user;
-    if (line)
-        printf("%s%s%s", tp_style(TP_LINE_BEGIN), line, tp_style(TP_LINE_ERASE));
-    else
-        tp_cli_erase_line(stdout);
-    fflush(stdout);
+    tp_waiting_say(line);
 }
 
 static tp_bench_options options_of(const flags *f)
@@ -242,8 +233,8 @@ static tp_bench_options options_of(const flags *f)
     return (tp_bench_options){
         .size = sizeof(tp_bench_options),
         .print = print,
-        .progress = !f->json && tp_cli_terminal(stdout) ? draw : NULL,
-        .note = note,
+        .progress = draw,
+        .note = tp_cli_note,
         .json = f->json,
         .verbose = f->verbose,
         .colour = !f->json && tp_cli_colour(stdout),
@@ -313,6 +304,7 @@ static int gather(const char *first, char **words, int n, const char **out)
 
 static int end(tp_status status, int result, const tp_error *err)
 {
+    tp_waiting_end();
     if (status == TP_OK)
         return result;
     int failed = tp_cli_fail(err);
@@ -327,6 +319,7 @@ static int run_commands(const flags *f, const two_commands *c, const tp_bench_op
     if (n_a == 0 || n_b == 0)
         return tp_cli_refuse("bench", "two commands are needed: temper bench 'A' --vs 'B'");
     catch_signals();
+    tp_waiting_begin("temper bench: getting ready");
     tp_status status = tp_bench_commands(a, (size_t)n_a, b, (size_t)n_b, o, &result, &err);
     return end(status, result, &err);
 }
@@ -336,6 +329,7 @@ static int run_suite(char **words, int n, const tp_bench_options *o)
     tp_error err = {0};
     int result;
     catch_signals();
+    tp_waiting_begin("temper bench: getting ready");
     tp_status status = tp_bench_run((const char *const *)words, (size_t)n, o, &result, &err);
     return end(status, result, &err);
 }

@@ -98,19 +98,13 @@ static void print_bench(void *user, const char *text)
     fputs(text, stdout);
 }
 
-static void note_bench(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "temper: %s\n", text);
-}
-
 static int compare_benchmarks(const flags *f, char **words)
 {
     tp_error err = {0};
     int result = 0;
     const tp_bench_options options = {.size = sizeof options,
                                       .print = print_bench,
-                                      .note = note_bench,
+                                      .note = tp_cli_note,
                                       .json = f->json,
                                       .width = tp_cli_width(),
                                       .no_history = true};

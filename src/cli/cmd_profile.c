@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/find_recipe.h"
 #include "cli/stop.h"
+#include "cli/waiting.h"
 #include "temper/profile.h"
 
 typedef struct {
@@ -28,17 +29,16 @@ static const tp_flag flag_table[] = {
 
 static void show_progress(void *user, int64_t done, int64_t all, const char *what)
 {
-    (void)user;
-    fprintf(stderr, "%s%sstep %lld/%lld, %s", tp_style(TP_LINE_BEGIN), tp_style(TP_LINE_ERASE),
-            (long long)done, (long long)all, what);
-    if (done == all)
-        tp_cli_erase_line(stderr);
-}
-
-static void note(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "note: %s\n", text);
+    char text[256];
+    double *begin_s = user;
+    if (done > 0 && *begin_s == 0) /* of the second step, as the first one has much to prepare */
+        *begin_s = tp_cli_clock_s();
+    snprintf(text, sizeof text, "step %lld/%lld, %s", (long long)done, (long long)all, what);
+    char *line = done > 1 ? tp_working_text(text, (double)(done - 1) / (double)(all - 1),
+                                            tp_cli_clock_s() - *begin_s)
+                          : NULL;
+    tp_waiting_say(done == all ? NULL : line ? line : text);
+    tp_free(line);
 }
 
 int tp_cmd_profile(int argc, char **argv)
@@ -46,6 +46,7 @@ int tp_cmd_profile(int argc, char **argv)
     flags f = {.warmup = 3, .steps = 10, .record = 2};
     char *given[argc + 2], **words = given, path[TP_CLI_PATH], isa[64], *text = NULL;
     bool worse = false;
+    double begin_s = 0; /* of the second step */
     tp_error err = {0};
     const tp_usage usage = {
         .command = "profile",
@@ -76,11 +77,13 @@ int tp_cmd_profile(int argc, char **argv)
                                   .replace = f.replace,
                                   .against = f.against,
                                   .form = tp_cli_form(f.json, false, false),
-                                  .progress = tp_cli_terminal(stderr) ? show_progress : NULL,
-                                  .note = f.json ? NULL : note,
+                                  .progress = show_progress,
+                                  .note = f.json ? NULL : tp_cli_note,
                                   .should_stop = tp_cli_should_stop,
+                                  .user = &begin_s,
                                   .width = tp_cli_width(),
                                   .worse = &worse};
+    tp_waiting_begin("temper profile: getting ready");
     tp_status done = tp_profile_run(path[0] ? path : NULL, (const char *const *)words, (size_t)n,
                                     &o, &text, &err);
     int status = tp_cli_verdict(tp_cli_print(done, text, &err), worse);

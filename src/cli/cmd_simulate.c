@@ -23,12 +23,6 @@ static const tp_flag flag_table[] = {
     TP_TEXT("picture", 0, "FILE", picture, "speed-up and efficiency: .svg, .png or .pdf"),
     {0}};
 
-static void note(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "temper simulate: %s\n", text);
-}
-
 int tp_cmd_simulate(int argc, char **argv)
 {
     flags f = {.ranks = 1024, .from = 1, .platform = "fat-tree"};
@@ -58,7 +52,7 @@ int tp_cmd_simulate(int argc, char **argv)
                                    .processor = f.processor,
                                    .slow_link = f.slow_link,
                                    .picture = f.picture,
-                                   .note = note,
+                                   .note = tp_cli_note,
                                    .from = (int)f.from};
     tp_waiting_begin("temper simulate: playing the ranks");
     tp_status done = tp_simulate_text(path[0] ? path : NULL, (const char *const *)words, (size_t)n,

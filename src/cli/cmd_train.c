@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/find_recipe.h"
 #include "cli/stop.h"
+#include "cli/waiting.h"
 #include "temper/train.h"
 
 typedef struct {
@@ -33,12 +34,6 @@ static void print(void *user, const char *text, size_t n)
     has_no_reader |= (fflush(stdout) != 0 || ferror(stdout)) && tp_cli_is_pipe();
 }
 
-static void note(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "temper: %s\n", text);
-}
-
 static int columns(void *user)
 {
     (void)user;
@@ -62,7 +57,7 @@ static int run(const char *path, char **words, int n, const flags *f)
                                        .colour = tp_cli_colour(stdout),
                                        .resume = f->resume,
                                        .print = print,
-                                       .note = note,
+                                       .note = tp_cli_note,
                                        .columns = columns,
                                        .should_stop = should_stop};
     tp_training_result result = {.size = sizeof result};
