@@ -24,6 +24,7 @@ typedef struct {
     const char *algorithm; /* "sft", "dpo", "grpo"; NULL: as the keys say */
     int64_t rows;          /* of the training data; 0: counted, where the file is here */
     int64_t processes;     /* that the other trainer runs; 0: one */
+    double tokens;         /* of an example on average, for batches of packed rows; 0: not known */
 } tp_import_options;
 
 typedef struct tp_imported tp_imported;

@@ -29,7 +29,7 @@ typedef struct {
     const char *against; /* compare with the profile kept under this name; may be NULL */
     tp_form form;        /* TP_FORM_TEXT or TP_FORM_JSON */
     /* Called in the thread that profiles; all may be NULL.  `what` is done in step `done` of `all`:
-     * "warming up", "timing", "recording". */
+     * "warming up", "timing", "recording", or what is under way behind it for long. */
     void (*progress)(void *user, int64_t done, int64_t all, const char *what);
     void (*note)(void *user, const char *text);
     bool (*should_stop)(void *user); /* true: TP_ERR_INTERRUPTED, nothing is kept */

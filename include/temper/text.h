@@ -1,6 +1,8 @@
-/* text.h - what the library says: forms of a report, numbers for people, words that are near.
+/* text.h - what the library says: forms of a report, numbers for people, words that are near, what
+ * a long call is at.
  *
- * Threads: any, at once; a tp_nearest by one. */
+ * Threads: any, at once; a tp_nearest by one.  A listener of tp_working_listen() is its thread's.
+ */
 #ifndef TEMPER_TEXT_H
 #define TEMPER_TEXT_H
 
@@ -37,6 +39,20 @@ TP_API char *tp_human_seconds(double seconds, char *out);
 /* A measured value: so many decimals, six digits where those would be a long row, and "NaN",
  * "Infinity", "-Infinity" as they are spelled in files. */
 TP_API char *tp_human_value(double v, int decimals, char *out);
+
+/* What a call that takes long is at, "writing out/model.safetensors", and how much of it is done;
+ * total 0: unknown.  Told in the thread of the call, perhaps thousands of times a second, from the
+ * beginning: who listens decides when to speak of it. */
+typedef void tp_working(void *user, const char *what, uint64_t done, uint64_t total);
+/* Listen to calls of this thread from here on; `hear` NULL: no more.  A training tells its own
+ * listener instead (TP_TRAINING_WORKING of temper/train.h). */
+TP_API void tp_working_listen(tp_working *hear, void *user);
+/* "writing out/model.safetensors  34%  12.0 s, about 23.3 s to go": after so many seconds, with the
+ * share that is done (NaN: unknown).  tp_free(). */
+TP_API char *tp_working_text(const char *what, double share, double seconds);
+/* Where lines stay: when to speak next of what was spoken of after `seconds` (0: not yet), which is
+ * after 10, 20, 40, 80, 140 ... */
+TP_API double tp_working_next(double seconds);
 
 #ifdef __cplusplus
 }

@@ -16,8 +16,12 @@ static tp_status bind(tp_config *config, bool is_empty, tp_error *err)
     tp_train_options options;
     tp_eval_options evaluation;
     size_t n;
-    if (tp_recipe_is_evaluation(config))
-        return tp_eval_options_bind(config, &evaluation, err);
+    if (tp_recipe_is_evaluation(config)) {
+        TP_TRY(tp_eval_options_bind(config, &evaluation, err));
+        return tp_training_check_stops(config, "generation.stop_token_ids",
+                                       &evaluation.generation.stop_token_ids,
+                                       evaluation.tokenizer_name, err);
+    }
     if (!is_empty) {
         TP_TRY(tp_train_options_bind(config, &options, err));
         return tp_training_check_rules(config, &options, err);

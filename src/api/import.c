@@ -29,13 +29,14 @@ tp_status tp_imported_open(const char *path, const tp_import_options *options, t
     TP_MEMORY_GUARD(err);
     if (!path || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_imported_open: path or ret is NULL");
-    if (options && (options->rows < 0 || options->processes < 0))
-        return tp_fail(err, TP_ERR_ARG, "tp_imported_open: rows or processes are below 0");
+    if (options && (options->rows < 0 || options->processes < 0 || !(options->tokens >= 0)))
+        return tp_fail(err, TP_ERR_ARG, "tp_imported_open: rows, processes or tokens are below 0");
     tp_import_request request = {.options_of = options_of};
     if (options) {
         request.from = options->from;
         request.algorithm = options->algorithm;
         request.rows = options->rows;
+        request.tokens = options->tokens;
         request.processes = options->processes;
     }
     tp_imported *imported = tp_new(1, sizeof *imported);

@@ -287,12 +287,17 @@ static tp_status plan(const tp_recipe *recipe, const tp_plan_options *o, tp_buf 
 {
     tp_model *model;
     TP_OWN(tp_run_graphs) graphs = {0};
+    TP_OWN(tp_buf) said = {0};
     tp_run_graphs_options more = {0};
     const char *notice = tp_config_notice(recipe->config);
     if (notice && o->note)
         o->note(o->user, notice);
     TP_TRY(tp_run_model_open(&recipe->options, &model, NULL, err));
-    tp_status status = tp_run_graphs_create(&recipe->options, model, &more, &graphs, err);
+    tp_status status = tp_run_check_positions(&recipe->options, model, &said, err);
+    if (said.len && o->note)
+        o->note(o->user, said.data);
+    if (status == TP_OK)
+        status = tp_run_graphs_create(&recipe->options, model, &more, &graphs, err);
     if (status == TP_OK)
         status = write_report(recipe, o, model, &graphs, out, ret_fits, err);
     tp_model_free(model);

@@ -102,6 +102,18 @@ static void tell_progress(const session *s)
         o->progress(o->user, s->steps, all_steps(o), what);
 }
 
+/* What takes long within a step, or before the first. */
+static void tell_work(const session *s, const tp_train_event *e)
+{
+    TP_OWN(tp_buf) text = {0};
+    if (s->steps)
+        tp_buf_adds(&text, e->text);
+    else
+        tp_buf_add_working(&text, e->text, e->work_share, e->work_s);
+    if (s->o->progress)
+        s->o->progress(s->o->user, s->steps, all_steps(s->o), text.data);
+}
+
 static void observe(void *user, const tp_train_event *e)
 {
     session *s = user;
@@ -109,6 +121,8 @@ static void observe(void *user, const tp_train_event *e)
         tp_profile_collect(&s->data, e, ++s->steps);
         tell_progress(s);
     }
+    if (e->kind == TP_EVENT_WORKING)
+        tell_work(s, e);
     if (e->kind == TP_EVENT_NOTICE && s->o->note)
         s->o->note(s->o->user, e->text);
     if (e->kind == TP_EVENT_START && s->o->warm_up == 0)

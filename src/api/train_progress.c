@@ -279,18 +279,9 @@ static void draw_block(tp_progress *p, const tp_train_event *e, tp_buf *out)
     end_line(p, out, &line);
 }
 
-/* "tokenising rows.jsonl  34%  12.0 s, about 23.3 s to go" */
 static void add_work(const tp_train_event *e, tp_buf *out)
 {
-    char so_far[32], left[32];
-    double share = e->work_share;
-    tp_buf_adds(out, e->text);
-    if (!isnan(share))
-        tp_buf_addf(out, "  %.0f%%", 100 * share);
-    tp_buf_addf(out, "  %s", tp_human_seconds(e->work_s, so_far));
-    if (share > 0)
-        tp_buf_addf(out, ", about %s to go",
-                    tp_human_seconds(e->work_s * (1 - share) / share, left));
+    tp_buf_add_working(out, e->text, e->work_share, e->work_s);
 }
 
 static void draw_work(tp_progress *p, const tp_train_event *e, tp_buf *out)
@@ -312,7 +303,7 @@ static bool work_is_due(tp_progress *p, const tp_train_event *e)
     p->last_work_s = e->work_s;
     if (e->work_s < p->next_work_s)
         return false;
-    p->next_work_s = e->work_s + fmin(e->work_s, 60);
+    p->next_work_s = tp_working_next(e->work_s);
     return true;
 }
 

@@ -8,6 +8,9 @@
 #include "api/judging.h"
 #include "api/watching.h"
 #include "base/sized.h"
+#include "engine/data/token_ids.h"
+#include "engine/train/algorithm.h"
+#include "engine/train/graphs.h"
 #include "instrument/monitor/sinks.h"
 
 /* A listener of its loop. */
@@ -72,10 +75,25 @@ static bool request(void *user, tp_train_request *ret)
     return tp_watching_request(&l->watching, ret);
 }
 
+tp_status tp_training_check_stops(const tp_config *config, const char *key, const tp_f64_list *ids,
+                                  const char *tokenizer, tp_error *err)
+{
+    TP_OWN(tp_buf) folder = {0};
+    if (ids->n == 0 || !tokenizer ||
+        tp_trainer_find_folder(tokenizer, "tokenizer.json", &folder, NULL) != TP_OK)
+        return TP_OK;
+    return tp_token_ids_check(config, key, ids, folder.data, err);
+}
+
 tp_status tp_training_check_rules(const tp_config *config, const tp_train_options *options,
                                   tp_error *err)
 {
     TP_OWN(tp_watching) w = {0};
+    if (options->algorithm->generates &&
+        options->policy.tokenizer_train_vocab_size == TP_OPT_UNSET_INT)
+        TP_TRY(tp_training_check_stops(config, "policy.generation.stop_token_ids",
+                                       &options->generation.stop_token_ids,
+                                       options->policy.tokenizer_name, err));
     TP_TRY(tp_judging_check(config, options, err));
     TP_TRY(tp_watching_read(&w, config, options, err));
     return TP_OK;

@@ -19,7 +19,13 @@ TP_CHECKED tp_status tp_train_with_sinks(const tp_config *config, const tp_train
                                          const tp_train_hooks *hooks, tp_training_result *ret,
                                          tp_error *err);
 
-/* What alarms and the judgement at the end have to say of a recipe, before anything starts. */
+/* Ids of a recipe that the tokenizer of this model or folder lacks; nothing where it has none. */
+TP_CHECKED tp_status tp_training_check_stops(const tp_config *config, const char *key,
+                                             const tp_f64_list *ids, const char *tokenizer,
+                                             tp_error *err);
+
+/* What alarms, ids of tokens and the judgement at the end have to say of a recipe, before anything
+ * starts. */
 TP_CHECKED tp_status tp_training_check_rules(const tp_config *config,
                                              const tp_train_options *options, tp_error *err);
 

@@ -17,6 +17,7 @@
 
 #include "base/files_internal.h"
 #include "base/platform.h"
+#include "base/working.h"
 
 enum { CHUNK = 1 << 20, MAX_FOLDER_DEPTH = 64 };
 
@@ -523,6 +524,7 @@ static tp_status hash_chunk(void *context, const char *data, size_t n, tp_error 
 {
     hashing *h = context;
     XXH3_128bits_update(h->state, data, n);
+    tp_job_add(n);
     h->done += n;
     if (h->progress && !h->progress(h->user, h->done, TP_MAX(h->done, h->total)))
         return tp_fail(err, TP_ERR_INTERRUPTED, "interrupted while reading %s", h->path);

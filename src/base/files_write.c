@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "base/files_internal.h"
+#include "base/working.h"
 
 enum { BUFFER = 1 << 20 };
 
@@ -169,6 +170,7 @@ tp_status tp_writer_open(tp_writer **ret, const char *path, tp_error *err)
 static tp_status put(tp_writer *w, const char *data, size_t n, tp_error *err)
 {
     int error = write_or_fault(w->fd, data, n);
+    tp_job_add(n);
     if (!error)
         return TP_OK;
     w->failed = true;
@@ -233,15 +235,46 @@ tp_status tp_writer_go_to(tp_writer *w, uint64_t at, tp_error *err)
     return TP_OK;
 }
 
+/* fsync() of a large file takes long and says nothing meanwhile: what is on its way to the disk is
+ * waited for piece by piece before. */
+static int sync_pieces(const tp_writer *w)
+{
+    off_t size = lseek(w->fd, 0, SEEK_END);
+    if (size > TP_FILE_PIECE && sync_file_range(w->fd, 0, 0, SYNC_FILE_RANGE_WRITE) != 0)
+        return errno;
+    for (off_t at = 0; size > TP_FILE_PIECE && at < size; at += TP_FILE_PIECE) {
+        if (sync_file_range(w->fd, at, TP_FILE_PIECE,
+                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                                SYNC_FILE_RANGE_WAIT_AFTER) != 0)
+            return errno;
+        tp_job_add(0);
+    }
+    return 0;
+}
+
+/* Pipes and devices have nothing to sync. */
+static int unless_it_cannot(int error)
+{
+    return error == EINVAL || error == ENOTSUP || error == ESPIPE || error == ENOSYS ? 0 : error;
+}
+
+static tp_status sync_file(const tp_writer *w, tp_error *err)
+{
+    int error = unless_it_cannot(sync_pieces(w));
+    if (tp_files_fault(EIO))
+        error = EIO;
+    else if (!error && fsync(w->fd) != 0)
+        error = unless_it_cannot(errno);
+    return error ? tp_files_fail_output(err, "sync", w->path, error) : TP_OK;
+}
+
 static tp_status finish(tp_writer *w, tp_error *err)
 {
     if (w->failed)
         return tp_fail(err, TP_ERR_OUTPUT, "cannot finish %s: an earlier write failed", w->path);
     TP_TRY(flush(w, err));
-    /* EINVAL: pipes and devices have nothing to sync. */
-    if (!w->is_unsynced &&
-        (tp_files_fault(EIO) || (fsync(w->fd) != 0 && errno != EINVAL && errno != ENOTSUP)))
-        return tp_files_fail_output(err, "sync", w->path, errno);
+    if (!w->is_unsynced)
+        TP_TRY(sync_file(w, err));
     int fd = w->fd;
     w->fd = -1;
     return close(fd) == 0 ? TP_OK : tp_files_fail_output(err, "close", w->path, errno);

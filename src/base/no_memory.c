@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/working.h"
 
 static _Thread_local tp_memory_guard *innermost;
 
@@ -29,6 +30,7 @@ void tp_no_memory_because(const char *sentence)
         _exit(5);
     }
     innermost = guard->outer;
+    tp_work_forget();
     (void)tp_fail(guard->err, TP_ERR_NOMEM, "%s", sentence);
     longjmp(guard->jump, 1);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "base/working.h"
 
 void tp_buf_release(tp_buf *buf)
 {
@@ -292,6 +293,29 @@ char *tp_human_seconds(double seconds, char *out)
         snprintf(out, 32, "%.0fd%02dh", floor(fmin(seconds, 1e18) / 86400),
                  (int)(fmod(seconds, 86400) / 3600));
     return out;
+}
+
+void tp_buf_add_working(tp_buf *out, const char *what, double share, double seconds)
+{
+    char so_far[32], left[32];
+    tp_buf_adds(out, what);
+    if (!isnan(share))
+        tp_buf_addf(out, "  %.0f%%", 100 * share);
+    tp_buf_addf(out, "  %s", tp_human_seconds(seconds, so_far));
+    if (share > 0 && share < 1)
+        tp_buf_addf(out, ", about %s to go", tp_human_seconds(seconds * (1 - share) / share, left));
+}
+
+char *tp_working_text(const char *what, double share, double seconds)
+{
+    tp_buf text = {0};
+    tp_buf_add_working(&text, what, share, seconds);
+    return text.data;
+}
+
+double tp_working_next(double seconds)
+{
+    return seconds < TP_WORK_SILENT_S ? TP_WORK_SILENT_S : seconds + fmin(seconds, 60);
 }
 
 void tp_nearest_offer(tp_nearest *near, const char *candidate)

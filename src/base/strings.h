@@ -34,6 +34,8 @@ void tp_buf_addc(tp_buf *buf, char c);
 void tp_buf_adds(tp_buf *buf, const char *s);
 void tp_buf_addf(tp_buf *buf, const char *fmt, ...) TP_PRINTF(2, 3);
 void tp_buf_vaddf(tp_buf *buf, const char *fmt, va_list ap);
+/* "tokenising rows.jsonl  34%  12.0 s, about 23.3 s to go"; share NaN: unknown. */
+void tp_buf_add_working(tp_buf *buf, const char *what, double share, double seconds);
 /* The text with a NUL; "" when nothing was ever added. */
 const char *tp_buf_str(const tp_buf *buf);
 

@@ -2,13 +2,10 @@
  *
  * Two options belong to every command: --help and --color. */
 #include <argp.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -357,12 +354,6 @@ int tp_cli_refuse(const char *command, const char *fmt, ...)
     return TP_EXIT_INPUT;
 }
 
-void tp_cli_note(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "temper: %s\n", text);
-}
-
 int tp_cli_print(tp_status status, char *text, const tp_error *err)
 {
     tp_waiting_end();
@@ -379,24 +370,6 @@ int tp_cli_verdict(int exit_status, bool is_worse)
     return exit_status == TP_EXIT_OK && is_worse ? TP_EXIT_WORSE : exit_status;
 }
 
-void tp_cli_erase_line(FILE *out)
-{
-    fprintf(out, "%s%s", tp_style(TP_LINE_BEGIN), tp_style(TP_LINE_ERASE));
-}
-
-bool tp_cli_is_pipe(void)
-{
-    struct stat st;
-    return fstat(STDOUT_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
-}
-
-bool tp_cli_terminal(FILE *out)
-{
-    const char *term = getenv("TERM");
-    return isatty(out == stdout ? STDOUT_FILENO : STDERR_FILENO) &&
-           !(term && strcmp(term, "dumb") == 0);
-}
-
 bool tp_cli_colour(FILE *out)
 {
     const char *no = getenv("NO_COLOR");
@@ -404,27 +377,6 @@ bool tp_cli_colour(FILE *out)
         return strcmp(color_when, "always") == 0;
     return tp_cli_terminal(out) && !(no && *no);
 }
-
-/* Of COLUMNS or the terminal; 0: not known. */
-static int screen_width(void)
-{
-    struct winsize size;
-    const char *columns = getenv("COLUMNS");
-    int64_t n;
-    if (columns && tp_str_to_i64(columns, &n) && n >= 40 && n <= 1000)
-        return (int)n;
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
-        return size.ws_col;
-    return 0;
-}
-
-int tp_cli_width(void)
-{
-    int width = screen_width();
-    return width ? width : 110;
-}
-
-void tp_cli_wrap(void) { tp_terminal_wrap(screen_width()); }
 
 bool tp_cli_force_isa(const char *name)
 {

@@ -105,8 +105,6 @@ void tp_cli_catch(int signal, void (*handler)(int));
 int tp_cli_fail(const tp_error *err);
 /* Print "temper COMMAND: message" and return that of wrong usage; `command` may be "". */
 int tp_cli_refuse(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* What the library has to remark, as its callbacks have it. */
-void tp_cli_note(void *user, const char *text);
 /* The end of most commands: print the text, which is freed (NULL: nothing), or the failure; the
  * exit status. */
 int tp_cli_print(tp_status status, char *text, const tp_error *err);
@@ -120,9 +118,6 @@ tp_form tp_cli_form(bool json, bool csv, bool markdown);
 /* Seconds of a clock that only goes forward. */
 double tp_cli_clock_s(void);
 
-/* Take back the line that is being drawn. */
-void tp_cli_erase_line(FILE *out);
-
 /* A terminal that can move its cursor; colour as --color says, else there and without NO_COLOR. */
 bool tp_cli_terminal(FILE *out);
 bool tp_cli_colour(FILE *out);
@@ -130,6 +125,7 @@ bool tp_cli_colour(FILE *out);
 bool tp_cli_is_pipe(void);
 /* Columns of standard output: COLUMNS, the terminal's, else 110. */
 int tp_cli_width(void);
+int tp_cli_error_width(void); /* of the terminal behind standard error, else 80 */
 
 /* Standard output is text for people from here on: with a screen, or COLUMNS, no line is wider than
  * that as long as a blank can be found. */
@@ -138,13 +134,21 @@ void tp_cli_wrap(void);
 /* --isa: false after printing what is wrong; NULL is fine. */
 bool tp_cli_force_isa(const char *name);
 
-/* ---- a line on the terminal while one long computation says nothing: after ten seconds, and only
- * where standard error is a terminal, it is redrawn every second with the seconds so far, and is
- * gone before anything else is printed ---- */
+/* ---- what a command is at, on standard error, while it says nothing else: on a terminal one line,
+ * redrawn every second and gone before anything else is printed; elsewhere, as lines stay there, one
+ * after 10, 20, 40, 80, 140 ... seconds.  A computation is spoken of after ten seconds, with what the
+ * library tells of it (tp_working_listen()); what measures for minutes says what it is at from the
+ * beginning on ---- */
 
-/* One at a time.  `what` must live until the end: "temper stats: looking for the trend". */
+/* One at a time.  `what` is "temper stats: looking for the trend". */
 void tp_waiting_begin(const char *what);
+/* This is the line from now on, without seconds; `text` NULL or "": none. */
+void tp_waiting_say(const char *text);
 void tp_waiting_end(void); /* without a beginning a no-op */
+
+/* "note: text" on standard error, wherever the line is: what the library has to remark, as its
+ * callbacks have it. */
+void tp_cli_note(void *user, const char *text);
 
 /* ---- a signal asks a command to end: the first one behind what is at work, so that nothing is
  * left half done; the second ends the process at once ---- */

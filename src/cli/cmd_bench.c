@@ -188,33 +188,23 @@ static void print(void *user, const char *text)
 {
     (void)user;
     if (*text != '{')
-        tp_cli_wrap(); /* the line that changes is none of these */
+        tp_cli_wrap();
     fputs(text, stdout);
     tp_terminal_wrap(0);
-}
-
-static void note(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "temper bench: %s\n", text);
 }
 
 static void draw(void *user, const char *line)
 {
     (void)user;
-    if (line)
-        printf("%s%s%s", tp_style(TP_LINE_BEGIN), line, tp_style(TP_LINE_ERASE));
-    else
-        tp_cli_erase_line(stdout);
-    fflush(stdout);
+    tp_waiting_say(line);
 }
 
 static tp_bench_options options_of(const flags *f)
 {
     tp_bench_options o = f->o;
     o.print = print;
-    o.progress = !o.json && tp_cli_terminal(stdout) ? draw : NULL;
-    o.note = note;
+    o.progress = draw;
+    o.note = tp_cli_note;
     o.colour = !o.json && tp_cli_colour(stdout);
     o.width = tp_cli_width();
     o.fresh = o.fresh ? o.fresh : -1;
@@ -252,6 +242,7 @@ static int gather(const char *first, char **words, int n, const char **out)
 
 static int end(tp_status status, int result, const tp_error *err)
 {
+    tp_waiting_end();
     if (status == TP_OK)
         return result;
     int failed = tp_cli_fail(err);
@@ -266,6 +257,7 @@ static int run_commands(const flags *f, const two_commands *c, const tp_bench_op
     if (n_a == 0 || n_b == 0)
         return tp_cli_refuse("bench", "two commands are needed: temper bench 'A' --vs 'B'");
     catch_signals();
+    tp_waiting_begin("temper bench: getting ready");
     tp_status status = tp_bench_commands(a, (size_t)n_a, b, (size_t)n_b, o, &result, &err);
     return end(status, result, &err);
 }
@@ -275,6 +267,7 @@ static int run_suite(char **words, int n, const tp_bench_options *o)
     tp_error err = {0};
     int result;
     catch_signals();
+    tp_waiting_begin("temper bench: getting ready");
     tp_status status = tp_bench_run((const char *const *)words, (size_t)n, o, &result, &err);
     return end(status, result, &err);
 }

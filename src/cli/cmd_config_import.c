@@ -6,6 +6,7 @@ typedef struct {
     bool json, keys, partly;
     const char *from, *algorithm;
     int64_t rows, processes;
+    double tokens;
 } flags;
 
 static const tp_flag flag_table[] = {
@@ -14,6 +15,8 @@ static const tp_flag flag_table[] = {
     TP_NUMBER("rows", 0, "N", INT, rows, 1, 1e12,
               "rows of the training data, for schedules over the whole run (counted, where the "
               "file is here)"),
+    TP_NUMBER("tokens", 0, "N", FLOAT, tokens, 1, 1e9,
+              "mean length of an example, for batches of packed rows (temper doctor says it)"),
     TP_NUMBER("processes", 0, "N", INT, processes, 1, 1e6,
               "processes that the other trainer runs (1): batches are times that"),
     TP_SWITCH("partly", 0, partly, "write the recipe although keys are refused or unknown"),
@@ -49,6 +52,7 @@ static int run(const flags *f, char **words, int n)
                                        .from = f->from,
                                        .algorithm = f->algorithm,
                                        .rows = f->rows,
+                                       .tokens = f->tokens,
                                        .processes = f->processes};
     tp_imported *imported = NULL;
     tp_error err, fault;

@@ -38,32 +38,24 @@ static void on_progress(void *user, const tp_evaluator_progress *p)
 {
     run_state *s = user;
     bool is_last = p->done == p->n;
-    if (s->f->quiet || !tp_cli_terminal(stderr) || (p->seconds - s->last_shown < 0.25 && !is_last))
+    if (s->f->quiet || (p->seconds - s->last_shown < 0.25 && !is_last))
         return;
     s->last_shown = p->seconds;
-    char rate[32], left[32];
+    char text[256], rate[32], left[32];
     int64_t judged = (int64_t)p->done - p->excluded;
-    fprintf(stderr, "%s%llu of %llu answers", tp_style(TP_LINE_BEGIN), (unsigned long long)p->done,
-            (unsigned long long)p->n);
+    int n = snprintf(text, sizeof text, "%llu of %llu answers", (unsigned long long)p->done,
+                     (unsigned long long)p->n);
     if (judged > 0)
-        fprintf(stderr, ", %.1f%% right", 100.0 * (double)p->correct / (double)judged);
+        n += snprintf(text + n, sizeof text - (size_t)n, ", %.1f%% right",
+                      100.0 * (double)p->correct / (double)judged);
     if (p->excluded)
-        fprintf(stderr, ", %lld left out", (long long)p->excluded);
-    fprintf(stderr, ", %s tokens/s", tp_human_count(p->tokens_per_s, rate));
-    if (p->done && !is_last)
-        fprintf(stderr, ", %s left",
-                tp_human_seconds(p->seconds / (double)p->done * (double)(p->n - p->done), left));
-    fputs(tp_style(TP_LINE_ERASE), stderr);
-    if (is_last)
-        tp_cli_erase_line(stderr);
-    fflush(stderr);
-}
-
-static void say(void *user, const char *text)
-{
-    (void)user;
-    tp_waiting_end();
-    fprintf(stderr, "temper eval: %s\n", text);
+        n += snprintf(text + n, sizeof text - (size_t)n, ", %lld left out", (long long)p->excluded);
+    n += snprintf(text + n, sizeof text - (size_t)n, ", %s tokens/s",
+                  tp_human_count(p->tokens_per_s, rate));
+    if (p->done)
+        snprintf(text + n, sizeof text - (size_t)n, ", about %s to go",
+                 tp_human_seconds(p->seconds / (double)p->done * (double)(p->n - p->done), left));
+    tp_waiting_say(is_last ? NULL : text);
 }
 
 static int print(char *text, size_t n)
@@ -94,7 +86,7 @@ static tp_status run(const flags *f, char **words, int n, tp_error *err)
     tp_evaluator *e = NULL;
     char path[TP_CLI_PATH];
     const tp_evaluator_options options = {.size = sizeof options,
-                                          .notice = say,
+                                          .notice = tp_cli_note,
                                           .progress = on_progress,
                                           .should_stop = tp_cli_should_stop,
                                           .user = &s,
@@ -108,6 +100,7 @@ static tp_status run(const flags *f, char **words, int n, tp_error *err)
     }
     if (status == TP_OK)
         status = tp_evaluator_run(e, err);
+    tp_waiting_end();
     if (status == TP_OK)
         status = report(e, f, err);
     tp_evaluator_free(e);
@@ -169,8 +162,6 @@ static int execute(const void *given, char **words, int n)
     tp_status status = run(f, words, n, &err);
     if (status == TP_OK)
         return 0;
-    if (!f->quiet && tp_cli_terminal(stderr))
-        tp_cli_erase_line(stderr);
     int exit_status = tp_cli_fail(&err);
     return tp_cli_stopped(exit_status);
 }

@@ -17,14 +17,6 @@ static const tp_flag flag_table[] = {
     TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "that quantise (default: one per core)"),
     {0}};
 
-static void note(void *user, const char *text)
-{
-    (void)user;
-    tp_waiting_end();
-    fprintf(stderr, "temper: %s\n", text);
-    tp_waiting_begin("temper export: writing");
-}
-
 static void print_result(const char *out, const tp_export_result *r)
 {
     char size[32];
@@ -43,7 +35,7 @@ static int execute(const void *given, char **words, int n)
                                  .type = f->type,
                                  .name = f->name,
                                  .threads = (int)f->threads,
-                                 .note = note};
+                                 .note = tp_cli_note};
     tp_export_result result = {.size = sizeof result};
     tp_waiting_begin("temper export: writing");
     if (tp_model_export(words[0], words[1], &options, &result, &err) != TP_OK)

@@ -104,13 +104,15 @@ static void print_json(const tp_text_answer *a)
 
 static void print_status(output *o, const tp_text_work *w)
 {
-    if (w->n == 1 || w->done == w->n || !tp_cli_terminal(stderr) || isatty(STDOUT_FILENO) ||
+    char text[200];
+    if (w->n == 1 || w->done == w->n || isatty(STDOUT_FILENO) ||
         w->elapsed_s - o->last_status_s < 0.25)
         return;
     o->last_status_s = w->elapsed_s;
-    fprintf(stderr, "%s%lld of %lld answers, %lld running, %lld waiting, %.0f tokens/s%s",
-            tp_style(TP_LINE_BEGIN), (long long)w->done, (long long)w->n, (long long)w->running,
-            (long long)w->waiting, (double)w->new_tokens / w->elapsed_s, tp_style(TP_LINE_ERASE));
+    snprintf(text, sizeof text, "%lld of %lld answers, %lld running, %lld waiting, %.0f tokens/s",
+             (long long)w->done, (long long)w->n, (long long)w->running, (long long)w->waiting,
+             (double)w->new_tokens / w->elapsed_s);
+    tp_waiting_say(text);
 }
 
 static bool take(void *user, const tp_text_answer *a)
@@ -128,9 +130,9 @@ static bool take(void *user, const tp_text_answer *a)
 static void print_summary(const tp_text_work *w)
 {
     char memory[32];
+    tp_waiting_end();
     if (!isatty(STDERR_FILENO) || w->n == 0)
         return;
-    tp_cli_erase_line(stderr);
     fprintf(stderr,
             "%lld + %lld tokens in %.2f s (prompts %.2f s), %.1f new tokens/s, KV cache "
             "%s at most",
@@ -192,6 +194,8 @@ static tp_status run(const flags *f, tp_text_generator *gen, const tp_text_promp
     tp_cli_text_sampling(f->temperature, f->top_k, f->top_p, f->min_p, &request);
     if (!f->json)
         tp_terminal_pass_data();
+    if (!isatty(STDOUT_FILENO)) /* else answers are seen as they come */
+        tp_waiting_begin("temper generate: answering");
     tp_status status = tp_text_generator_run(gen, prompts, &request, take, &o, &work, err);
     print_summary(&work);
     if (status == TP_OK && o.n_capacity > 0)

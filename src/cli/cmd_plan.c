@@ -19,12 +19,6 @@ static const tp_flag flag_table[] = {
     TP_TEXT("network", 0, "RATE/LATENCY", network, "between them, as in 100Gbit/2us"),
     {0}};
 
-static void note(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "temper plan: %s\n", text);
-}
-
 static int execute(const void *given, char **words, int n)
 {
     const flags *f = given;
@@ -46,7 +40,7 @@ static int execute(const void *given, char **words, int n)
                                .graph = f->print,
                                .ranks = (int)ranks,
                                .network = f->network,
-                               .note = note};
+                               .note = tp_cli_note};
     tp_waiting_begin("temper plan: planning");
     tp_status done = tp_training_plan_text(path[0] ? path : NULL, (const char *const *)words,
                                            (size_t)n, &o, &text, &fits, &err);

@@ -25,17 +25,16 @@ static const tp_flag flag_table[] = {
 
 static void show_progress(void *user, int64_t done, int64_t all, const char *what)
 {
-    (void)user;
-    fprintf(stderr, "%s%sstep %lld/%lld, %s", tp_style(TP_LINE_BEGIN), tp_style(TP_LINE_ERASE),
-            (long long)done, (long long)all, what);
-    if (done == all)
-        tp_cli_erase_line(stderr);
-}
-
-static void note(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "note: %s\n", text);
+    char text[256];
+    double *begin_s = user;
+    if (done > 0 && *begin_s == 0) /* of the second step, as the first one has much to prepare */
+        *begin_s = tp_cli_clock_s();
+    snprintf(text, sizeof text, "step %lld/%lld, %s", (long long)done, (long long)all, what);
+    char *line = done > 1 ? tp_working_text(text, (double)(done - 1) / (double)(all - 1),
+                                            tp_cli_clock_s() - *begin_s)
+                          : NULL;
+    tp_waiting_say(done == all ? NULL : line ? line : text);
+    tp_free(line);
 }
 
 static int execute(const void *given, char **words, int n)
@@ -43,6 +42,7 @@ static int execute(const void *given, char **words, int n)
     const flags *f = given;
     char path[TP_CLI_PATH], isa[64], *text = NULL;
     bool worse = false;
+    double begin_s = 0; /* of the second step */
     tp_error err = {0};
     tp_cli_catch_stop();
     n = tp_cli_add_setting(words, n, "engine.isa", f->isa, isa);
@@ -51,11 +51,13 @@ static int execute(const void *given, char **words, int n)
     tp_profile_options o = f->o;
     o.no_warm_up = o.warm_up == 0;
     o.form = tp_cli_form(f->json, false, false);
-    o.progress = tp_cli_terminal(stderr) ? show_progress : NULL;
-    o.note = f->json ? NULL : note;
+    o.progress = show_progress;
+    o.user = &begin_s;
+    o.note = f->json ? NULL : tp_cli_note;
     o.should_stop = tp_cli_should_stop;
     o.width = tp_cli_width();
     o.worse = &worse;
+    tp_waiting_begin("temper profile: getting ready");
     tp_status done = tp_profile_run(path[0] ? path : NULL, (const char *const *)words, (size_t)n,
                                     &o, &text, &err);
     int status = tp_cli_verdict(tp_cli_print(done, text, &err), worse);

@@ -21,12 +21,6 @@ static const tp_flag flag_table[] = {
     TP_TEXT("picture", 0, "FILE", o.picture, "speed-up and efficiency: .svg, .png or .pdf"),
     {0}};
 
-static void note(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "temper simulate: %s\n", text);
-}
-
 static int execute(const void *given, char **words, int n)
 {
     const flags *f = given;
@@ -38,7 +32,7 @@ static int execute(const void *given, char **words, int n)
     o.form = tp_cli_form(f->json, false, false);
     o.ranks = (int)f->ranks;
     o.from = (int)f->from;
-    o.note = note;
+    o.note = tp_cli_note;
     tp_waiting_begin("temper simulate: playing the ranks");
     tp_status done = tp_simulate_text(path[0] ? path : NULL, (const char *const *)words, (size_t)n,
                                       &o, &text, &err);

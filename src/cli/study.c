@@ -16,17 +16,7 @@ static void on_signal(int number)
 static void show_progress(void *user, const char *line)
 {
     (void)user;
-    tp_cli_erase_line(stderr);
-    if (line)
-        fputs(line, stderr);
-}
-
-static void note(void *user, const char *text)
-{
-    (void)user;
-    if (tp_cli_terminal(stderr))
-        tp_cli_erase_line(stderr);
-    fprintf(stderr, "note: %s\n", text);
+    tp_waiting_say(line);
 }
 
 int tp_study_options(const char *command, const tp_study_flags *f, tp_experiment_options *ret)
@@ -40,9 +30,8 @@ int tp_study_options(const char *command, const tp_study_flags *f, tp_experiment
                                    .folder = f->out,
                                    .form = tp_cli_form(f->json, false, false),
                                    .width = tp_cli_width(),
-                                   .note = f->quiet ? NULL : note};
-    if (!f->quiet && tp_cli_terminal(stderr))
-        ret->progress = show_progress;
+                                   .progress = f->quiet ? NULL : show_progress,
+                                   .note = f->quiet ? NULL : tp_cli_note};
     if (f->budget && !tp_cli_time(f->budget, &ret->budget_s))
         return tp_cli_refuse(command, "--budget takes a time (30s, 10m, 1h), not '%s'", f->budget);
     if (f->margin && (!tp_cli_fraction(f->margin, &ret->margin) || !(ret->margin > 0)))

@@ -50,6 +50,66 @@ static const char *nearest(const tp_binder *b, const char *path)
     return is_tie ? NULL : best;
 }
 
+/* "policy.model_name" has the word "model". */
+static bool has_word(const char *key, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *last = tp_str_after(key, '.'), *at = last; (at = strstr(at, word)); at++)
+        if ((at == last || at[-1] == '_') && (!at[n] || at[n] == '_'))
+            return true;
+    return false;
+}
+
+static bool must_be_set(const tp_binder *b, const char *key)
+{
+    const tp_config_node *node = tp_path_find(b->root, tp_slice_of(key));
+    const char *text = node ? tp_json_str(&node->value) : NULL;
+    return text && strcmp(text, "???") == 0;
+}
+
+/* How likely a key is meant by a word that is only a part of it; 0: it is not. */
+static int likeness(const tp_binder *b, const tp_option *o, const char *section, size_t n_section,
+                    const char *word)
+{
+    bool is_below =
+        !n_section || (strncmp(o->name, section, n_section) == 0 && o->name[n_section] == '.');
+    bool is_equal = strcmp(tp_str_after(o->name, '.'), word) == 0;
+    if (!is_below || o->ignored || o->belongs_to || (*word && !has_word(o->name, word)))
+        return 0;
+    if (!*word)
+        return must_be_set(b, o->name) ? 2 : o->is_path;
+    return 1 + 2 * is_equal + must_be_set(b, o->name);
+}
+
+/* "; did you mean a, b or c?" of what comes into question in a section, the likeliest: keys of that
+ * name go before those that have it as a part, and what has to be set before what has not.  With
+ * the word "" those that have to be set, or else are files. */
+static void add_likely(const tp_binder *b, const char *section, size_t n_section, const char *word,
+                       tp_buf *out)
+{
+    enum { MOST = 4 };
+    const char *found[MOST];
+    size_t n = 0;
+    int best = 1;
+    for (size_t i = 0; i < b->n; i++) {
+        int likely = likeness(b, &b->table[i], section, n_section, word);
+        if (likely > best)
+            n = 0;
+        if (likely < best)
+            continue;
+        best = likely;
+        if (n < MOST)
+            found[n] = b->table[i].name;
+        n++;
+    }
+    for (size_t i = 0; i < n && n <= MOST; i++) {
+        const char *between = i + 1 < n ? ", " : " or ";
+        tp_buf_addf(out, "%s%s%s", i ? between : "; did you mean ", b->prefix, found[i]);
+    }
+    if (n > 0 && n <= MOST)
+        tp_buf_addc(out, '?');
+}
+
 /* The key that another program's name means. */
 static const char *translated(const tp_binder *b, const char *path)
 {
@@ -108,10 +168,14 @@ static void note_unknown(const tp_binder *b, const tp_config_node *node, const c
     TP_OWN(tp_buf) text = {0}, keys = {0};
     char section[256];
     const char *meant = translated(b, path), *known = meant ? meant : nearest(b, path);
+    const char *word = tp_str_after(path, '.');
     tp_buf_addf(&text, "%s: unknown key %s%.200s", node->origin, b->prefix, path);
-    if (known) {
+    size_t n_text = text.len;
+    if (known)
         tp_buf_addf(&text, "; did you mean %s%s?", b->prefix, known);
-    } else if (is_only) {
+    else if (strlen(word) > 2)
+        add_likely(b, path, word > path ? (size_t)(word - path) - 1 : 0, word, &text);
+    if (text.len == n_text && is_only) {
         size_t n = known_section(b, path, section);
         list_keys(b, section, n, &keys);
         size_t n_prefix = strlen(b->prefix); /* ends with a dot, for a name behind it */
@@ -151,8 +215,11 @@ static size_t check_keys(const tp_binder *b, const tp_config_node *node, tp_buf 
                 note_unknown(b, child, path->data, is_only);
         } else if (!option && v->type != TP_JSON_OBJECT && !counts_only) {
             tp_error err = {0};
-            (void)tp_node_fail(child, &err, "expected a section with keys below it, as in \"%s:\"",
-                               tp_str_after(path->data, '.'));
+            TP_OWN(tp_buf) meant = {0};
+            add_likely(b, path->data, path->len, "", &meant);
+            (void)tp_node_fail(child, &err,
+                               "expected a section with keys below it, as in \"%s:\"%s",
+                               tp_str_after(path->data, '.'), tp_buf_str(&meant));
             tp_config_remark_add(b->config, &b->config->faults, err.message, NULL);
         } else if (!option) {
             n_unknown += check_keys(b, child, path, is_only, counts_only);

@@ -46,6 +46,19 @@ expect 2 "unknown key learning_rate; did you mean policy.optimizer.kwargs.lr?" \
     "unknown key num_train_epochs; did you mean sft.max_num_epochs?" \
     "unknown key per_device_train_batch_size; did you mean policy.train_global_batch_size?" \
     "unknown key gradient_accumulation_stepz"
+# A part of a key's name is enough to say which was meant, first one that has to be set.
+run train "$SOURCE/recipes/sft.yaml" model=m data=d.jsonl
+expect 2 "unknown key model; did you mean policy.model_name?" \
+    'data: expected a section with keys below it, as in "data:"; did you mean data.train.data_path'
+run train model=m
+expect 2 "unknown key model; did you mean policy.model_name or policy.model_config?"
+run train "$SOURCE/recipes/sft.yaml" data_path=d.jsonl policy.model=m
+expect 2 "unknown key data_path; did you mean data.train.data_path?" \
+    "unknown key policy.model; did you mean policy.model_name?"
+run train tiny.yaml epochs=3
+expect 2 "unknown key epochs; did you mean sft.max_num_epochs?"
+run eval model=m
+expect 2 "unknown key model; did you mean generation.model_name?"
 run config import folder/config.json
 expect 2 "describes a model; policy.model_name is its folder"
 run generate folder --max_tokens 3

@@ -195,6 +195,12 @@ asks axolotl-row.yaml policy.tokenizer.name "in which eos_token is that"
 (cat axolotl.yaml; printf '%s\n' 'sample_packing: true' 'sequence_len: 512' 'gptq_groupsize:') >axolotl-row.yaml
 asks axolotl-row.yaml policy.train_global_batch_size "A batch has 1024 tokens there, in rows of 512"
 grep -q "T_max: .*???" asks.yaml || fail "the schedule ends somewhere"
+# With the mean length of an example all of it follows: 1024 tokens are 8 examples of 128.
+run config import axolotl-row.yaml packed.yaml --tokens 128 --rows 800
+expect 0
+expect_out "A batch has 1024 tokens there, in rows of 512: about 8 examples of 128 tokens."
+grep -q "train_global_batch_size: 8 " packed.yaml || fail "the batch is not 8 examples"
+grep -q '???' packed.yaml && fail "something is asked for although all is known"
 for plugin in liger.LigerPlugin:0 cut_cross_entropy.CutCrossEntropyPlugin:0 spectrum.SpectrumPlugin:2; do
     (cat axolotl.yaml; echo "plugins: [axolotl.integrations.${plugin%:*}]") >axolotl-row.yaml
     run config import axolotl-row.yaml

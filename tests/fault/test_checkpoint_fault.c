@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "engine/train/checkpoint.h"
 #include "support/devices.h"
+#include "temper/text.h"
 
 enum { TOKENS = 16, MOST_CALLS = 5000, KILLED = 99 };
 
@@ -204,10 +205,43 @@ static void room_is_looked_for_where_the_folder_will_be(void **state)
     assert_non_null(strstr(err.message, "make room or set checkpointing.checkpoint_dir"));
 }
 
+typedef struct {
+    bool writes, sums, verifies;
+    uint64_t written, all;
+} heard;
+
+static void hear(void *user, const char *what, uint64_t done, uint64_t total)
+{
+    heard *h = user;
+    h->writes |= strstr(what, "writing ") == what && strstr(what, "/checkpoints/step-1");
+    h->sums |= strcmp(what, "checksums of step 1") == 0;
+    h->verifies |= strstr(what, "verifying ") == what && done == total;
+    if (strstr(what, "writing ") == what) {
+        h->written = done;
+        h->all = total;
+    }
+}
+
+/* Whoever waits for it hears what is written, added up and verified, to its end. */
+static void saving_and_finding_say_what_they_are_at(void **state)
+{
+    fixture *f = *state;
+    tp_error err = {0};
+    heard h = {0};
+    tp_working_listen(hear, &h);
+    assert_int_equal(save(f, 1, &err), TP_OK);
+    assert_true(h.writes && h.sums && !h.verifies);
+    assert_true(h.all > 0 && h.written > h.all / 2);
+    assert_int_equal(found_step(f), 1);
+    assert_true(h.verifies);
+    tp_working_listen(NULL, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(room_is_looked_for_where_the_folder_will_be),
+        cmocka_unit_test_setup_teardown(saving_and_finding_say_what_they_are_at, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failing_call_leaves_old_or_new, set_up, tear_down),
         cmocka_unit_test_setup_teardown(dying_at_a_call_leaves_old_or_new, set_up, tear_down),
     };

@@ -9,8 +9,9 @@
 
 static const char count_rows[] = "How many steps the run has is known with --rows N, the rows of "
                                  "the training data, or max_steps.";
-static const char count_packed[] = "How many steps the run has follows from the batch in "
-                                   "examples, or max_steps.";
+static const char count_packed[] =
+    "How many steps the run has is known with --tokens N and --rows N, "
+    "or max_steps.";
 
 static double processes(const tp_import *im)
 {
@@ -61,18 +62,48 @@ static void make_rollout(tp_import *im)
 }
 
 /* A batch of packed rows: how many examples these are only the data knows. */
-static bool counts_packed_rows(tp_import *im) { return tp_import_flag(im, "packing"); }
-
-static void ask_for_batch(tp_import *im)
+static bool counts_packed_rows(tp_import *im)
 {
-    const tp_json *length = tp_config_find(im->recipe, "policy.max_total_sequence_length");
+    return tp_import_flag(im, "packing") && !tp_import_is(im, "grpo");
+}
+
+/* Tokens of a packed row; NaN: unknown. */
+static double row_tokens(tp_import *im)
+{
     double tokens = NAN;
-    tp_import_put(im, "packing", "policy.train_global_batch_size", "???");
-    if (tp_json_f64(length, &tokens))
+    return tp_json_f64(tp_config_find(im->recipe, "policy.max_total_sequence_length"), &tokens)
+               ? tokens
+               : NAN;
+}
+
+/* Examples of an update; 0: unknown. */
+static double examples_of_batch(tp_import *im)
+{
+    double tokens = row_tokens(im) * batch(im) / im->request.tokens;
+    if (!counts_packed_rows(im))
+        return batch(im);
+    return im->request.tokens > 0 && tokens > 0 ? fmax(1, round(tokens)) : 0;
+}
+
+static void make_packed_batch(tp_import *im)
+{
+    static const char target[] = "policy.train_global_batch_size";
+    double length = row_tokens(im), examples = examples_of_batch(im);
+    if (examples > 0) {
+        tp_import_put(im, "packing", target, "%.0f", examples);
+        tp_import_mark(im, "packing", TP_IMPORT_USED,
+                       "A batch has %.0f tokens there, in rows of %.0f: about %.0f examples of %g "
+                       "tokens.",
+                       length * batch(im), length, examples, im->request.tokens);
+        return;
+    }
+    tp_import_put(im, "packing", target, "???");
+    if (length > 0)
         tp_import_mark(im, "packing", TP_IMPORT_OPEN,
-                       "A batch has %.0f tokens there, in rows of %.0f, and examples here: that "
-                       "many over the mean length of an example.",
-                       tokens * batch(im), tokens);
+                       "A batch has %.0f tokens there, in rows of %.0f, and examples here: with "
+                       "--tokens N, the mean length of an example, which temper doctor says, it is "
+                       "that many over N.",
+                       length * batch(im), length);
     else
         tp_import_mark(im, "packing", TP_IMPORT_OPEN,
                        "A batch counts packed rows there, examples here.");
@@ -87,7 +118,7 @@ static void make_batch(tp_import *im)
     if (tp_import_is(im, "grpo"))
         make_rollout(im);
     else if (counts_packed_rows(im))
-        ask_for_batch(im);
+        make_packed_batch(im);
 }
 
 /* ---- steps ---- */
@@ -123,8 +154,10 @@ static double rows_of(tp_import *im)
 static double steps_of_epoch(tp_import *im)
 {
     double n = rows_of(im), accumulate = whole(im, "gradient_accumulation_steps", 1, 1);
-    if (!(n > 0) || (counts_packed_rows(im) && !tp_import_is(im, "grpo")))
+    if (!(n > 0) || !(examples_of_batch(im) > 0))
         return 0;
+    if (counts_packed_rows(im))
+        return ceil(n / examples_of_batch(im));
     if (tp_import_is(im, "grpo"))
         return fmax(1, floor(n * whole(im, "num_generations", 8, 1) / batch(im)));
     return fmax(1, ceil(ceil(n * accumulate / batch(im)) / accumulate));
@@ -141,7 +174,7 @@ static double steps_of_run(tp_import *im)
 /* What would say how many steps there are. */
 static const char *what_counts(tp_import *im)
 {
-    return counts_packed_rows(im) && !tp_import_is(im, "grpo") ? count_packed : count_rows;
+    return counts_packed_rows(im) ? count_packed : count_rows;
 }
 
 static void put_period(tp_import *im, const char *role, const char *target, double period)

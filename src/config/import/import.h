@@ -48,6 +48,7 @@ typedef tp_option *(*tp_import_options_of)(const char *algorithm, size_t *ret_n)
 typedef struct {
     const char *from, *algorithm; /* NULL: as the keys say */
     int64_t rows;                 /* of the training data; 0: counted, where the file is here */
+    double tokens;                /* of an example on average; 0: not known */
     int64_t processes;            /* that the source trains with; 0: one */
     tp_import_options_of options_of;
 } tp_import_request;

@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "base/strings.h"
+#include "base/working.h"
 #include "engine/algorithms/dpo_internal.h"
 #include "engine/data/cache_store.h"
 #include "engine/model/adapter.h"
@@ -48,6 +49,7 @@ static tp_status hash_tensor(XXH3_state_t *state, const tp_tensor *s, tp_error *
         size_t n = TP_MIN(sizeof part, bytes - at);
         TP_TRY(tp_tensor_read(s, at, part, n, err));
         XXH3_128bits_update(state, part, n);
+        tp_job_add(n);
     }
     return TP_OK;
 }
@@ -66,8 +68,10 @@ static tp_status hash_weights(XXH3_state_t *state, const trainer *t, const tp_st
                               tp_error *err)
 {
     size_t n;
+    TP_OWN(tp_job) job = {0};
     const tp_model *model = t->model;
     const tp_param *params = tp_model_params(model, &n);
+    tp_job_begin(&job, t->plan.bytes[TP_MEM_WEIGHTS], "checksum of the reference model");
     if (tp_model_has_adapter(model))
         hash_base(state, t);
     for (size_t i = 0; !tp_model_has_adapter(model) && i < n; i++) {

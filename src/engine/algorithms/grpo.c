@@ -8,6 +8,7 @@
 #include "engine/algorithms/algorithms.h"
 #include "engine/algorithms/grpo_internal.h"
 #include "engine/data/render.h"
+#include "engine/data/token_ids.h"
 
 /* ---- what the configuration says ---- */
 
@@ -175,13 +176,9 @@ static tp_status choose_stops(trainer *t, tp_error *err)
     g->stop_ids = tp_new(ids->n + 1, sizeof *g->stop_ids);
     if (eos >= 0)
         g->stop_ids[g->n_stop_ids++] = eos;
-    for (size_t i = 0; i < ids->n; i++) {
-        if (ids->v[i] != floor(ids->v[i]) ||
-            ids->v[i] >= (double)tp_tokenizer_vocab_size(t->tokenizer))
-            return tp_config_fail(t->config, "policy.generation.stop_token_ids", err,
-                                  "%g is no id of the tokenizer", ids->v[i]);
-        g->stop_ids[g->n_stop_ids++] = (int32_t)ids->v[i];
-    }
+    TP_TRY(tp_token_ids_read(t->config, "policy.generation.stop_token_ids", ids, t->tokenizer,
+                             g->stop_ids + g->n_stop_ids, err));
+    g->n_stop_ids += ids->n;
     if (eos < 0 && ids->n == 0 && t->o->generation.stop_strings.n == 0)
         tp_trainer_notice(t, "the tokenizer names no end of sequence: every answer takes "
                              "policy.generation.max_new_tokens tokens");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/working.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "text/json/json.h"
 
@@ -45,16 +46,28 @@ static tp_status verify_entry(const char *folder, const tp_json *entry, tp_error
     return TP_OK;
 }
 
+static uint64_t bytes_of(const tp_json *files)
+{
+    int64_t bytes, sum = 0;
+    for (const tp_json *e = files->child; e; e = e->next)
+        if (tp_json_i64(tp_json_get(e, "bytes"), &bytes) && bytes > 0 &&
+            __builtin_add_overflow(sum, bytes, &sum))
+            return 0;
+    return (uint64_t)sum;
+}
+
 tp_status tp_checkpoint_verify(const char *path, tp_error *err)
 {
     char manifest[4096];
     TP_OWN(tp_arena) arena = {0};
+    TP_OWN(tp_job) job = {0};
     const tp_json *root;
     snprintf(manifest, sizeof manifest, "%s/manifest.json", path);
     TP_TRY(tp_json_read(&arena, manifest, MAX_JSON, NULL, &root, err));
     const tp_json *files = tp_json_get(root, "files");
     if (!files || files->type != TP_JSON_ARRAY || files->n == 0)
         return tp_fail(err, TP_ERR_FORMAT, "'%s' lists no files", manifest);
+    tp_job_begin(&job, bytes_of(files), "verifying %s", path);
     for (const tp_json *e = files->child; e; e = e->next)
         TP_TRY(verify_entry(path, e, err));
     return TP_OK;

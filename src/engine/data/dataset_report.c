@@ -26,6 +26,8 @@ void tp_dataset_report_line(const tp_dataset_report *r, tp_buf *out)
                 c->schema_detected ? "detected" : "configured",
                 r->uses_chat_template ? ", chat template" : "", (unsigned long long)c->n_examples,
                 tp_plural((uint64_t)c->n_examples), (unsigned long long)c->longest);
+    if (c->n_examples)
+        tp_buf_addf(out, ", mean %.4g", (double)c->n_tokens / (double)c->n_examples);
     add_losses(out, c);
 }
 

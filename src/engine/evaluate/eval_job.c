@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "engine/data/token_ids.h"
 #include "text/template/chat.h"
 
 tp_status tp_eval_job_bind(tp_eval_job *j, tp_config *config, tp_error *err)
@@ -59,14 +60,8 @@ static tp_status choose_stops(tp_eval_job *j, tp_error *err)
 {
     const tp_f64_list *ids = &j->o.generation.stop_token_ids;
     j->stop_ids = tp_new(ids->n + 1, sizeof *j->stop_ids);
-    for (size_t i = 0; i < ids->n; i++) {
-        j->stop_ids[i] = (int32_t)ids->v[i];
-        if ((double)j->stop_ids[i] != ids->v[i] || j->stop_ids[i] < 0 ||
-            j->stop_ids[i] >= tp_tokenizer_vocab_size(j->m.tokenizer))
-            return tp_config_fail(j->config, "generation.stop_token_ids", err,
-                                  "%g is no id of the tokenizer", ids->v[i]);
-    }
-    return TP_OK;
+    return tp_token_ids_read(j->config, "generation.stop_token_ids", ids, j->m.tokenizer,
+                             j->stop_ids, err);
 }
 
 static int thread_count(const tp_eval_options *o)

@@ -22,7 +22,8 @@ static tp_status read_sizes(tp_model *model, const tp_fields *c, tp_error *err)
     bool is_silent = family->default_kv_heads && !tp_json_get(c->object, "num_key_value_heads");
     TP_TRY(tp_fields_int(c, "num_key_value_heads", 1, TP_MAX_HEADS,
                          is_silent ? family->default_kv_heads : i->heads, &i->kv_heads, err));
-    TP_TRY(tp_fields_int(c, "max_position_embeddings", 1, TP_MAX_POSITIONS, TP_REQUIRED,
+    model->positions_field = "max_position_embeddings";
+    TP_TRY(tp_fields_int(c, model->positions_field, 1, TP_MAX_POSITIONS, TP_REQUIRED,
                          &i->max_positions, err));
     TP_TRY(tp_fields_int(c, "head_dim", 2, TP_MAX_HEAD_DIM, family->default_head_dim, &i->head_dim,
                          err));

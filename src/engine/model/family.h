@@ -59,8 +59,9 @@ struct tp_model {
     tp_arena arena;
     const tp_family *family;
     const char *config_path;
-    const char *folder; /* NULL when opened from a config.json alone */
-    bool is_gguf;       /* `folder` is a GGUF file */
+    const char *positions_field; /* of config.json: how many positions there are */
+    const char *folder;          /* NULL when opened from a config.json alone */
+    bool is_gguf;                /* `folder` is a GGUF file */
     const char *config_text;
     size_t config_len;
     tp_model_info info;

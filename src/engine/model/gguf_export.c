@@ -14,6 +14,7 @@
 #include "base/output.h"
 #include "base/platform.h"
 #include "base/threads.h"
+#include "base/working.h"
 #include "engine/model/ggml.h"
 #include "engine/model/gguf_config.h"
 #include "engine/model/weights.h"
@@ -367,11 +368,13 @@ static tp_status allocate(exporting *x, tp_error *err)
 static tp_status write_file(exporting *x, const char *path, tp_error *err)
 {
     tp_output *o;
+    TP_OWN(tp_job) job = {0};
     TP_TRY(tp_output_check(path, err));
     TP_TRY(prepare_folder(x, path, err));
     TP_TRY(allocate(x, err));
     TP_TRY(tp_pool_create(&x->pool, TP_MAX(x->options->threads, 1), err));
     TP_TRY(tp_output_open(&o, path, err));
+    tp_job_begin(&job, x->bytes, "writing %s", path);
     tp_status status = put_all(x, o, err);
     if (status != TP_OK) {
         tp_output_abandon(o);

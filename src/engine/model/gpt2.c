@@ -30,7 +30,8 @@ static tp_status read_sizes(tp_model *model, const tp_fields *c, tp_error *err)
     const char *width = name_of(c, "n_embd", "hidden_size");
     const char *layers = name_of(c, "n_layer", "num_hidden_layers");
     const char *heads = name_of(c, "n_head", "num_attention_heads");
-    const char *positions = name_of(c, "n_positions", "max_position_embeddings");
+    const char *positions = model->positions_field =
+        name_of(c, "n_positions", "max_position_embeddings");
     TP_TRY(tp_fields_int(c, width, 1, TP_MAX_WIDTH, TP_REQUIRED, &i->hidden, err));
     TP_TRY(
         tp_fields_int(c, "n_inner", 1, TP_MAX_INTERMEDIATE, 4 * i->hidden, &i->intermediate, err));

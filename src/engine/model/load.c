@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "base/platform.h"
+#include "base/working.h"
 #include "engine/model/adapter_internal.h"
 #include "engine/model/frozen.h"
 #include "engine/model/rope.h"
@@ -107,23 +108,18 @@ static tp_status load_one(const tp_weights *w, size_t index, tp_states *states, 
     return load_param(w, index, state, hash, ret_is_finite, err);
 }
 
-/* Who hears of it; progress may be NULL. */
-typedef struct {
-    void (*progress)(void *user, uint64_t done, uint64_t total);
-    void *user;
-} listener;
-
 static tp_status load_all(const tp_weights *w, tp_states *states, XXH3_state_t *hash,
-                          const listener *who, tp_load_report *ret, tp_error *err)
+                          tp_load_report *ret, tp_error *err)
 {
     tp_load_report report = w->report;
     size_t n = w->model->n_params;
+    TP_OWN(tp_job) job = {0};
+    tp_job_begin(&job, n, "reading the weights");
     for (size_t i = 0; i < n; i++) {
         const char *name = w->model->params[i].name;
         bool is_finite;
-        if (who->progress)
-            who->progress(who->user, i, n);
         TP_TRY(load_one(w, i, states, hash, &is_finite, err));
+        tp_job_add(1);
         if (is_finite || report.has_nonfinite)
             continue;
         report.has_nonfinite = true;
@@ -134,15 +130,15 @@ static tp_status load_all(const tp_weights *w, tp_states *states, XXH3_state_t *
 }
 
 /* The base of an adapter has a name by what is in it. */
-static tp_status load_and_name(const tp_weights *w, tp_states *states, const listener *who,
-                               tp_load_report *ret, tp_error *err)
+static tp_status load_and_name(const tp_weights *w, tp_states *states, tp_load_report *ret,
+                               tp_error *err)
 {
     if (!tp_model_has_adapter(w->model))
-        return load_all(w, states, NULL, who, ret, err);
+        return load_all(w, states, NULL, ret, err);
     XXH3_state_t *hash = XXH3_createState();
     TP_HAVE(hash);
     XXH3_128bits_reset(hash);
-    tp_status status = load_all(w, states, hash, who, ret, err);
+    tp_status status = load_all(w, states, hash, ret, err);
     XXH128_hash_t h = XXH3_128bits_digest(hash);
     XXH3_freeState(hash);
     if (status == TP_OK)
@@ -151,14 +147,12 @@ static tp_status load_and_name(const tp_weights *w, tp_states *states, const lis
     return status;
 }
 
-tp_status tp_model_load_with_progress(const tp_model *model, tp_states *states,
-                                      void (*progress)(void *user, uint64_t done, uint64_t total),
-                                      void *user, tp_load_report *ret, tp_error *err)
+tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
+                        tp_error *err)
 {
     TP_CLEANUP(tp_weights_close) tp_weights w = {0};
-    const listener who = {progress, user};
     TP_TRY(tp_weights_open(model, &w, err));
-    TP_TRY(load_and_name(&w, states, &who, ret, err));
+    TP_TRY(load_and_name(&w, states, ret, err));
     if (tp_model_adapter_folder(model))
         TP_TRY(
             tp_adapter_load(model, tp_model_adapter_folder(model), TP_ADAPTER_LIVE, states, err));
@@ -167,10 +161,4 @@ tp_status tp_model_load_with_progress(const tp_model *model, tp_states *states,
         TP_TRY(tp_lora_load(l, l->folder, TP_ADAPTER_LIVE, states, err));
     }
     return TP_OK;
-}
-
-tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
-                        tp_error *err)
-{
-    return tp_model_load_with_progress(model, states, NULL, NULL, ret, err);
 }

@@ -227,6 +227,11 @@ const tp_param *tp_model_params(const tp_model *model, size_t *ret_n)
     return model->params;
 }
 
+void tp_model_positions_place(const tp_model *model, char out[TP_MODEL_PLACE])
+{
+    snprintf(out, TP_MODEL_PLACE, "%.500s: %s", model->config_path, model->positions_field);
+}
+
 void tp_model_describe(const tp_model *m, tp_buf *out)
 {
     const tp_model_info *i = &m->info;

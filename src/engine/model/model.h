@@ -56,6 +56,10 @@ const tp_param *tp_model_params(const tp_model *model, size_t *ret_n);
  * whose tensors are called "ref.<name>". */
 typedef enum { TP_ADAPTER_LIVE, TP_ADAPTER_OFF, TP_ADAPTER_REFERENCE } tp_adapter_use;
 
+/* Where it is written how many positions the model has: "DIR/config.json: n_positions". */
+enum { TP_MODEL_PLACE = 600 };
+void tp_model_positions_place(const tp_model *model, char out[TP_MODEL_PLACE]);
+
 /* The forward graph up to the last norm.  Blocks carry the layer's index, labels
  * read "layers.3.q_proj". */
 typedef struct {
@@ -112,11 +116,6 @@ typedef struct {
 } tp_load_report;
 TP_CHECKED tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
                                    tp_error *err);
-/* The same for somebody who waits: `progress` hears how many tensors of how many are there. */
-TP_CHECKED tp_status tp_model_load_with_progress(const tp_model *model, tp_states *states,
-                                                 void (*progress)(void *user, uint64_t done,
-                                                                  uint64_t total),
-                                                 void *user, tp_load_report *ret, tp_error *err);
 /* Everything that decides what the model computes, but for the weights, as one line of text:
  * for keys of caches. */
 void tp_model_describe(const tp_model *model, tp_buf *out);

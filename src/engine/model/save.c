@@ -4,6 +4,7 @@
 #include <sys/statvfs.h>
 
 #include "base/platform.h"
+#include "base/working.h"
 #include "engine/model/adapter_internal.h"
 #include "engine/model/safetensors.h"
 #include "text/json/json.h"
@@ -165,6 +166,8 @@ static tp_status save_frame(const saving *s, tp_error *err)
 
 static tp_status save_tensors(const saving *s, tp_error *err)
 {
+    TP_OWN(tp_job) job = {0};
+    tp_job_begin(&job, s->n_bytes / (size_t)TP_MAX(s->among.count, 1), "writing %s", s->folder);
     return write_shards(s, tp_safetensors_fill, err);
 }
 

@@ -16,6 +16,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "base/working.h"
 #include "engine/model/adapter.h"
 #include "engine/model/safetensors.h"
 #include "engine/train/checkpoint_internal.h"
@@ -281,10 +282,15 @@ static tp_status write_contents(const place *p, const tp_checkpoint_options *o, 
 {
     tp_comm *comm = tp_session_get_options(session)->compile.ranks.comm;
     tp_shard among = {tp_comm_rank(comm), tp_comm_size(comm)};
+    TP_OWN(tp_job) job = {0};
+    tp_session_plan plan;
+    tp_session_get_plan(session, &plan);
+    tp_job_begin(&job, plan.checkpoint_bytes / (size_t)among.count, "writing %s", p->final);
     if (o->first_writes_all)
         among = (tp_shard){0, among.index == 0};
     tp_status status = among.count ? write_share(p->beside, o, session, among, err) : TP_OK;
     TP_TRY(tp_comm_agree(comm, status, err));
+    tp_job_release(&job);
     return tp_manifest_write(p->beside, comm, among, step, bytes, err);
 }
 

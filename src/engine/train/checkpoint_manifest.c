@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include "base/files.h"
+#include "base/platform.h"
+#include "base/working.h"
 #include "engine/train/checkpoint_internal.h"
 #include "text/json/json.h"
 
@@ -134,11 +136,22 @@ static tp_status write_list(const char *folder, const listing *l, const char (*h
     return tp_dir_sync(folder, err);
 }
 
+/* Bytes of a rank, about. */
+static uint64_t share_of(const listing *l, tp_shard among)
+{
+    uint64_t bytes = 0;
+    for (size_t f = 0; f < l->n; f++)
+        bytes += l->files[f].bytes;
+    return bytes / (uint64_t)TP_MAX(among.count, 1);
+}
+
 tp_status tp_manifest_write(const char *folder, tp_comm *comm, tp_shard among, int64_t step,
                             uint64_t *ret_bytes, tp_error *err)
 {
     listing l = {0};
+    TP_OWN(tp_job) job = {0};
     TP_TRY(list_together(folder, comm, &l, err));
+    tp_job_begin(&job, share_of(&l, among), "checksums of step %lld", (long long)step);
     char(*hashes)[33] = tp_new(l.n_pieces, sizeof *hashes);
     tp_status status = hash_together(folder, &l, comm, among, hashes, err);
     if (status == TP_OK && tp_comm_rank(comm) == 0)

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
+#include "base/working.h"
 #include "engine/train/trainer_internal.h"
 #include "stats/descriptive.h"
 
@@ -108,14 +109,14 @@ void tp_trainer_send(const trainer *t, const tp_train_event *event)
 
 void tp_trainer_working(trainer *t, const char *what, uint64_t done, uint64_t total)
 {
-    enum { SILENT_S = 10, PERIOD_S = 1 };
+    enum { PERIOD_S = 1 };
     double now = tp_clock_s();
     if (strncmp(t->work.what, what, sizeof t->work.what - 1) != 0 || done < t->work.done) {
         snprintf(t->work.what, sizeof t->work.what, "%s", what);
         t->work.begin_s = t->work.told_s = now;
     }
     t->work.done = done;
-    if (now - t->work.begin_s < SILENT_S || now - t->work.told_s < PERIOD_S)
+    if (now - t->work.begin_s < TP_WORK_SILENT_S || now - t->work.told_s < PERIOD_S)
         return;
     t->work.told_s = now;
     tp_train_event event = {.kind = TP_EVENT_WORKING,

@@ -72,6 +72,33 @@ tp_status tp_trainer_find_folder(const char *path, const char *file, tp_buf *ret
     return TP_OK;
 }
 
+/* What a sequence may be in transformers, too: rotations are computed for any position, learned
+ * positions end with their table.  max_position_embeddings says how far the scaled rotations of
+ * llama3 go, not where they began. */
+tp_status tp_run_check_positions(const tp_train_options *o, const tp_model *model, tp_buf *said,
+                                 tp_error *err)
+{
+    const tp_model_info *info = tp_model_get_info(model);
+    long long asked = o->policy.max_total_sequence_length, has = info->max_positions;
+    bool is_trained = o->policy.init != TP_INIT_RANDOM;
+    char place[TP_MODEL_PLACE];
+    if (asked <= has)
+        return TP_OK;
+    tp_model_positions_place(model, place);
+    if (info->rope_theta == 0)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "policy.max_total_sequence_length is %lld, the model has %lld positions, "
+                       "which are learned (%s): set it to at most %lld",
+                       asked, has, place, has);
+    if (said && is_trained)
+        tp_buf_addf(said,
+                    "policy.max_total_sequence_length is %lld, the model was made for sequences of "
+                    "up to %lld (%s): longer ones are trained as well, at positions that it may "
+                    "never have seen",
+                    asked, has, place);
+    return TP_OK;
+}
+
 tp_status tp_run_model_open(const tp_train_options *o, tp_model **ret, tp_buf *ret_path,
                             tp_error *err)
 {
@@ -89,6 +116,8 @@ tp_status tp_run_model_open(const tp_train_options *o, tp_model **ret, tp_buf *r
         status = tp_model_open(folder->data, &model, err);
     if (status == TP_OK)
         status = tp_peft_attach(o, model, err);
+    if (status == TP_OK)
+        status = tp_run_check_positions(o, model, NULL, err);
     tp_buf_release(&own);
     TP_HAND_OVER(status, ret, model, tp_model_free(model));
 }
@@ -174,11 +203,6 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
         options.shares = policy;
     else if (more->takes_over)
         options.takes_over = is_reference ? more->takes_over->reference : more->takes_over->session;
-    const tp_model_info *info = tp_model_get_info(model);
-    if (info->rope_theta == 0 && options.max_positions > info->max_positions)
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "policy.max_total_sequence_length is %lld, the model has %lld positions",
-                       (long long)options.max_positions, (long long)info->max_positions);
     return tp_session_create(model, &options, ret, err);
 }
 

@@ -43,7 +43,11 @@ void tp_run_graphs_release(tp_run_graphs *graphs); /* zeroed is a no-op */
  * it. */
 TP_CHECKED tp_status tp_trainer_find_folder(const char *path, const char *file, tp_buf *ret,
                                             tp_error *err);
-/* ret_path (may be NULL) gets where the model is. */
+/* policy.max_total_sequence_length against what the model has: learned positions end, others go on
+ * with a warning, which `said` (may be NULL) gets. */
+TP_CHECKED tp_status tp_run_check_positions(const tp_train_options *o, const tp_model *model,
+                                            tp_buf *said, tp_error *err);
+/* The model, once its positions are enough.  ret_path (may be NULL) gets where it is. */
 TP_CHECKED tp_status tp_run_model_open(const tp_train_options *o, tp_model **ret, tp_buf *ret_path,
                                        tp_error *err);
 

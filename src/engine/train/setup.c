@@ -209,21 +209,10 @@ void tp_trainer_fingerprint(trainer *t, const char *text)
 
 static void say_about_model(void *user, const char *text) { tp_trainer_notice(user, "%s", text); }
 
-static void hear_of_loading(void *user, uint64_t done, uint64_t total)
-{
-    tp_trainer_working(user, "reading the weights", done, total);
-}
-
-static tp_status load_weights(trainer *t, tp_session *s, tp_load_report *ret, tp_error *err)
-{
-    return tp_model_load_with_progress(t->model, tp_session_states(s), hear_of_loading, t, ret,
-                                       err);
-}
-
 static tp_status load_pretrained(trainer *t, tp_error *err)
 {
     tp_load_report report;
-    TP_TRY(load_weights(t, t->session, &report, err));
+    TP_TRY(tp_model_load(t->model, tp_session_states(t->session), &report, err));
     t->file_dtype = report.file_dtype;
     snprintf(t->state.base_fingerprint, sizeof t->state.base_fingerprint, "%s",
              report.base_fingerprint);
@@ -266,7 +255,7 @@ tp_status tp_trainer_fill_reference(trainer *t, tp_error *err)
     else if (status == TP_OK && t->o->policy.init == TP_INIT_RANDOM)
         status = draw_weights(t, s, err);
     else if (status == TP_OK)
-        status = load_weights(t, s, &report, err);
+        status = tp_model_load(t->model, tp_session_states(s), &report, err);
     if (status == TP_OK)
         status = tp_session_weights_changed(s, err);
     return status == TP_OK ? TP_OK
@@ -325,8 +314,11 @@ static tp_status fill_weights(trainer *t, tp_error *err)
 
 static tp_status open_own_model(trainer *t, tp_error *err)
 {
-    TP_OWN(tp_buf) path = {0};
+    TP_OWN(tp_buf) path = {0}, said = {0};
     TP_TRY(tp_run_model_open(t->o, &t->model, &path, err));
+    TP_TRY(tp_run_check_positions(t->o, t->model, &said, err));
+    if (said.len)
+        tp_trainer_notice(t, "%s", said.data);
     if (t->o->policy.init != TP_INIT_RANDOM) {
         snprintf(t->model_folder, sizeof t->model_folder, "%s", path.data);
         if (strcmp(path.data, t->o->policy.model_name) != 0)

@@ -7,6 +7,7 @@
 
 #include "base/cpu.h"
 #include "base/platform.h"
+#include "base/working.h"
 
 /* Micro-batches of an update that are gone through: the first, two like all that follow, the last.
  * The others take as long as the second of the two. */
@@ -208,6 +209,7 @@ typedef struct {
     performance going[MOST_AT_ONCE]; /* in the order of their beginning */
     int n, most;
     double alone_s;
+    size_t n_begun, n_points; /* of the whole simulation */
 } stage;
 
 /* ---- one point ---- */
@@ -364,6 +366,25 @@ static tp_simulated_point *add_point(tp_simulation *s, int ranks)
     return p;
 }
 
+static size_t count_points(const tp_train_options *o, const tp_simulation_options *how)
+{
+    tp_train_options with;
+    size_t count = 0;
+    for (int n = 2; n / 2 < how->ranks; n *= 2)
+        for (int i = 0; i < TP_STRATEGIES && TP_MIN(n, how->ranks) >= how->from; i++)
+            count += tp_strategy_is_possible(o, TP_MIN(n, how->ranks), i, &with);
+    return count;
+}
+
+/* What the last one takes is not known from those before: it has the most ranks. */
+static void tell_point(int ranks, int strategy, const stage *all)
+{
+    char text[128];
+    snprintf(text, sizeof text, "playing %d ranks, %s (%zu of %zu)", ranks,
+             tp_strategy_name(strategy), all->n_begun, all->n_points);
+    tp_work_tell(text, 0, 0);
+}
+
 static tp_status simulate_ranks(const tp_train_options *o, const tp_model *model,
                                 const tp_machine *m, const tp_simulation_options *how, int ranks,
                                 stage *all, tp_simulation *s, tp_error *err)
@@ -375,6 +396,8 @@ static tp_status simulate_ranks(const tp_train_options *o, const tp_model *model
         if (!tp_strategy_is_possible(o, ranks, i, &with))
             continue;
         tp_simulated_point *p = add_point(s, ranks);
+        all->n_begun++;
+        tell_point(ranks, i, all);
         TP_TRY(simulate_point(&with, model, m, &network, how, all, p, err));
     }
     return TP_OK;
@@ -404,7 +427,7 @@ tp_status tp_simulation_make(const tp_train_options *o, const tp_model *model,
     tp_run_plan alone;
     tp_train_options one = *o;
     one.ranks.ranks = 0;
-    stage all = {.most = TP_MIN(tp_cpu_count(), MOST_AT_ONCE)};
+    stage all = {.most = TP_MIN(tp_cpu_count(), MOST_AT_ONCE), .n_points = count_points(&one, how)};
     tp_status status = tp_run_plan_compute(&one, model, false, machine, &alone, err);
     if (status == TP_OK) {
         s.alone_s = all.alone_s = alone.step_s;

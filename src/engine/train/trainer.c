@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "base/working.h"
 #include "engine/train/trainer_internal.h"
 
 struct tp_train_loop {
@@ -318,6 +319,18 @@ trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
         .state = {.metric = NAN, .best_metric = NAN, .best_reward = NAN, .lr_factor = 1}};
 }
 
+/* ---- from outside ---- */
+
+static void hear(void *user, const char *what, uint64_t done, uint64_t total)
+{
+    tp_trainer_working(user, what, done, total);
+}
+
+/* While a call is in the trainer what takes long is told to the run's observer. */
+static void hear_no_more(const tp_work_listener *before) { (void)tp_work_listen(*before); }
+#define HEAR(t) \
+    TP_CLEANUP(hear_no_more) tp_work_listener before = tp_work_listen((tp_work_listener){hear, t})
+
 tp_status tp_train_begin(const tp_config *config, const tp_train_options *options,
                          const tp_train_hooks *hooks, tp_train_loop **ret, tp_error *err)
 {
@@ -326,6 +339,7 @@ tp_status tp_train_begin(const tp_config *config, const tp_train_options *option
     l->own = *options;
     l->own_hooks = *hooks;
     l->t = tp_trainer_of(config, &l->own, &l->own_hooks);
+    HEAR(&l->t);
     l->status = tp_ranks_open(&l->t, &l->own, &l->own_hooks, &l->failure);
     if (l->status == TP_OK)
         l->status = begin(l, &l->failure);
@@ -363,6 +377,7 @@ tp_status tp_train_step(tp_train_loop *l, tp_training_step_result *ret, tp_error
     l->status = TP_ERR_NOMEM;
     (void)!tp_fail(&l->failure, l->status, "memory ran out in step %lld",
                    (long long)t->state.step + 1);
+    HEAR(t);
     l->status = step(t, &r, &l->failure);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
     if (l->status == TP_ERR_INTERRUPTED)
@@ -396,6 +411,7 @@ tp_status tp_train_steps(tp_train_loop *l, tp_error *err)
 tp_status tp_train_end(tp_train_loop *l, tp_training_result *ret, tp_error *err)
 {
     trainer *t = &l->t;
+    HEAR(t);
     if (l->status == TP_OK && !tp_train_is_over(l))
         l->status = TP_ERR_INTERRUPTED;
     if (l->has_begun)

@@ -12,6 +12,7 @@
 
 #include "base/cpu.h"
 #include "base/files.h"
+#include "base/working.h"
 #include "instrument/bench/process.h"
 #include "instrument/bench/session.h"
 
@@ -115,6 +116,7 @@ static tp_status build_revision(const tp_bench_setup *f, const char *revision, c
                                 char *label, tp_error *err)
 {
     char top[2048], commit[64], cache[2200], folder[2300], work[2400], wanted[300];
+    char doing[160];
     const char *root[] = {"git", "rev-parse", "--show-toplevel", NULL};
     const char *resolve[] = {"git",  "rev-parse", "--verify", "--quiet", "--end-of-options",
                              wanted, NULL};
@@ -135,7 +137,9 @@ static tp_status build_revision(const tp_bench_setup *f, const char *revision, c
     if (tp_file_exists(out))
         return TP_OK;
     snprintf(work, sizeof work, "%s.%d", folder, (int)getpid());
-    fprintf(stderr, "temper bench: building %s, once; this takes minutes\n", label);
+    tp_bench_note(f, "building %s, once; this takes minutes", label);
+    snprintf(doing, sizeof doing, "building %s", label);
+    tp_work_tell(doing, 0, 0);
     TP_TRY(tp_dir_make(folder, err));
     tp_status status = build_into(f, top, commit, work, out, err);
     if (status != TP_OK) {

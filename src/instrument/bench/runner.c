@@ -50,11 +50,23 @@ static uint64_t now(const session *s)
     return clock->now_ns ? clock->now_ns(clock->user) : tp_clock_ns();
 }
 
+static double left_s(const session *s)
+{
+    const tp_bench_plan *plan = s->plan;
+    double spent = s->progress.elapsed_s;
+    if (s->progress.is_warming_up || s->n == 0)
+        return NAN;
+    if (plan->rounds)
+        return spent / (double)s->n * (double)(plan->rounds - s->n);
+    return plan->budget_s > 0 ? fmax(plan->budget_s - spent, 0) : (double)NAN;
+}
+
 static void observe(session *s)
 {
     if (!s->plan->observe)
         return;
     s->progress.elapsed_s = (double)now(s) * 1e-9 - s->start_s;
+    s->progress.left_s = left_s(s);
     s->plan->observe(s->plan->user, &s->progress);
 }
 
@@ -133,7 +145,6 @@ static tp_status warm_up(session *s, tp_error *err)
     TP_FREED double *times = calloc(2 * most + 2, sizeof *times);
     tp_status status = times ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "no memory for the warm-up");
     double start = (double)now(s) * 1e-9;
-    s->progress.is_warming_up = true;
     while (status == TP_OK && s->warm_up < most) {
         double spent = (double)now(s) * 1e-9 - start;
         bool steady =
@@ -269,10 +280,11 @@ static tp_status run_rounds(session *s, tp_error *err)
         size_t n = s->n;
         TP_TRY(run_round(s, err));
         s->progress.round = s->n;
-        if (s->n == n) /* nothing new, and no reason to look at the data once more */
-            continue;
-        bool enough = is_enough(s);
+        /* Nothing new is no reason to look at the data once more. */
+        bool is_new = s->n > n, enough = is_new && is_enough(s);
         observe(s);
+        if (!is_new)
+            continue;
         bool broke = plan->budget_s > 0 && plan->rounds == 0 && s->n >= LEAST && s->n % 2 == 0 &&
                      (double)now(s) * 1e-9 - s->start_s > plan->budget_s;
         if (enough || broke)
@@ -420,6 +432,8 @@ static void give_back(session *s)
 
 static tp_status measure(session *s, tp_error *err)
 {
+    s->progress.is_warming_up = true;
+    observe(s);
     TP_TRY(set_up(s, 0, err));
     TP_TRY(set_up(s, 1, err));
     if (s->subject[0] && s->subject[0]->n_metrics != s->subject[1]->n_metrics)

@@ -25,8 +25,9 @@ typedef struct {
 typedef struct {
     const char *name;
     bool is_warming_up;
-    size_t round, n_planned; /* n_planned 0: open */
+    size_t round, n_planned; /* warming up, 0: it is being set up; n_planned 0: open */
     double elapsed_s;
+    double left_s; /* of the rounds: about, when planned, else at most; NaN: not known */
     const tp_bench_comparison *comparison; /* of the first metric so far, or NULL */
     const tp_summary *summary;             /* of side B's first metric so far */
     const tp_metric *metric;

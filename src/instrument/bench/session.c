@@ -1,4 +1,5 @@
 /* session.c - running a suite: alone, against another version, or with a baseline. */
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,10 +46,10 @@ tp_bench_plan tp_bench_make_plan(const tp_bench_setup *f, bool compares, size_t 
     plan.fresh = (size_t)f->o.fresh;
     plan.read_machine = f->o.keep_disturbed ? NULL : tp_machine_read;
     if (plan.rounds && compares && plan.rounds < least)
-        fprintf(stderr,
-                "temper bench: %zu rounds are too few to ever show a regression among %zu "
-                "comparisons; at least %zu",
-                plan.rounds, n_family, least);
+        tp_bench_note(f,
+                      "%zu rounds are too few to ever show a regression among %zu comparisons; at "
+                      "least %zu",
+                      plan.rounds, n_family, least);
     return plan;
 }
 
@@ -263,6 +264,7 @@ static tp_status measure_case(session *s, const tp_bench_case *c, tp_error *err)
     tp_bench_plan plan = tp_bench_make_plan(s->f, s->compares, 2 * s->n_chosen, budget_of(s));
     plan.observe = tp_bench_show_progress;
     plan.user = &s->show;
+    s->show.each_s = plan.rounds ? (double)NAN : plan.budget_s;
     TP_TRY(make_subject(s, c, s->self, &b, err));
     if (s->compares)
         TP_TRY(make_subject(s, c, s->other, &a, err));

@@ -75,6 +75,7 @@ typedef struct {
     bool compares;
     int name_width;
     size_t done, total;
+    double each_s; /* a benchmark takes at most; NaN: not known */
     bool has_line;
     double last_draw_s;
     tp_buf out; /* what is not yet said */

@@ -63,6 +63,17 @@ void tp_bench_show_clear(tp_bench_show *show)
     show->has_line = false;
 }
 
+/* Of this benchmark and of those behind it. */
+static void say_what_is_left(const tp_bench_show *show, const tp_bench_progress *p, tp_buf *out)
+{
+    char text[32];
+    size_t others = show->total - show->done - 1;
+    double left = p->left_s + (others ? (double)others * show->each_s : 0);
+    if (!isnan(left))
+        tp_buf_addf(out, ", %s %s to go", p->n_planned ? "about" : "at most",
+                    tp_human_seconds(left, text));
+}
+
 static void say_so_far(const tp_bench_progress *p, tp_buf *out)
 {
     char value[48];
@@ -82,18 +93,20 @@ void tp_bench_show_progress(void *user, const tp_bench_progress *p)
 {
     tp_bench_show *show = user;
     double now = tp_clock_s();
-    if (!show->o->progress || show->o->json ||
-        (show->has_line && now - show->last_draw_s < REDRAW_MS * 1e-3))
+    if (!show->o->progress || (show->has_line && now - show->last_draw_s < REDRAW_MS * 1e-3))
         return;
     TP_OWN(tp_buf) line = {0};
     tp_buf_addf(&line, "[%zu/%zu] %s  ", show->done + 1, show->total, p->name);
-    if (p->is_warming_up)
+    if (p->is_warming_up && p->round == 0)
+        tp_buf_adds(&line, "setting up");
+    else if (p->is_warming_up)
         tp_buf_addf(&line, "warming up, run %zu", p->round);
     else {
         tp_buf_addf(&line, "round %zu", p->round);
         if (p->n_planned)
             tp_buf_addf(&line, "/%zu", p->n_planned);
         tp_buf_addf(&line, ", %.0f s", p->elapsed_s);
+        say_what_is_left(show, p, &line);
         say_so_far(p, &line);
     }
     if (line.len >= (size_t)show->o->width)

@@ -20,12 +20,11 @@ static double loss_rounding(const char *precision)
     return precision && strcmp(precision, "float16") == 0 ? 0x1p-11 : 0x1p-8;
 }
 
-static void show_progress(void *user, int stage, size_t round, double left_s)
+static void show_progress(void *user, int stage, size_t round, size_t most, double left_s)
 {
-    char left[32];
-    const tp_study *s = user;
-    tp_study_progress(s, "%s round %zu, %s left", stage == TP_STAGE_PAIRS ? "pairs," : "levers,",
-                      round + 1, tp_human_seconds(fmax(left_s, 0), left));
+    tp_study_stage(user, left_s, "%s, round %zu of %s%zu",
+                   stage == TP_STAGE_PAIRS ? "pairs" : "levers", round + 1,
+                   most == MOST_ROUNDS ? "at most " : "", most);
 }
 
 static tp_ablation_plan make_plan(const tp_ablate_options *o, tp_study *s)

@@ -144,10 +144,13 @@ static void leave_out(tp_ablation *a, size_t rounds_to_go, size_t *which)
     }
 }
 
-static void tell(const tp_ablation *a, int stage, size_t round)
+static void tell(const tp_ablation *a, int stage, size_t round, const size_t *which, size_t n)
 {
+    size_t most = a->plan.most_rounds;
+    double rounds_s = tp_experiment_expected_s(a->x, which, n) * (double)(most - round);
     if (a->plan.progress)
-        a->plan.progress(a->plan.user, stage, round, tp_experiment_left_s(a->x));
+        a->plan.progress(a->plan.user, stage, round, most,
+                         fmin(tp_experiment_left_s(a->x), rounds_s));
 }
 
 static tp_status run_main(tp_ablation *a, double share, tp_error *err)
@@ -162,7 +165,7 @@ static tp_status run_main(tp_ablation *a, double share, tp_error *err)
         if (r < 2 && r < least_rounds(a))
             leave_out(a, least_rounds(a) - r, which);
         size_t n = main_variants(a, false, which);
-        tell(a, TP_STAGE_MAIN, r);
+        tell(a, TP_STAGE_MAIN, r, which, n);
         TP_TRY(tp_experiment_round(x, TP_STAGE_MAIN, r, which, n, err));
     }
     return TP_OK;
@@ -259,7 +262,7 @@ static tp_status run_pairs(tp_ablation *a, tp_error *err)
     for (size_t r = 0; a->n_pairs && r < a->plan.most_rounds; r++) {
         if (tp_experiment_is_over(a->x))
             break;
-        tell(a, TP_STAGE_PAIRS, r);
+        tell(a, TP_STAGE_PAIRS, r, which, n);
         TP_TRY(tp_experiment_round(a->x, TP_STAGE_PAIRS, r, which, n, err));
     }
     return TP_OK;

@@ -56,7 +56,7 @@ typedef struct {
     double share;       /* of the budget for the main rounds where pairs follow */
     double margin, loss_tolerance;
     /* Told before each round; may be NULL. */
-    void (*progress)(void *user, int stage, size_t round, double left_s);
+    void (*progress)(void *user, int stage, size_t round, size_t most, double left_s);
     void *user;
 } tp_ablation_plan;
 

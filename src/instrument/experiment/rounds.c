@@ -147,8 +147,11 @@ tp_status tp_experiment_round(tp_experiment *x, int stage, size_t round, const s
             continue;
         if (expected(x, order[i]) > tp_experiment_left_s(x))
             x->is_out_of_time = true;
-        else
+        else {
+            if (x->begin)
+                x->begin(x->user, &x->variants[order[i]], i, n);
             TP_TRY(run(x, &s, err));
+        }
     }
     return TP_OK;
 }

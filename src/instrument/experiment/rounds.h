@@ -87,6 +87,8 @@ typedef struct {
     size_t n_samples, cap_samples;
     size_t n_runs;
     bool is_interrupted, is_out_of_time;
+    /* Told before every run, the turn of n in its round; may be NULL. */
+    void (*begin)(void *user, const tp_variant *variant, size_t turn, size_t n);
     /* Told of every run; may be NULL. */
     tp_status (*keep)(void *user, const tp_variant *variant, const tp_trial_sample *sample,
                       tp_error *err);

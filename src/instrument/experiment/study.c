@@ -137,6 +137,22 @@ static tp_status keep(void *user, const tp_variant *v, const tp_trial_sample *sa
                         strerror(errno));
 }
 
+/* "levers, round 3 of 40, run 2 of 12: without fuse, at most 2m05s to go" */
+static void begin_run(void *user, const tp_variant *v, size_t turn, size_t n)
+{
+    const tp_study *s = user;
+    TP_OWN(tp_buf) text = {0};
+    char left[32];
+    double spent = s->x.runner.now_s(s->x.runner.user) - s->stage_s;
+    if (!s->o.progress)
+        return;
+    tp_buf_addf(&text, "%s, run %zu of %zu: %s", s->stage, turn + 1, n, v->name);
+    if (!isnan(s->left_s))
+        tp_buf_addf(&text, ", at most %s to go",
+                    tp_human_seconds(fmax(s->left_s - spent, 0), left));
+    s->o.progress(s->o.user, text.data);
+}
+
 /* ---- beginning and end ---- */
 
 static tp_status open_samples(tp_study *s, tp_error *err)
@@ -174,6 +190,7 @@ tp_status tp_study_open(tp_study *s, const char *verb, const tp_experiment_optio
     tp_trial_runner runner = {
         .run = tp_trainings_run, .now_s = tp_trainings_now_s, .user = &s->trainings};
     TP_TRY(tp_experiment_init(&s->x, &runner, (uint64_t)s->o.seed, s->o.budget_s, err));
+    s->x.begin = begin_run;
     s->x.keep = keep;
     s->x.user = s;
     s->busy_at_start = read_pressure();
@@ -219,7 +236,7 @@ static void choose_steps(tp_study *s, const tp_trial *t, size_t runs, double *re
 
 tp_status tp_study_pilot(tp_study *s, size_t variant, int stage, size_t runs, tp_error *err)
 {
-    tp_study_progress(s, "a first run, which is not counted");
+    tp_study_stage(s, NAN, "a first run, which is not counted");
     TP_TRY(tp_experiment_round(&s->x, stage, 0, &variant, 1, err));
     const tp_variant *v = &s->x.variants[variant];
     const tp_trial *t = tp_experiment_trial(&s->x, stage, 0, variant);
@@ -269,16 +286,14 @@ static double share_of_others(const tp_study *s)
 
 /* ---- saying ---- */
 
-void tp_study_progress(const tp_study *s, const char *fmt, ...)
+void tp_study_stage(tp_study *s, double left_s, const char *fmt, ...)
 {
-    TP_OWN(tp_buf) text = {0};
     va_list ap;
-    if (!s->o.progress)
-        return;
     va_start(ap, fmt);
-    tp_buf_vaddf(&text, fmt, ap);
+    vsnprintf(s->stage, sizeof s->stage, fmt, ap);
     va_end(ap);
-    s->o.progress(s->o.user, tp_buf_str(&text));
+    s->left_s = left_s;
+    s->stage_s = s->x.runner.now_s(s->x.runner.user);
 }
 
 tp_status tp_study_save(const tp_study *s, const char *name, const tp_buf *text, tp_error *err)

@@ -24,6 +24,9 @@ typedef struct {
     FILE *samples;
     double start_s, spent_s; /* the latter once it is concluded */
     bool may_warm_up_less;   /* nobody asked for a number of steps */
+    char stage[64];          /* what is under way: "levers, round 3 of 40" */
+    double left_s;           /* seconds to go as the stage began, at most */
+    double stage_s;          /* when that was */
     double busy_at_start;    /* share of ten seconds in which somebody waited for a processor */
 } tp_study;
 
@@ -42,7 +45,8 @@ TP_CHECKED tp_status tp_study_pilot(tp_study *s, size_t variant, int stage, size
 /* The precision in which the run computes: "bfloat16"; NULL: unknown. */
 const char *tp_study_precision(const tp_study *s);
 
-void tp_study_progress(const tp_study *s, const char *fmt, ...) TP_PRINTF(2, 3);
+/* What is under way from here on, and what it takes at most; NaN: not known.  Every run says so. */
+void tp_study_stage(tp_study *s, double left_s, const char *fmt, ...) TP_PRINTF(3, 4);
 /* FOLDER/name gets these bytes. */
 TP_CHECKED tp_status tp_study_save(const tp_study *s, const char *name, const tp_buf *text,
                                    tp_error *err);

@@ -19,6 +19,10 @@ static tp_status plan(void *user, const tp_variant *variant, tp_search_plan *ret
 {
     tp_study *s = user;
     const tp_json *json;
+    TP_OWN(tp_buf) text = {0};
+    tp_buf_addf(&text, "planning candidate %zu: %s", s->x.n_variants, variant->name);
+    if (s->o.progress)
+        s->o.progress(s->o.user, text.data);
     *ret = (tp_search_plan){.peak_bytes = NAN, .step_s = NAN};
     TP_TRY(tp_trainings_plan(&s->trainings, variant, &s->x.arena, &json, &ret->why, err));
     if (!json || !tp_json_bool(tp_json_get(json, "fits"), &ret->fits) ||
@@ -32,9 +36,7 @@ static tp_status plan(void *user, const tp_variant *variant, tp_search_plan *ret
 
 static void show_progress(void *user, const char *what, size_t left, double left_s)
 {
-    char text[32];
-    tp_study_progress(user, "%s, %zu left, %s", what, left,
-                      tp_human_seconds(fmax(left_s, 0), text));
+    tp_study_stage(user, left_s, "%s, %zu left", what, left);
 }
 
 /* ---- the recipe ---- */

@@ -137,6 +137,35 @@ static void a_narrow_screen_keeps_the_time_to_go(void **state)
     expect_head(24, "step 61/400 ETA 25.0 s");
 }
 
+/* Before the first update there is no learning rate: an event without metrics. */
+static void a_learning_rate_that_is_not_known_says_so(void **state)
+{
+    TP_OWN(tp_buf) block = {0}, json = {0};
+    const tp_run_plan plan = {0};
+    const tp_metric_bus bus = {0};
+    columns = 200;
+    for (size_t i = 0; tp_algorithms[i]; i++) {
+        const tp_training_screen screen = {
+            .size = sizeof screen, .print = keep, .user = &block, .columns = get_columns};
+        const tp_train_event e = {.kind = TP_EVENT_STEP,
+                                  .algorithm = tp_algorithms[i],
+                                  .metrics = &bus,
+                                  .plan = &plan,
+                                  .run_name = "r",
+                                  .max_steps = 4,
+                                  .eta_s = NAN};
+        tp_progress p;
+        tp_buf_clear(&block);
+        tp_progress_init(&p, TP_PROGRESS_BLOCK, &screen);
+        tp_progress_event(&p, &e);
+        assert_non_null(strstr(block.data, "lr unknown"));
+        const tp_training_screen events = {.size = sizeof events, .print = keep, .user = &json};
+        tp_progress_init(&p, TP_PROGRESS_JSON, &events);
+        tp_progress_event(&p, &e);
+        assert_non_null(strstr(json.data, "\"lr\":null"));
+    }
+}
+
 /* ---- when it is told ---- */
 
 typedef struct {
@@ -208,6 +237,7 @@ int main(void)
         cmocka_unit_test(a_block_has_one_line_that_goes_before_what_follows),
         cmocka_unit_test(quiet_is_quiet),
         cmocka_unit_test(a_narrow_screen_keeps_the_time_to_go),
+        cmocka_unit_test(a_learning_rate_that_is_not_known_says_so),
         cmocka_unit_test(what_has_gone_on_for_ten_seconds_is_told),
         cmocka_unit_test(another_work_begins_anew),
         cmocka_unit_test(a_share_that_nobody_knows_is_none),

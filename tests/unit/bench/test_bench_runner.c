@@ -322,9 +322,48 @@ static void the_harness_adds_next_to_nothing(void **state)
     tp_bench_report_release(&r);
 }
 
+/* ---- what is heard of it ---- */
+
+typedef struct {
+    size_t n, setting_up, warming_up, rounds;
+    double left_s[32];
+} course;
+
+static void follow(void *user, const tp_bench_progress *p)
+{
+    course *c = user;
+    c->n++;
+    c->setting_up += p->is_warming_up && p->round == 0;
+    c->warming_up += p->is_warming_up && p->round > 0;
+    if (!p->is_warming_up)
+        c->left_s[c->rounds++] = p->left_s;
+}
+
+static void every_round_says_what_is_left(void **state)
+{
+    synthetic_machine m = synthetic_machine_make(1);
+    synthetic_subject b;
+    tp_bench_report r;
+    course c = {0};
+    synthetic_subject_init(&b, &m, 0);
+    tp_bench_plan plan = plan_for(&m);
+    plan.rounds = 10;
+    plan.observe = follow;
+    plan.user = &c;
+    gate(&r, &plan, NULL, &b);
+
+    assert_int_equal(c.setting_up, 1);
+    assert_true(c.warming_up > 0);
+    assert_int_equal(c.rounds, 10);
+    assert_true(c.left_s[0] > 0 && c.left_s[4] > 0 && c.left_s[4] < c.left_s[0]);
+    assert_true(c.left_s[9] == 0);
+    tp_bench_report_release(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_round_says_what_is_left),
         cmocka_unit_test(injected_slowdowns_get_their_verdicts_with_twenty_rounds),
         cmocka_unit_test(injected_slowdowns_get_their_verdicts_when_rounds_are_added_as_needed),
         cmocka_unit_test(one_more_allocation_is_caught_by_one_round),
