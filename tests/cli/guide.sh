@@ -33,6 +33,7 @@ done
 # files of these names.  What goes on until somebody ends it, and what needs other programs, stays out.
 mkdir plain
 write_recipe plain/tiny.yaml
+cp tiny.json plain/tiny.json
 ln -s "$SOURCE/recipes" plain/recipes
 mkdir -p plain/examples/configs plain/logs/exp_001
 cp "$SOURCE/recipes/demo.yaml" plain/examples/configs/sft.yaml
