@@ -6,7 +6,7 @@
 
 typedef struct {
     bool json;
-    int64_t ranks, from;
+    int64_t ranks, from, factor;
     const char *platform, *processor, *slow_link, *picture;
 } flags;
 
@@ -14,6 +14,8 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "as JSON"),
     TP_NUMBER("ranks", 0, "N", INT, ranks, 1, 65536, "1, 2, 4 ... and N processes (default 1024)"),
     TP_NUMBER("from", 0, "N", INT, from, 1, 65536, "leave out fewer processes than these, but 1"),
+    TP_NUMBER("factor", 0, "N", INT, factor, 2, 64,
+              "from one number of processes to the next: 4 for 1, 4, 16 ... (default 2)"),
     TP_TEXT("platform", 0, "FILE", platform,
             "the network: a file of SimGrid's, or one of fat-tree (default), torus, ethernet"),
     TP_TEXT("processor", 0, "FLOPS/BYTES", processor,
@@ -31,7 +33,7 @@ static void note(void *user, const char *text)
 
 int tp_cmd_simulate(int argc, char **argv)
 {
-    flags f = {.ranks = 1024, .from = 1, .platform = "fat-tree"};
+    flags f = {.ranks = 1024, .from = 1, .factor = 2, .platform = "fat-tree"};
     char *given[argc + 1], **words = given, path[TP_CLI_PATH], *text = NULL;
     tp_error err = {0};
     const tp_usage usage = {
@@ -59,7 +61,8 @@ int tp_cmd_simulate(int argc, char **argv)
                                    .slow_link = f.slow_link,
                                    .picture = f.picture,
                                    .note = note,
-                                   .from = (int)f.from};
+                                   .from = (int)f.from,
+                                   .factor = (int)f.factor};
     tp_waiting_begin("temper simulate: playing the ranks");
     tp_status done = tp_simulate_text(path[0] ? path : NULL, (const char *const *)words, (size_t)n,
                                       &o, &text, &err);
