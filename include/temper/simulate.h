@@ -18,7 +18,7 @@ extern "C" {
 typedef struct {
     size_t size;           /* sizeof(tp_simulate_options) */
     tp_form form;          /* TP_FORM_TEXT or TP_FORM_JSON */
-    int ranks;             /* 1, 2, 4 ... up to these */
+    int ranks;             /* 1, 2, 4 ... up to these, or by another factor */
     const char *platform;  /* a file of SimGrid's, or the name of an installed one: "fat-tree" */
     const char *processor; /* of a rank, "20TFLOP/400GB" in a second; NULL: this machine's measured
                               ceilings */
@@ -26,7 +26,8 @@ typedef struct {
     const char *picture;   /* speed-up and efficiency as .svg, .png or .pdf; NULL: none */
     void (*note)(void *user, const char *text); /* may be NULL */
     void *user;
-    int from; /* fewer ranks than these are left out, but 1; 0: none are */
+    int from;   /* fewer ranks than these are left out, but 1; 0: none are */
+    int factor; /* from one number of ranks to the next; 0: 2 */
 } tp_simulate_options;
 
 /* As `temper simulate` prints it.  *ret_text: tp_free().  TP_ERR_UNSUPPORTED where SimGrid is not

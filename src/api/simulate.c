@@ -350,6 +350,7 @@ static tp_status simulate(const tp_train_options *o, const tp_simulate_options *
     tp_simulation_options how = {.platform = r->platform,
                                  .from = asked->from,
                                  .ranks = asked->ranks,
+                                 .factor = asked->factor ? asked->factor : 2,
                                  .few_messages = few_messages,
                                  .many_messages = many_messages,
                                  .most_messages = most_messages,
@@ -370,10 +371,13 @@ static tp_status simulate(const tp_train_options *o, const tp_simulate_options *
 
 static tp_status check(const tp_simulate_options *o, report *r, tp_error *err)
 {
-    enum { MOST_RANKS = 65536 };
+    enum { MOST_RANKS = 65536, MOST_FACTOR = 64 };
     if (o->ranks < 1 || o->ranks > MOST_RANKS)
         return tp_fail(err, TP_ERR_ARG, "a simulation is of 1 to %d ranks, not %d", MOST_RANKS,
                        o->ranks);
+    if (o->factor < 0 || o->factor == 1 || o->factor > MOST_FACTOR)
+        return tp_fail(err, TP_ERR_ARG, "ranks grow by a factor of 2 to %d, not %d", MOST_FACTOR,
+                       o->factor);
     if (o->from > o->ranks)
         return tp_fail(err, TP_ERR_ARG, "a simulation from %d to %d ranks has none", o->from,
                        o->ranks);

@@ -122,6 +122,15 @@ TP_CHECKED tp_status tp_file_hash_piece(const char *path, size_t piece, char ret
 TP_CHECKED tp_status tp_file_join_hashes(const char (*pieces)[33], size_t n, char ret_hash[33],
                                          tp_error *err);
 
+/* The same of what this thread writes, taken where it goes out: by all its writers, until the end.
+ * Known is every piece that was written from its first byte to its last, in this order, by one
+ * writer or by several behind each other. */
+typedef struct tp_file_sums tp_file_sums;
+tp_file_sums *tp_file_sums_begin(void);
+void tp_file_sums_end(tp_file_sums *sums);
+bool tp_file_sums_find(const tp_file_sums *sums, const char *path, uint64_t bytes, size_t piece,
+                       char ret_hash[33]);
+
 /* Fault injection for tests: the n-th state-changing call from now (open for
  * writing, write, sync, rename, mkdir, remove) fails with ENOSPC or EIO, a write
  * after half its bytes; n = 0 switches it off.  With `kill` the process exits on

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "base/files_internal.h"
 #include "base/working.h"
@@ -163,6 +162,7 @@ tp_status tp_writer_open(tp_writer **ret, const char *path, tp_error *err)
     int fd = -1;
     if (!tp_files_fault(ENOSPC))
         fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    tp_files_replaced(path);
     return fd < 0 ? tp_files_fail_output(err, "create", path, errno)
                   : tp_writer_take(ret, fd, path, err);
 }
@@ -192,6 +192,7 @@ tp_status tp_writer_write(tp_writer *w, const void *data, size_t n, tp_error *er
         return tp_fail(err, TP_ERR_OUTPUT, "cannot write %s: an earlier write failed", w->path);
     if (n == 0)
         return TP_OK;
+    tp_files_written(w->path, w->at, data, n);
     w->n_bytes += n;
     w->at += n;
     if (n > BUFFER - w->used)
@@ -280,13 +281,6 @@ static tp_status finish(tp_writer *w, tp_error *err)
     return close(fd) == 0 ? TP_OK : tp_files_fail_output(err, "close", w->path, errno);
 }
 
-void tp_files_hash_text(const void *state, char ret_hash[33])
-{
-    XXH128_hash_t hash = XXH3_128bits_digest(state);
-    snprintf(ret_hash, 33, "%016llx%016llx", (unsigned long long)hash.high64,
-             (unsigned long long)hash.low64);
-}
-
 tp_status tp_writer_close(tp_writer *w, uint64_t *ret_bytes, tp_error *err)
 {
     tp_status status = finish(w, err);
@@ -345,6 +339,7 @@ tp_status tp_rename_unsynced(const char *from, const char *to, tp_error *err)
         int error = errno;
         return tp_fail(err, TP_ERR_OUTPUT, "cannot rename %s to %s: %s", from, to, strerror(error));
     }
+    tp_files_replaced(to);
     return TP_OK;
 }
 

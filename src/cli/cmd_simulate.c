@@ -5,13 +5,15 @@
 typedef struct {
     tp_simulate_options o;
     bool json;
-    int64_t ranks, from;
+    int64_t ranks, from, factor;
 } flags;
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "as JSON"),
     TP_NUMBER("ranks", 0, "N", INT, ranks, 1, 65536, "1, 2, 4 ... and N processes (default 1024)"),
     TP_NUMBER("from", 0, "N", INT, from, 1, 65536, "leave out fewer processes than these, but 1"),
+    TP_NUMBER("factor", 0, "N", INT, factor, 2, 64,
+              "from one number of processes to the next: 4 for 1, 4, 16 ... (default 2)"),
     TP_TEXT("platform", 0, "FILE", o.platform,
             "the network: a file of SimGrid's, or one of fat-tree (default), torus, ethernet"),
     TP_TEXT("processor", 0, "FLOPS/BYTES", o.processor,
@@ -32,6 +34,7 @@ static int execute(const void *given, char **words, int n)
     o.form = tp_cli_form(f->json, false, false);
     o.ranks = (int)f->ranks;
     o.from = (int)f->from;
+    o.factor = (int)f->factor;
     o.note = tp_cli_note;
     tp_waiting_begin("temper simulate: playing the ranks");
     tp_status done = tp_simulate_text(path[0] ? path : NULL, (const char *const *)words, (size_t)n,
@@ -52,6 +55,7 @@ const tp_usage tp_usage_simulate = {
     .size = sizeof(flags),
     .defaults = &(const flags){.o = {.size = sizeof(tp_simulate_options), .platform = "fat-tree"},
                                .ranks = 1024,
-                               .from = 1},
+                               .from = 1,
+                               .factor = 2},
     .wraps = true,
     .run = execute};

@@ -99,6 +99,14 @@ grep -v simulated_in_s out >again
 grep -v simulated_in_s four.json >first
 cmp -s first again || fail "two simulations differ"
 
+# In steps of another factor.
+run simulate tiny.yaml --ranks 10 --factor 4 --platform fat-tree --processor 1TFLOP/100GB --json
+expect 0
+numbers=$("$python" -c 'import json; print(*sorted({p["ranks"] for p in json.load(open("out"))["points"]}))')
+is "ranks" "$numbers" "1 4 10"
+run simulate tiny.yaml --ranks 10 --factor 1
+expect 2 "--factor"
+
 # A link at a tenth of its speed is named.
 run simulate tiny.yaml --ranks 8 --platform fat-tree.xml --processor 100TFLOP/1TB
 expect 0

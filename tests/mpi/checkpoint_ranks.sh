@@ -14,8 +14,8 @@ same_files() {
     done
 }
 
-# Whose part of an update it is changes no bit, so files that are put together from parts are those of replicas.  Two ranks
-# write everything in two halves; three have ranges that end within a tensor, and empty ones.
+# Whose part of an update it is changes no bit, so files that are put together from parts are those of replicas.  Of parts two
+# ranks write two halves; three have ranges that end within a tensor, and empty ones.
 for n in 2 3; do
     # shellcheck disable=SC2086
     ranks $n train --quiet tiny.yaml $words run.dir=ddp-$n

@@ -98,8 +98,6 @@ ranks 4 train --quiet --resume tiny.yaml $words policy.model_config=llama.json r
 expect 0
 nearly llama other 1e-5 1e-4
 
-ranks 4 train --quiet tiny.yaml policy.model_config=llama.json run.dir=refused $key=2 distributed.strategy=shard_gradients
-expect 2 "$key=2 is not supported together with distributed.strategy other than ddp and shard_optimizer"
 ranks 2 train --quiet tiny.yaml policy.model_config=llama.json run.dir=refused $sharded 'engine.disable_passes=[shard-update]'
 expect 2 "engine.disable_passes: without shard-update gradients would count once for every process"
 [ ! -e refused ] || fail "a refused run leaves a folder"

@@ -66,7 +66,7 @@ tp_status tp_comm_compare_clocks(tp_comm *c, int64_t (*now)(void *user), void *u
 {
     tp_clock_offset best = {0, c && c->rank > 0 ? INT64_MAX : 0};
     if (tp_comm_size(c) > 1) {
-        clocks k = {c, tp_exchange_tag(c), now, user};
+        clocks k = {c, tp_exchange_tag(c, &(tp_comm_group){0}), now, user};
         TP_TRY(tp_comm_listen(c, err));
         for (int i = 0; i < ROUNDS && c->rank > 0; i++)
             TP_TRY(ask(&k, &best, err));

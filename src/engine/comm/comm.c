@@ -69,7 +69,6 @@ static tp_comm *new_comm(void)
     TP_HAVE(c);
     c->size = c->local_size = 1;
     c->listening = -1;
-    c->next_tag = FIRST_TAG;
     return c;
 }
 

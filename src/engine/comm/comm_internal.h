@@ -8,6 +8,7 @@
 #include "trace/trace.h"
 
 enum { FAILURE_TAG = 0, LEAVING_TAG = 1, FIRST_TAG = 2 }; /* of exchanges: from here on */
+enum { TAG_KINDS = 3 };
 enum { TP_HOST_NAME = 64, TP_COMM_PATH = 4096 + 64, TP_COMM_TEXT = 1024 };
 
 /* Where a rank is. */
@@ -45,7 +46,7 @@ struct tp_comm {
     int rank, size, local_rank, local_size;
     tp_rank_place *places; /* of all ranks */
     int64_t step;
-    int next_tag;
+    int next_tag[TAG_KINDS];
     uint64_t n_started;        /* collectives: the same on all ranks */
     tp_exchange *first, *last; /* on their way */
     tp_failure heard;          /* by the request `listening` */
@@ -65,8 +66,9 @@ uint64_t tp_comm_now_ns(const tp_comm *c);
 tp_status tp_exchange_begin(tp_comm *c, tp_exchange *r, tp_error *err);
 tp_status tp_exchange_go_on(tp_comm *c, tp_exchange *r, tp_error *err);
 
-/* exchange.c: one that no other has now; every rank asks for it alike. */
-int tp_exchange_tag(tp_comm *c);
+/* exchange.c: one that no other of this kind has now: of all ranks, of neighbours, of ranks a stride
+ * apart.  Every rank of the group asks for it alike; other groups of the kind may have more. */
+int tp_exchange_tag(tp_comm *c, const tp_comm_group *group);
 
 /* exchange_trace.c: a collective as an event, from its start until it is done. */
 void tp_exchange_trace_begin(tp_comm *c, tp_exchange *r);

@@ -23,11 +23,13 @@ static void unlink_request(tp_comm *c, tp_exchange *r)
         c->last = x;
 }
 
-int tp_exchange_tag(tp_comm *c)
+int tp_exchange_tag(tp_comm *c, const tp_comm_group *group)
 {
-    int tag = c->next_tag;
-    c->next_tag = tag + 1 < TP_TRANSPORT_TAGS ? tag + 1 : FIRST_TAG;
-    return tag;
+    enum { EACH = (TP_TRANSPORT_TAGS - FIRST_TAG) / TAG_KINDS };
+    int kind = group->count == 0 ? 0 : group->stride == 1 ? 1 : 2;
+    int tag = c->next_tag[kind];
+    c->next_tag[kind] = (tag + 1) % EACH;
+    return FIRST_TAG + kind * EACH + tag;
 }
 
 tp_status tp_comm_start(tp_comm *c, const tp_exchange_spec *collective, tp_exchange **ret,
@@ -41,7 +43,7 @@ tp_status tp_comm_start(tp_comm *c, const tp_exchange_spec *collective, tp_excha
     tp_exchange *r = calloc(1, sizeof *r);
     TP_HAVE(r);
     r->c = *collective;
-    r->tag = tp_exchange_tag(c);
+    r->tag = tp_exchange_tag(c, &collective->group);
     r->number = c->n_started++;
     r->sending = r->receiving = -1;
     *(c->first ? &c->last->next : &c->first) = r;

@@ -135,7 +135,7 @@ tp_status tp_states_declare(tp_states *states, const tp_tensor *tensor, tp_error
         size_t begin, end;
         t.shard = t.role == TP_ROLE_ERROR ? states->rows : states->shard;
         t.reader = &states->reader;
-        t.copies = states->copies;
+        t.copies = t.role == TP_ROLE_ERROR ? 0 : states->copies;
         tp_tensor_held(&t, &begin, &end);
         t.bytes = end > begin ? (end - begin) * tp_dtype_size(t.dtype) : LINE;
     }

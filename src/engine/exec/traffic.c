@@ -111,7 +111,8 @@ static bool is_told(const tp_bucket *b, tp_talk talk)
 {
     if (b->how.is_inside)
         return true;
-    return talk == TP_TALK_ALL || b->how.from_part || (talk == TP_TALK_PARTS && b->how.to_part);
+    return talk == TP_TALK_ALL || b->how.from_part ||
+           (talk == TP_TALK_PARTS && (b->how.to_part || b->how.is_each));
 }
 
 tp_wire_stats tp_traffic_wire_stats(const tp_traffic *t)

@@ -27,6 +27,9 @@ typedef struct {
 /* As the communicator counts. */
 int tp_ranks_processes(const tp_ranks *ranks);
 
+/* Which of the processes this one is: of what has a row for each. */
+tp_shard tp_ranks_row(const tp_ranks *ranks);
+
 /* The part that this rank keeps of a tensor that is kept in parts. */
 tp_shard tp_ranks_shard(const tp_ranks *ranks);
 

@@ -17,6 +17,7 @@ typedef struct {
     bool is_across;          /* among the ranks that keep the same part */
     bool is_tensor;          /* among those that share the layers */
     bool is_inside;          /* what others compute in this run needs it */
+    bool is_each;            /* it is of a micro-batch, not of a step */
     bool by_rows;            /* parts are shares of the rows of a matrix */
     bool adds;               /* the result is added to what there is */
 } tp_manner;

@@ -57,6 +57,17 @@ static int process_of(const tp_ranks *r) { return r->rank * sharers(r) + r->tens
 
 static int node_size(const tp_ranks *r) { return r->node ? r->node : TP_MAX(r->ranks, 1); }
 
+tp_shard tp_ranks_row(const tp_ranks *r)
+{
+    return (tp_shard){process_of(r), tp_ranks_processes(r)};
+}
+
+/* Those that have this one's part of the layers, counted as in `ranks`. */
+static tp_comm_group group_of(const tp_ranks *r, int first, int stride, int count)
+{
+    return (tp_comm_group){first * sharers(r) + r->tensor.index, stride * sharers(r), count};
+}
+
 tp_shard tp_ranks_shard(const tp_ranks *r)
 {
     return (tp_shard){r->rank % node_size(r), node_size(r)};
@@ -120,14 +131,12 @@ static void find_group(const tp_ranks *r, tp_bucket *b)
 {
     int node = node_size(r), first = r->rank / node * node;
     bool is_part = b->how.from_part || b->how.to_part;
-    if (b->how.is_across)
-        b->group = (tp_comm_group){r->rank % node, node, r->ranks / node};
-    else if (b->how.is_tensor)
+    if (b->how.is_tensor)
         b->group = (tp_comm_group){r->rank * sharers(r), 1, sharers(r)};
-    else if (is_part)
-        b->group = (tp_comm_group){first, 1, node};
+    else if (b->how.is_across)
+        b->group = group_of(r, r->rank % node, node, r->ranks / node);
     else
-        b->group = (tp_comm_group){r->tensor.index, sharers(r), r->ranks};
+        b->group = group_of(r, is_part ? first : 0, 1, is_part ? node : r->ranks);
     b->parts = b->group.count;
     b->own = (process_of(r) - b->group.first) / b->group.stride;
 }
@@ -187,6 +196,16 @@ static void find_waits(tp_traffic *t, size_t n)
             }
 }
 
+/* Of a gradient that is kept in parts no more is left behind a micro-batch. */
+static void sum_in_every_micro_batch(tp_traffic *t)
+{
+    bool adds = false;
+    for (size_t i = 0; i < t->n_buckets; i++)
+        adds |= t->buckets[i].how.adds;
+    for (size_t i = 0; i < t->n_buckets; i++)
+        t->buckets[i].how.is_each |= adds && t->buckets[i].how.is_tensor;
+}
+
 static bool sums(const tp_bucket *b) { return b->how.kind != TP_ALL_GATHER; }
 
 static size_t in_lines(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
@@ -219,6 +238,7 @@ tp_traffic *tp_traffic_plan(const tp_ranks *ranks, const tp_launch *launches, si
     t->buckets = tp_arena_array(arena, tp_bucket, n);
     t->bucket_of = tp_arena_array(arena, int, n);
     find_buckets(t, n, arena);
+    sum_in_every_micro_batch(t);
     find_waits(t, n);
     find_sizes(t);
     for (int s = 0; s < TP_TRAFFIC_SLOTS; s++)

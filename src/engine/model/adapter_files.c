@@ -297,15 +297,7 @@ static tp_status write_tensors(const tp_model *model, const tp_states *states, c
         const tp_param *p = &l->params[i];
         const tp_tensor *state = tp_states_find(states, p->name);
         snprintf(names[i], sizeof names[i], "%s%s", peft_prefix, p->name);
-        out[i] = (tp_tensor_out){.name = names[i],
-                                 .dtype = TP_DTYPE_F32,
-                                 .rank = p->rank,
-                                 .dim = {p->dim[0], p->dim[1]},
-                                 .source = state,
-                                 .slice = tp_is_sliced(state) ? state : NULL,
-                                 .read = tp_tensor_read_held,
-                                 .src_dtype = TP_DTYPE_F32};
-        tp_tensor_share(state, tp_tensor_count(state), among, &out[i].begin, &out[i].end);
+        out[i] = tp_tensor_out_of(state, names[i], TP_DTYPE_F32, among);
     }
     tp_status status =
         write(tp_path_of("%s/adapter_model.safetensors", folder).text, out, l->n_params, err);

@@ -61,7 +61,15 @@ typedef struct {
      * they are equal, and the one that `source` begins with. */
     size_t begin, end, source_at;
     const tp_tensor *slice; /* (optional) and of those what this slice has, which is `source` */
+    tp_shard
+        among; /* (optional) and of those what lies in its pieces of the file, where all have
+                  all: a piece (TP_FILE_PIECE) is hashed as it is written where one writes it */
 } tp_tensor_out;
+
+/* What `among.index` of those that write a file together, which are all ranks, writes of a state.
+ */
+tp_tensor_out tp_tensor_out_of(const tp_tensor *state, const char *name, tp_dtype dtype,
+                               tp_shard among);
 
 /* The file with these tensors, in the order of the format (dtype size descending,
  * then name) whatever order they come in: the bytes that the reference writer makes.

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "engine/device/states.h"
 #include "engine/model/convert.h"
 #include "engine/model/safetensors.h"
 #include "text/json/json.h"
@@ -142,11 +143,44 @@ tp_status tp_safetensors_frame(const char *path, const tp_tensor_out *tensors, s
     return tp_writer_end(w, write_header(w, &header, data_bytes, err), err);
 }
 
+tp_tensor_out tp_tensor_out_of(const tp_tensor *state, const char *name, tp_dtype dtype,
+                               tp_shard among)
+{
+    bool is_sliced = tp_is_sliced(state);
+    bool is_everywhere = !is_sliced && !state->keeps_part && state->shard.count <= 1;
+    tp_tensor_out out = {.name = name,
+                         .dtype = dtype,
+                         .rank = state->rank,
+                         .dim = {tp_tensor_dim(state, 0), tp_tensor_dim(state, 1)},
+                         .source = state,
+                         .src_dtype = state->dtype,
+                         .read = tp_tensor_read_held,
+                         .end = tp_tensor_count(state),
+                         .slice = is_sliced ? state : NULL};
+    if (is_everywhere)
+        out.among = among;
+    else
+        tp_tensor_share(state, out.end, among, &out.begin, &out.end);
+    return out;
+}
+
 static tp_status fill_range(tp_writer *w, const tp_tensor_out *t, uint64_t offset, scratch s,
                             tp_error *err)
 {
-    TP_TRY(tp_writer_go_to(w, offset + t->begin * tp_dtype_size(t->dtype), err));
-    return write_elements(w, t, s, err);
+    size_t size = tp_dtype_size(t->dtype);
+    uint64_t at = offset + t->begin * size, end = offset + t->end * size;
+    tp_tensor_out part = *t;
+    while (at < end) {
+        uint64_t piece = at / TP_FILE_PIECE, behind = TP_MIN(end, (piece + 1) * TP_FILE_PIECE);
+        part.begin = (at - offset) / size;
+        part.end = (behind - offset) / size;
+        at = behind;
+        if (t->among.count > 1 && piece % (uint64_t)t->among.count != (uint64_t)t->among.index)
+            continue;
+        TP_TRY(tp_writer_go_to(w, offset + part.begin * size, err));
+        TP_TRY(write_elements(w, &part, s, err));
+    }
+    return TP_OK;
 }
 
 static tp_status fill_slice(tp_writer *w, const tp_tensor_out *t, uint64_t offset, scratch s,

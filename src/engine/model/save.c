@@ -62,16 +62,7 @@ static tp_status gather(saving *s, const tp_states *states, tp_error *err)
         filled += bytes;
         s->n_bytes += bytes;
         s->shard[i] = s->n_shards - 1;
-        s->tensors[i] = (tp_tensor_out){.name = p->name,
-                                        .dtype = s->dtype,
-                                        .rank = p->rank,
-                                        .dim = {p->dim[0], p->dim[1]},
-                                        .source = state,
-                                        .slice = tp_is_sliced(state) ? state : NULL,
-                                        .read = tp_tensor_read_held,
-                                        .src_dtype = TP_DTYPE_F32};
-        tp_tensor_share(state, tp_tensor_count(state), s->among, &s->tensors[i].begin,
-                        &s->tensors[i].end);
+        s->tensors[i] = tp_tensor_out_of(state, p->name, s->dtype, s->among);
     }
     return TP_OK;
 }

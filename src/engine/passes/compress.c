@@ -8,6 +8,7 @@
  * gradient, in whole cache lines, so that of the rows in parts a rank has its own.  Where parts are
  * summed once more, between nodes, what that loses of a rank's part is kept in its place in the
  * row: within the node nothing is lost of that. */
+#include "base/platform.h"
 #include "engine/passes/pass.h"
 
 enum { LINE_ELEMENTS = 16 };
@@ -33,20 +34,27 @@ static tp_ref errors_before(const tp_graph *g, const tp_node *n)
     return within->out[1];
 }
 
+/* Of what ranks share the longest slice, so that all rows are as long. */
+static size_t length_of_row(const tp_tensor *gradient)
+{
+    size_t n = tp_tensor_count(gradient);
+    n = tp_is_sliced(gradient) ? tp_slice_count(gradient, 0, 0, n) : n;
+    return (n + LINE_ELEMENTS - 1) / LINE_ELEMENTS * LINE_ELEMENTS;
+}
+
 static void keep_errors(tp_graph *g, uint32_t node, const tp_tensor *gradient, int ranks)
 {
     if (g->nodes[node].op == TP_OP_all_reduce_part) {
         (void)tp_graph_extend(g, node, errors_before(g, &g->nodes[node]));
         return;
     }
-    size_t n = tp_tensor_count(gradient);
     tp_tensor errors = {.name = tp_arena_printf(&g->arena, "error.%s", gradient->of),
                         .of = gradient->of,
                         .role = TP_ROLE_ERROR,
                         .dtype = TP_DTYPE_F32,
                         .rank = 2};
     errors.dim[0] = ranks;
-    errors.dim[1] = (int64_t)((n + LINE_ELEMENTS - 1) / LINE_ELEMENTS * LINE_ELEMENTS);
+    errors.dim[1] = (int64_t)length_of_row(gradient);
     tp_ref state = tp_graph_state(g, &errors);
     (void)tp_graph_extend(g, node, state);
 }
@@ -63,7 +71,7 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
         g->nodes[i].attrs.wire = options->wire;
         g->nodes[i].attrs.keep = options->wire_keep;
         if (options->keeps_errors)
-            keep_errors(g, i, gradient, options->ranks);
+            keep_errors(g, i, gradient, options->ranks * TP_MAX(options->tensor.count, 1));
         *changed = true;
     }
     return TP_OK;

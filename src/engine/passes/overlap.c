@@ -6,10 +6,12 @@
  *
  * A sum begins where its operand is ready; its wait moves down to the first node that reads what is
  * waited for, else to the end.  What gathers weights begins one bucket early, where the bucket
- * before it is waited for: two are in memory then, and no more.  The same sums, at other times. */
+ * before it is waited for: two are in memory then, and no more.  Buckets that are small beside
+ * what a bucket may have (vectors of the backward pass) do not count: behind one there is too
+ * little to do.  The same sums, at other times. */
 #include "engine/passes/pass.h"
 
-enum { AHEAD = 1 };
+enum { SMALL = 8 }; /* less than such a part of a bucket */
 
 static bool gathers(const tp_node *n) { return n->op == TP_OP_all_gather_part; }
 
@@ -37,21 +39,25 @@ static void number_rest(tp_graph *g)
     }
 }
 
-/* Gathering begins before the node where that of `AHEAD` buckets before it began. */
-static void move_gathers(const tp_graph *g, uint32_t *before)
+/* Gathering begins before the node where that of the last bucket before it did which counts, or
+ * of the first of all. */
+static void move_gathers(const tp_graph *g, size_t small, uint32_t *before)
 {
-    uint32_t starts[AHEAD + 1] = {0};
+    uint32_t start = 0, last = 0; /* of its bucket, of that before */
+    size_t bytes = 0;
     int32_t bucket = 0;
     for (uint32_t i = 1; i < g->n_nodes; i++) {
-        if (!gathers(&g->nodes[i]))
+        const tp_node *n = &g->nodes[i];
+        if (!gathers(n))
             continue;
-        if (g->nodes[i].attrs.bucket != bucket) {
-            for (int k = AHEAD; k > 0; k--)
-                starts[k] = starts[k - 1];
-            starts[0] = i;
-            bucket = g->nodes[i].attrs.bucket;
+        if (n->attrs.bucket != bucket) {
+            last = bytes >= small || !last ? start : last;
+            start = i;
+            bytes = 0;
+            bucket = n->attrs.bucket;
         }
-        before[i] = starts[AHEAD];
+        bytes += tp_pass_sent_bytes(g, n);
+        before[i] = last;
     }
 }
 
@@ -72,7 +78,7 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
     if (options->ranks < 2 && options->tensor.count < 2)
         return TP_OK;
     number_rest(g);
-    move_gathers(g, before);
+    move_gathers(g, options->bucket_bytes / SMALL, before);
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         if (gathers(&g->nodes[i]) && before[i])
             before[i] = end_of_bucket(g, before[i]);

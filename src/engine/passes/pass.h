@@ -76,6 +76,10 @@ TP_CHECKED tp_status tp_recompute_parse(const char *text, tp_recompute *ret_mode
 tp_ref tp_pass_copy(tp_graph *g, const tp_tensor *weight, tp_dtype dtype, tp_layout layout,
                     const int64_t dim[2]);
 
+/* Of what a node exchanges, of a tensor that ranks share the longest slice: all ranks have the same
+ * buckets.  For passes. */
+size_t tp_pass_sent_bytes(const tp_graph *g, const tp_node *n);
+
 /* ---- memory plan ---- */
 
 /* Where a value lives.  Temporaries share one activation arena; views and

@@ -48,17 +48,8 @@ static tp_tensor_out describe(const tp_tensor *s, tp_shard among, tp_arena *name
 {
     char master[TP_MASTER_NAME];
     bool is_master = s->role == TP_ROLE_WEIGHT;
-    tp_tensor_out out = {.name = is_master ? tp_arena_strdup(names, tp_master_name(s, master))
-                                           : s->name,
-                         .dtype = s->dtype,
-                         .rank = s->rank,
-                         .dim = {tp_tensor_dim(s, 0), tp_tensor_dim(s, 1)},
-                         .source = s,
-                         .slice = tp_is_sliced(s) ? s : NULL,
-                         .read = tp_tensor_read_held,
-                         .src_dtype = s->dtype};
-    tp_tensor_share(s, tp_tensor_count(s), among, &out.begin, &out.end);
-    return out;
+    const char *name = is_master ? tp_arena_strdup(names, tp_master_name(s, master)) : s->name;
+    return tp_tensor_out_of(s, name, s->dtype, among);
 }
 
 static tp_status write_optimizer(const tp_states *states, tp_dtype model_dtype, const char *path,
@@ -278,7 +269,8 @@ static tp_status open_place(const tp_checkpoint_options *o, tp_session *session,
 }
 
 static tp_status write_contents(const place *p, const tp_checkpoint_options *o, tp_session *session,
-                                int64_t step, uint64_t *bytes, tp_error *err)
+                                int64_t step, const tp_file_sums *sums, uint64_t *bytes,
+                                tp_error *err)
 {
     tp_comm *comm = tp_session_get_options(session)->compile.ranks.comm;
     tp_shard among = {tp_comm_rank(comm), tp_comm_size(comm)};
@@ -291,11 +283,12 @@ static tp_status write_contents(const place *p, const tp_checkpoint_options *o, 
     tp_status status = among.count ? write_share(p->beside, o, session, among, err) : TP_OK;
     TP_TRY(tp_comm_agree(comm, status, err));
     tp_job_release(&job);
-    return tp_manifest_write(p->beside, comm, among, step, bytes, err);
+    return tp_manifest_write(p->beside, comm, among, step, sums, bytes, err);
 }
 
 static tp_status save(const tp_checkpoint_options *o, tp_session *session,
-                      const tp_train_state *state, place *p, uint64_t *bytes, tp_error *err)
+                      const tp_train_state *state, place *p, const tp_file_sums *sums,
+                      uint64_t *bytes, tp_error *err)
 {
     tp_comm *comm = tp_session_get_options(session)->compile.ranks.comm;
     bool is_first = tp_comm_rank(comm) == 0;
@@ -304,7 +297,7 @@ static tp_status save(const tp_checkpoint_options *o, tp_session *session,
     TP_TRY(tp_comm_broadcast(comm, p, sizeof *p, 0, err));
     if (p->is_there)
         return TP_OK;
-    TP_TRY(write_contents(p, o, session, state->step, bytes, err));
+    TP_TRY(write_contents(p, o, session, state->step, sums, bytes, err));
     status = is_first ? tp_rename_synced(p->beside, p->final, err) : TP_OK;
     return tp_comm_agree(comm, status, err);
 }
@@ -318,7 +311,9 @@ tp_status tp_checkpoint_save(const tp_checkpoint_options *o, tp_session *session
     snprintf(p.final, sizeof p.final, "%s/step-%" PRId64, o->root, state->step);
     snprintf(p.beside, sizeof p.beside, "%s/.tmp-step-%" PRId64 ".%d", o->root, state->step,
              getpid());
-    tp_status status = save(o, session, state, &p, &bytes, err);
+    tp_file_sums *sums = tp_file_sums_begin();
+    tp_status status = save(o, session, state, &p, sums, &bytes, err);
+    tp_file_sums_end(sums);
     tp_error ignored;
     if (status != TP_OK && is_first && tp_dir_remove(p.beside, &ignored) != TP_OK)
         tp_log(TP_LOG_DEBUG, "checkpoint", "%s", ignored.message);

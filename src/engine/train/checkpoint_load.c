@@ -29,7 +29,7 @@ static tp_status hand_over_errors(const tp_tensor_entry *e, const tp_ranks *rank
 {
     enum { CHUNK = 1 << 16 };
     size_t width = (size_t)into->dim[1], begin, end;
-    size_t row = (size_t)ranks->rank * width;
+    size_t row = (size_t)tp_ranks_row(ranks).index * width;
     TP_FREED float *sum = tp_new(CHUNK, sizeof *sum);
     const tp_tensor part = {.shard = tp_ranks_shard(ranks)};
     tp_tensor_share(&part, n, (tp_shard){ranks->rank, ranks->ranks}, &begin, &end);
@@ -47,15 +47,29 @@ static tp_status hand_over_errors(const tp_tensor_entry *e, const tp_ranks *rank
     return TP_OK;
 }
 
+/* Whether rows can be handed over: not where other ranks share the layers, or others than did. */
+static bool fit_errors(const tp_safetensors *st, const tp_states *states, const tp_ranks *ranks)
+{
+    for (size_t i = 0; i < states->n; i++) {
+        const tp_tensor *s = &states->items[i];
+        const tp_tensor_entry *e =
+            s->role == TP_ROLE_ERROR ? tp_safetensors_find(st, s->name) : NULL;
+        if (e && (e->dim[1] != s->dim[1] || (ranks->tensor.count > 1 && e->dim[0] != s->dim[0])))
+            return false;
+    }
+    return true;
+}
+
 /* A checkpoint of another number of ranks, or without compression, has other ones. */
 static tp_status load_errors(const tp_safetensors *st, const tp_states *states,
                              const tp_ranks *ranks, tp_tensor *into, const char *path,
                              int64_t *ret_ranks, tp_error *err)
 {
     const tp_tensor_entry *e = tp_safetensors_find(st, into->name);
-    if (e && (!e->is_known || e->dtype != into->dtype || e->rank != 2 || e->dim[1] != into->dim[1]))
+    if (e && (!e->is_known || e->dtype != into->dtype || e->rank != 2))
         return tp_fail(err, TP_ERR_FORMAT, "'%s': tensor '%s' has another type than the run's",
                        path, into->name);
+    e = fit_errors(st, states, ranks) ? e : NULL;
     *ret_ranks = e ? e->dim[0] : 0;
     if (e && e->dim[0] == into->dim[0])
         return copy_tensor(st, into->name, into, path, err);
@@ -76,15 +90,18 @@ static void say_errors(const tp_safetensors *st, const tp_states *states, const 
     bool has_any = false;
     for (size_t i = 0; i < states->n; i++)
         has_any |= has_errors_of(st, &states->items[i]);
-    if (ranks->rank > 0)
+    if (tp_ranks_row(ranks).index > 0)
         return;
-    if (has_any && !has_own)
+    if (has_any && has_own && !from)
+        tp_log(TP_LOG_WARNING, "checkpoint",
+               "what was kept of compressed gradients is dropped: other ranks shared the layers");
+    else if (has_any && !has_own)
         tp_log(TP_LOG_WARNING, "checkpoint",
                "what was kept of compressed gradients is dropped: this run sends them whole");
-    else if (has_own && from && from != ranks->ranks)
+    else if (has_own && from && from != tp_ranks_processes(ranks))
         tp_log(TP_LOG_WARNING, "checkpoint",
                "what %lld ranks kept of compressed gradients is added up and sent by %d",
-               (long long)from, ranks->ranks);
+               (long long)from, tp_ranks_processes(ranks));
 }
 
 static bool has_masters(const tp_safetensors *st, const tp_states *states)

@@ -63,16 +63,25 @@ static tp_status list_together(const char *folder, tp_comm *comm, listing *l, tp
     return tp_comm_broadcast(comm, l->files, l->n * sizeof *l->files, 0, err);
 }
 
-static tp_status hash_share(const char *folder, const listing *l, tp_shard among,
-                            char (*hashes)[33], tp_error *err)
+/* What is to be said of each piece that has no hash yet. */
+typedef struct {
+    const char *folder;
+    const tp_file_sums *sums; /* what this rank wrote, or NULL: it reads its share */
+    tp_shard among;
+} teller;
+
+static tp_status tell(const teller *t, const listing *l, char (*hashes)[33], tp_error *err)
 {
     char path[8192];
-    for (size_t f = 0; f < l->n && among.count; f++) {
+    for (size_t f = 0; f < l->n && t->among.count; f++) {
         const listed_file *file = &l->files[f];
-        snprintf(path, sizeof path, "%s/%s", folder, file->path);
+        snprintf(path, sizeof path, "%s/%s", t->folder, file->path);
         for (size_t k = 0; k < tp_file_pieces(file->bytes); k++) {
             size_t piece = file->first_piece + k;
-            if (piece % (size_t)among.count == (size_t)among.index)
+            bool is_mine = piece % (size_t)t->among.count == (size_t)t->among.index;
+            if (t->sums)
+                (void)tp_file_sums_find(t->sums, path, file->bytes, k, hashes[piece]);
+            else if (!hashes[piece][0] && is_mine)
                 TP_TRY(tp_file_hash_piece(path, k, hashes[piece], err));
         }
     }
@@ -80,11 +89,11 @@ static tp_status hash_share(const char *folder, const listing *l, tp_shard among
 }
 
 /* Of every piece, what the rank says that has it: the others have nothing. */
-static tp_status hash_together(const char *folder, const listing *l, tp_comm *comm, tp_shard among,
-                               char (*ret)[33], tp_error *err)
+static tp_status tell_together(const teller *t, const listing *l, tp_comm *comm, char (*ret)[33],
+                               tp_error *err)
 {
     size_t ranks = (size_t)tp_comm_size(comm), bytes = l->n_pieces * sizeof *ret;
-    TP_TRY(tp_comm_agree(comm, hash_share(folder, l, among, ret, err), err));
+    TP_TRY(tp_comm_agree(comm, tell(t, l, ret, err), err));
     if (ranks == 1)
         return TP_OK;
     char(*all)[33] = tp_new(ranks * l->n_pieces, sizeof *all);
@@ -94,6 +103,14 @@ static tp_status hash_together(const char *folder, const listing *l, tp_comm *co
             memcpy(ret[i % l->n_pieces], all[i], sizeof *ret);
     free(all);
     return status;
+}
+
+static bool has_all(const listing *l, const char (*hashes)[33])
+{
+    for (size_t i = 0; i < l->n_pieces; i++)
+        if (!hashes[i][0])
+            return false;
+    return true;
 }
 
 static tp_status put_file(tp_json_w *w, const listed_file *file, const char (*hashes)[33],
@@ -146,14 +163,17 @@ static uint64_t share_of(const listing *l, tp_shard among)
 }
 
 tp_status tp_manifest_write(const char *folder, tp_comm *comm, tp_shard among, int64_t step,
-                            uint64_t *ret_bytes, tp_error *err)
+                            const tp_file_sums *sums, uint64_t *ret_bytes, tp_error *err)
 {
     listing l = {0};
     TP_OWN(tp_job) job = {0};
     TP_TRY(list_together(folder, comm, &l, err));
     tp_job_begin(&job, share_of(&l, among), "checksums of step %lld", (long long)step);
     char(*hashes)[33] = tp_new(l.n_pieces, sizeof *hashes);
-    tp_status status = hash_together(folder, &l, comm, among, hashes, err);
+    teller written = {folder, sums, among}, read = {folder, NULL, among};
+    tp_status status = tell_together(&written, &l, comm, hashes, err);
+    if (status == TP_OK && !has_all(&l, (const char(*)[33])hashes))
+        status = tell_together(&read, &l, comm, hashes, err);
     if (status == TP_OK && tp_comm_rank(comm) == 0)
         status = write_list(folder, &l, (const char(*)[33])hashes, step, err);
     status = tp_comm_agree(comm, status, err);

@@ -217,8 +217,7 @@ static tp_status build_states(tp_session *s, tp_error *err)
     else
         TP_TRY(tp_states_init(s->states, err));
     const tp_ranks *ranks = ranks_of(s);
-    tp_states_keep_parts(s->states, tp_ranks_shard(ranks), (tp_shard){ranks->rank, ranks->ranks},
-                         s->options.parts);
+    tp_states_keep_parts(s->states, tp_ranks_shard(ranks), tp_ranks_row(ranks), s->options.parts);
     s->states->copies = ranks->tensor.count;
     s->states->reader = (tp_part_reader){tp_parts_read_together, &s->options.compile.ranks};
     return tp_model_declare(s->model, s->options.max_positions, s->states, err);

@@ -434,7 +434,7 @@ tp_status tp_simulation_make(const tp_train_options *o, const tp_model *model,
         s.micro_batches = alone.micro_batches / alone.updates;
         add_alone(&one, &s);
     }
-    for (int n = 2; status == TP_OK && n / 2 < how->ranks; n *= 2)
+    for (int n = how->factor; status == TP_OK && n / how->factor < how->ranks; n *= how->factor)
         if (TP_MIN(n, how->ranks) >= how->from)
             status =
                 simulate_ranks(&one, model, machine, how, TP_MIN(n, how->ranks), &all, &s, err);

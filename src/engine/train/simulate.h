@@ -27,6 +27,7 @@ typedef struct {
 typedef struct {
     const char *platform; /* a file */
     int from, ranks;      /* 1, 2, 4 ... and the last; of those before the first 1 alone */
+    int factor;           /* 2, or another */
     const char *slow_link;
     double slow_factor;
     /* Of a step: buckets grow until a rank has no more than few, all ranks no more than many.

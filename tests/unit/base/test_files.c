@@ -308,6 +308,77 @@ static void a_large_file_is_hashed_in_pieces(void **state)
     assert_int_equal(tp_file_pieces(0), 1);
 }
 
+static void write_at(const char *path, uint64_t place, const char *text)
+{
+    tp_writer *w;
+    assert_int_equal(tp_writer_open_inside(&w, path, NULL), TP_OK);
+    assert_int_equal(tp_writer_go_to(w, place, NULL), TP_OK);
+    assert_int_equal(tp_writer_write(w, text, strlen(text), NULL), TP_OK);
+    assert_int_equal(tp_writer_close(w, NULL, NULL), TP_OK);
+}
+
+static void expect_sum(const tp_file_sums *sums, const char *path, uint64_t bytes, size_t piece)
+{
+    char known[33], read[33];
+    assert_true(tp_file_sums_find(sums, path, bytes, piece, known));
+    assert_int_equal(tp_file_hash_piece(path, piece, read, NULL), TP_OK);
+    assert_string_equal(known, read);
+}
+
+/* Two letters, then more by a second writer that goes on behind them, over the end of a piece. */
+static void what_goes_out_is_hashed_on_its_way(void **state)
+{
+    static char block[1 << 20];
+    const uint64_t bytes = TP_FILE_PIECE + (1 << 20) + 2;
+    char hash[33];
+    tp_writer *w;
+    tp_file_sums *sums = tp_file_sums_begin();
+    assert_int_equal(tp_writer_open(&w, at("large"), NULL), TP_OK);
+    assert_int_equal(tp_writer_write(w, "ab", 2, NULL), TP_OK);
+    assert_int_equal(tp_writer_extend(w, bytes, NULL), TP_OK);
+    assert_int_equal(tp_writer_close(w, NULL, NULL), TP_OK);
+    assert_int_equal(tp_writer_open_inside(&w, at("large"), NULL), TP_OK);
+    assert_int_equal(tp_writer_go_to(w, 2, NULL), TP_OK);
+    for (int i = 0; i < 65; i++) {
+        memset(block, 'a' + i % 26, sizeof block);
+        assert_int_equal(tp_writer_write(w, block, sizeof block, NULL), TP_OK);
+    }
+    assert_int_equal(tp_writer_close(w, NULL, NULL), TP_OK);
+
+    expect_sum(sums, at("large"), bytes, 0);
+    expect_sum(sums, at("large"), bytes, 1);
+    assert_false(tp_file_sums_find(sums, at("large"), bytes, 2, hash));
+    assert_false(tp_file_sums_find(sums, at("large"), bytes + 1, 1, hash));
+    assert_false(tp_file_sums_find(sums, at("other"), bytes, 0, hash));
+    tp_file_sums_end(sums);
+}
+
+static void what_went_out_in_another_order_has_no_hash(void **state)
+{
+    char hash[33];
+    tp_file_sums *sums = tp_file_sums_begin();
+    put(at("f"), "");
+    write_at(at("f"), 2, "cd"); /* its beginning is somebody else's */
+    assert_false(tp_file_sums_find(sums, at("f"), 4, 0, hash));
+    write_at(at("f"), 0, "ab");
+    assert_false(tp_file_sums_find(sums, at("f"), 4, 0, hash));
+    write_at(at("f"), 0, "abcd"); /* again, in order */
+    expect_sum(sums, at("f"), 4, 0);
+    write_at(at("f"), 1, "x");
+    assert_false(tp_file_sums_find(sums, at("f"), 4, 0, hash));
+    write_at(at("f"), 0, "abcd");
+    put(at("f"), "efgh"); /* another file of that name */
+    assert_false(tp_file_sums_find(sums, at("f"), 4, 0, hash));
+
+    tp_writer *w;
+    assert_int_equal(tp_writer_open(&w, at("f"), NULL), TP_OK); /* and from nothing */
+    assert_int_equal(tp_writer_write(w, "new", 3, NULL), TP_OK);
+    assert_int_equal(tp_writer_close(w, NULL, NULL), TP_OK);
+    expect_sum(sums, at("f"), 3, 0);
+    tp_file_sums_end(sums);
+    write_at(at("f"), 0, "not watched");
+}
+
 static void copies_are_equal(void **state)
 {
     put(at("from"), "some text");
@@ -443,6 +514,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_written_is_read, make_root, remove_root),
         cmocka_unit_test_setup_teardown(reading_is_limited, make_root, remove_root),
         cmocka_unit_test_setup_teardown(a_large_file_is_hashed_in_pieces, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(what_goes_out_is_hashed_on_its_way, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(what_went_out_in_another_order_has_no_hash, make_root,
+                                        remove_root),
         cmocka_unit_test_setup_teardown(a_pipe_is_read_to_its_end, make_root, remove_root),
         cmocka_unit_test_setup_teardown(what_is_no_file_is_refused_at_once, make_root, remove_root),
         cmocka_unit_test_setup_teardown(an_unnamed_pipe_is_text, make_root, remove_root),

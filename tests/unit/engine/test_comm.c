@@ -261,12 +261,52 @@ static void a_rank_that_stands_still_is_named_by_who_sends_to_it(void **state)
     sem_destroy(&is_named);
 }
 
+static void gather_in(tp_comm *comm, tp_comm_group group, int *data)
+{
+    tp_exchange *request;
+    tp_error err;
+    const size_t starts[] = {0, 1, 2};
+    const tp_exchange_spec all = {.kind = TP_ALL_GATHER,
+                                  .group = group,
+                                  .element = sizeof *data,
+                                  .data = data,
+                                  .starts = starts};
+    if (tp_comm_start(comm, &all, &request, &err) != TP_OK ||
+        tp_comm_wait(comm, request, &err) != TP_OK)
+        abort();
+}
+
+/* Ranks 1 and 3 say more to each other than 0 and 2; then neighbours talk, and all. */
+static void talk_in_groups(tp_comm *comm, void *user)
+{
+    int rank = tp_comm_rank(comm), across[2], beside[2], all[4];
+    (void)user;
+    for (int times = 0; times < 1 + 2 * (rank % 2); times++) {
+        across[rank / 2] = 10 * rank + times;
+        gather_in(comm, (tp_comm_group){rank % 2, 2, 2}, across);
+        if (across[1 - rank / 2] != 10 * (rank ^ 2) + times)
+            abort();
+    }
+    beside[rank % 2] = 100 + rank;
+    gather_in(comm, (tp_comm_group){rank / 2 * 2, 1, 2}, beside);
+    if (beside[1 - rank % 2] != 100 + (rank ^ 1))
+        abort();
+    if (tp_comm_gather(comm, &rank, sizeof rank, all, NULL) != TP_OK || all[3 - rank] != 3 - rank)
+        abort();
+}
+
+static void groups_may_say_more_than_others(void **state)
+{
+    local_ranks_run(4, talk_in_groups, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_reduce_gives_every_rank_the_same_sum),
         cmocka_unit_test(small_things_reach_every_rank),
         cmocka_unit_test(several_are_on_their_way_at_once),
+        cmocka_unit_test(groups_may_say_more_than_others),
         cmocka_unit_test(clocks_are_compared_within_the_stated_error),
         cmocka_unit_test(a_failure_of_one_is_everybodys),
         cmocka_unit_test(a_failure_ends_the_waiting_of_the_others),
