@@ -264,6 +264,48 @@ static void adamw_keeps_up_with_torch_at_beta2_near_1(void **state)
     }
 }
 
+enum { ROWS = 1030, COLUMNS = 1025, LARGE = ROWS * COLUMNS, SPARE = 64 };
+static float large[4][LARGE]; /* p, g, m, v */
+static _Alignas(64) tp_bf16 copy[LARGE + SPARE];
+
+/* `at`: where in the memory the copy lies. */
+static void check_large_copy(int64_t at)
+{
+    double s[8] = {1e-2, 0.9, 0.99, 1e-8, 0, 0.1, 0.01, 1};
+    tp_launch l = {.op = TP_OP_adamw, .n_in = 6, .n_out = 4};
+    for (int k = 0; k < 4; k++)
+        l.in[k] = matrix(large[k], TP_DTYPE_F32, ROWS, COLUMNS);
+    l.in[4] = (tp_operand){.data = s, .dtype = TP_DTYPE_F64, .rank = 1, .dim = {8, 1}, .stride = 1};
+    l.in[5] = matrix(copy + at, TP_DTYPE_BF16, ROWS, COLUMNS);
+    l.out[0] = l.in[0];
+    l.out[1] = l.in[2];
+    l.out[2] = l.in[3];
+    l.out[3] = l.in[5];
+    for (int i = 0; i < LARGE; i++) {
+        large[0][i] = (float)(i % 97 - 48) * 0.0625f;
+        large[1][i] = (float)(i % 41 - 20) + 0.5f;
+        large[2][i] = large[3][i] = 0;
+    }
+    memset(copy, 0xa5, sizeof copy);
+    run(&tp_backend_cpu, &l, 3);
+    for (int64_t i = 0; i < LARGE; i++)
+        if (copy[at + i] != tp_f32_to_bf16(large[0][i]))
+            fail_msg("element %lld of the copy is %#x of %.9g", (long long)i, copy[at + i],
+                     (double)large[0][i]);
+    for (int64_t i = 0; i < SPARE; i++)
+        assert_int_equal(copy[i < at ? i : i + LARGE], 0xa5a5);
+}
+
+/* A copy that L2 does not hold goes past the caches. */
+static void adamw_rounds_all_of_a_large_copy(void **state)
+{
+    for (tp_isa isa = TP_ISA_PORTABLE; isa <= tp_cpu_detect(); isa++) {
+        assert_int_equal(tp_cpu_force_isa(isa, NULL), TP_OK);
+        check_large_copy(0);
+        check_large_copy(1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +316,7 @@ int main(void)
         cmocka_unit_test(whoever_runs_a_launch_gives_the_same_bits),
         cmocka_unit_test(threads_of_the_program_may_call_at_once),
         cmocka_unit_test(adamw_keeps_up_with_torch_at_beta2_near_1),
+        cmocka_unit_test(adamw_rounds_all_of_a_large_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,8 +124,9 @@ VF_INLINE state advance(const step *s, vf p, vf g, vf m, vf v)
     return (state){.p = p * s->shrink - m * s->rate / size, .m = m, .v = v};
 }
 
+/* `streams`: the copy goes past the caches. */
 VF_INLINE void adamw_piece(const step *s, float *p, const void *g, bool g_bf16, float *m, float *v,
-                           vf_half *shadow, int64_t n)
+                           vf_half *shadow, bool streams, int64_t n)
 {
     int64_t i = 0;
     for (; i + VF_N <= n; i += VF_N) {
@@ -133,9 +134,13 @@ VF_INLINE void adamw_piece(const step *s, float *p, const void *g, bool g_bf16, 
         vf_store(p + i, x.p);
         vf_store(m + i, x.m);
         vf_store(v + i, x.v);
-        if (shadow)
+        if (shadow && streams)
+            vf_stream_half(shadow + i, x.p);
+        else if (shadow)
             vf_store_half(shadow + i, x.p);
     }
+    if (streams)
+        vf_stream_end();
     if (i < n) {
         int64_t rest = n - i;
         state x = advance(s, vf_load_n(p + i, rest), vf_get_n(g, g_bf16, i, rest),
@@ -148,13 +153,21 @@ VF_INLINE void adamw_piece(const step *s, float *p, const void *g, bool g_bf16, 
     }
 }
 
+/* A copy that a thread's L2 could not hold is gone before a product reads it.  Stored past the
+ * caches its lines need not be read first. */
+static bool goes_past_caches(const pieces *a, const tp_operand *copy)
+{
+    size_t bytes = (size_t)(a->rows * a->width) * sizeof(vf_half), l2 = tp_cpu_cache_sizes().l2;
+    return is_bound(copy) && a->rows == 1 && l2 && bytes > l2 && (uintptr_t)copy->data % 64 == 0;
+}
+
 static void adamw_range(const void *context, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
     const pieces *a = context;
     const tp_launch *launch = a->launch;
     const tp_operand *g = &launch->in[1], *shadow = &launch->out[3];
-    bool g_bf16 = is_half(g);
+    bool g_bf16 = is_half(g), streams = goes_past_caches(a, shadow);
     step s = step_of(launch);
     for (int64_t item = begin; item < end; item++) {
         int64_t row = item / a->pieces_per_row, column = item % a->pieces_per_row * PIECE;
@@ -164,7 +177,7 @@ static void adamw_range(const void *context, int64_t begin, int64_t end, int thr
         float *v = (float *)row_at(&launch->out[2], row) + column;
         const char *from = (const char *)row_at(g, row) + column * (g_bf16 ? 2 : 4);
         vf_half *to = is_bound(shadow) ? (vf_half *)row_at(shadow, row) + column : NULL;
-        adamw_piece(&s, p, from, g_bf16, m, v, to, n);
+        adamw_piece(&s, p, from, g_bf16, m, v, to, streams, n);
     }
 }
 

@@ -59,6 +59,12 @@ VF_INLINE __m128i vf_round_half(vf x)
 
 VF_INLINE void vf_store_half(vf_half *p, vf x) { _mm_storeu_si128((__m128i *)p, vf_round_half(x)); }
 
+VF_INLINE void vf_stream_half(vf_half *p, vf x)
+{
+    _mm_stream_si128((__m128i *)(void *)p, vf_round_half(x));
+}
+VF_INLINE void vf_stream_end(void) { _mm_sfence(); }
+
 VF_INLINE vf vf_load_half_n(const vf_half *p, int64_t n)
 {
     vf_half lanes[VF_N] = {0};

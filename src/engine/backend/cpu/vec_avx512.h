@@ -64,6 +64,13 @@ VF_INLINE void vf_store_half(vf_half *p, vf x)
     _mm256_storeu_si256((__m256i *)p, vf_round_half(x));
 }
 
+/* Past the caches; p is a multiple of VF_N halves from a line's start. */
+VF_INLINE void vf_stream_half(vf_half *p, vf x)
+{
+    _mm256_stream_si256((__m256i *)(void *)p, vf_round_half(x));
+}
+VF_INLINE void vf_stream_end(void) { _mm_sfence(); }
+
 VF_INLINE void vf_store_half_n(vf_half *p, int64_t n, vf x)
 {
     _mm256_mask_storeu_epi16(p, vm_first(n), vf_round_half(x));

@@ -74,6 +74,9 @@ VF_INLINE void vf_store_half(vf_half *p, vf x)
 }
 #endif
 
+VF_INLINE void vf_stream_half(vf_half *p, vf x) { vf_store_half(p, x); }
+VF_INLINE void vf_stream_end(void) {}
+
 VF_INLINE vf vf_load_half_n(const vf_half *p, int64_t n)
 {
     vf_half lanes[VF_N] = {0};
