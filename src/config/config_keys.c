@@ -74,16 +74,13 @@ static int likeness(const tp_binder *b, const tp_option *o, const char *section,
     bool is_below =
         !n_section || (strncmp(o->name, section, n_section) == 0 && o->name[n_section] == '.');
     bool is_equal = strcmp(tp_str_after(o->name, '.'), word) == 0;
-    if (!is_below || o->ignored || o->belongs_to || (*word && !has_word(o->name, word)))
+    if (!is_below || o->ignored || o->belongs_to || !has_word(o->name, word))
         return 0;
-    if (!*word)
-        return must_be_set(b, o->name) ? 2 : o->is_path;
     return 1 + 2 * is_equal + must_be_set(b, o->name);
 }
 
 /* "; did you mean a, b or c?" of what comes into question in a section, the likeliest: keys of that
- * name go before those that have it as a part, and what has to be set before what has not.  With
- * the word "" those that have to be set, or else are files. */
+ * name go before those that have it as a part, and what has to be set before what has not. */
 static void add_likely(const tp_binder *b, const char *section, size_t n_section, const char *word,
                        tp_buf *out)
 {
@@ -215,11 +212,8 @@ static size_t check_keys(const tp_binder *b, const tp_config_node *node, tp_buf 
                 note_unknown(b, child, path->data, is_only);
         } else if (!option && v->type != TP_JSON_OBJECT && !counts_only) {
             tp_error err = {0};
-            TP_OWN(tp_buf) meant = {0};
-            add_likely(b, path->data, path->len, "", &meant);
-            (void)tp_node_fail(child, &err,
-                               "expected a section with keys below it, as in \"%s:\"%s",
-                               tp_str_after(path->data, '.'), tp_buf_str(&meant));
+            (void)tp_node_fail(child, &err, "expected a section with keys below it, as in \"%s:\"",
+                               tp_str_after(path->data, '.'));
             tp_config_remark_add(b->config, &b->config->faults, err.message, NULL);
         } else if (!option) {
             n_unknown += check_keys(b, child, path, is_only, counts_only);

@@ -47,9 +47,8 @@ expect 2 "unknown key learning_rate; did you mean policy.optimizer.kwargs.lr?" \
     "unknown key per_device_train_batch_size; did you mean policy.train_global_batch_size?" \
     "unknown key gradient_accumulation_stepz"
 # A part of a key's name is enough to say which was meant, first one that has to be set.
-run train "$SOURCE/recipes/sft.yaml" model=m data=d.jsonl
-expect 2 "unknown key model; did you mean policy.model_name?" \
-    'data: expected a section with keys below it, as in "data:"; did you mean data.train.data_path'
+run train "$SOURCE/recipes/sft.yaml" model=m
+expect 2 "unknown key model; did you mean policy.model_name?"
 run train model=m
 expect 2 "unknown key model; did you mean policy.model_name or policy.model_config?"
 run train "$SOURCE/recipes/sft.yaml" data_path=d.jsonl policy.model=m
