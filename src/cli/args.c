@@ -313,7 +313,7 @@ int tp_cli_run(const tp_usage *usage, int argc, char **argv)
     char *words[argc + 2];
     void *flags = calloc(1, usage->size);
     if (!flags)
-        return TP_EXIT_MEMORY;
+        return tp_cli_no_memory();
     if (usage->defaults)
         memcpy(flags, usage->defaults, usage->size);
     int n = tp_cli_parse(usage, argc, argv, flags, words);
@@ -331,6 +331,11 @@ int tp_cli_run(const tp_usage *usage, int argc, char **argv)
 void tp_cli_catch(int signal, void (*handler)(int))
 {
     sigaction(signal, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART}, NULL);
+}
+
+int tp_cli_no_memory(void)
+{
+    return tp_cli_fail(&(tp_error){.status = TP_ERR_NOMEM, .message = "out of memory"});
 }
 
 int tp_cli_fail(const tp_error *err)

@@ -103,6 +103,7 @@ void tp_cli_catch(int signal, void (*handler)(int));
 
 /* Print "temper: message" and return the exit status of the failure. */
 int tp_cli_fail(const tp_error *err);
+int tp_cli_no_memory(void); /* the same of memory that a command itself does not get */
 /* Print "temper COMMAND: message" and return that of wrong usage; `command` may be "". */
 int tp_cli_refuse(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The end of most commands: print the text, which is freed (NULL: nothing), or the failure; the

@@ -125,7 +125,7 @@ static int execute(const void *given, char **words, int n)
     const flags *f = given;
     job *j = calloc(1, sizeof *j);
     if (!j)
-        return TP_EXIT_MEMORY;
+        return tp_cli_no_memory();
     int exit_status = run(f, j, words, n);
     for (size_t i = 0; i < j->n; i++)
         tp_metrics_close(j->runs[i]);

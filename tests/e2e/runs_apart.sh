@@ -49,9 +49,12 @@ run train -q tiny.yaml run.name=slow checkpointing.checkpoint_dir=once sft.max_n
 expect 2 "'once' is being written by" "choose another checkpointing.checkpoint_dir"
 exec 9>&-
 
-# What --resume changes is said and kept.
+# What --resume changes is said and kept; what an attempt that was killed left of a file goes.
+mkdir -p runs/slow/tokenizer
+for left in runs/slow runs/slow/tokenizer; do printf x >"$left/.any.json.tmp-999999999"; done
 run train tiny.yaml run.name=slow checkpointing.checkpoint_dir=once sft.max_num_steps=4 policy.optimizer.kwargs.lr=0.5 policy.optimizer.kwargs.eps=0.00000001 --resume
 expect 0
+is "leftovers" "$(find runs/slow -name '.*tmp-*')" ""
 grep -q "another policy.optimizer.kwargs.eps" out && fail "1.0e-8 and 0.00000001 are one number"
 expect_out "--resume goes on with another policy.optimizer.kwargs.lr: 1.0e-2 -> 0.5" \
     "--resume goes on with another sft.max_num_steps: 2 -> 4"

@@ -1,6 +1,7 @@
 /* run.c - a run's folder: opened, locked, resumed, its record and metrics written. */
 #include "engine/train/run.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -119,14 +120,16 @@ static tp_status refuse_missing(const tp_run *run, tp_error *err)
                    run->dir);
 }
 
-/* What attempts that were killed left, wherever a run writes whole files. */
+/* What attempts that were killed left, in the run's folder and in those directly below: samples,
+ * trace, tokenizer, whatever a run writes whole files to. */
 static void clean_folders(const tp_run *run)
 {
-    static const char *const folders[] = {"samples", "trace"};
-    char path[4096];
-    tp_outputs_clean(run->dir);
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        tp_outputs_clean(tp_run_path(run, folders[i], path));
+    DIR *dir = opendir(run->dir);
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (strcmp(e->d_name, "..") != 0)
+            tp_outputs_clean(tp_path_of("%s/%s", run->dir, e->d_name).text);
+    if (dir)
+        closedir(dir);
 }
 
 static size_t parent_of(const char *path, size_t n)
