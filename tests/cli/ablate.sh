@@ -32,6 +32,12 @@ cmp -s out "$folder/report.json" || fail "report.json is not what --json prints"
 run ablate tiny.yaml --lever nothing:run.name=one/two --rounds 1 --steps 1 --warm-up 0 -q
 expect 0
 expect_out "nothing" "bit-identical" "Evidence: runs/tiny-ablate-2"
+# On a narrow screen every part of the table names its rows.
+export COLUMNS=60
+run ablate tiny.yaml --lever nothing:run.name=one/two --rounds 1 --steps 1 --warm-up 0 --out narrow -q
+unset COLUMNS
+expect 0
+[ "$(grep -c "^nothing  " out)" -ge 2 ] || fail "a part of the table has no names"
 run ablate tiny.yaml --lever nothing:run.name=one/two --rounds 1 --out "$folder" -q
 expect 2 "is there already; --out names another folder"
 

@@ -76,7 +76,8 @@ static void end_line(tp_buf *out)
     tp_buf_addc(out, '\n');
 }
 
-/* The column that every block of a wide table repeats: the widest text, else the first. */
+/* The column that every block of a wide table repeats: the first where it is text, as names of rows
+ * are, else the widest text, else the first. */
 static size_t key_column(const tp_grid *grid, const layout *l)
 {
     size_t key = TP_GRID_MAX_COLUMNS, first = TP_GRID_MAX_COLUMNS;
@@ -88,7 +89,8 @@ static size_t key_column(const tp_grid *grid, const layout *l)
             (key == TP_GRID_MAX_COLUMNS || l->width[c] >= l->width[key]))
             key = c;
     }
-    return key < TP_GRID_MAX_COLUMNS ? key : first;
+    bool is_named = first < TP_GRID_MAX_COLUMNS && grid->columns[first].kind == TP_CELL_TEXT;
+    return is_named || key == TP_GRID_MAX_COLUMNS ? first : key;
 }
 
 /* The columns from `from` that fit beside the key, one at least; returns where the next block
