@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files_internal.h"
@@ -240,7 +241,8 @@ tp_status tp_writer_go_to(tp_writer *w, uint64_t at, tp_error *err)
  * waited for piece by piece before. */
 static int sync_pieces(const tp_writer *w)
 {
-    off_t size = lseek(w->fd, 0, SEEK_END);
+    struct stat st;
+    off_t size = fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
     if (size > TP_FILE_PIECE && sync_file_range(w->fd, 0, 0, SYNC_FILE_RANGE_WRITE) != 0)
         return errno;
     for (off_t at = 0; size > TP_FILE_PIECE && at < size; at += TP_FILE_PIECE) {
