@@ -105,24 +105,14 @@ static double scan(tp_server *s)
     return end + (is_first ? scan_s : pause_of(end - begin, tp_thread_cpu_s() - begin_cpu));
 }
 
-static void wait_for(tp_server *s, double seconds)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + (int64_t)(seconds * 1e9);
-    until.tv_sec += ns / 1000000000;
-    until.tv_nsec = ns % 1000000000;
-    (void)pthread_cond_timedwait(&s->wake, &s->lock, &until);
-}
-
 /* Sleep until the next look; for as long as nobody is there, until somebody is. */
 static bool is_time(tp_server *s, double *sleep_until)
 {
     pthread_mutex_lock(&s->lock);
     while (!s->stops && tp_clock_s() < *sleep_until)
-        wait_for(s, *sleep_until - tp_clock_s());
+        (void)tp_cond_wait_until(&s->wake, &s->lock, *sleep_until);
     while (!s->stops && tp_http_listeners(s->http) == 0 && tp_clock_s() - s->asked_s > watched_s)
-        wait_for(s, 3600);
+        (void)tp_cond_wait_until(&s->wake, &s->lock, tp_clock_s() + 3600);
     *sleep_until = tp_clock_s() + look_s;
     bool goes_on = !s->stops;
     pthread_mutex_unlock(&s->lock);
@@ -240,7 +230,6 @@ tp_status tp_server_start(const char *folder, const tp_serve_options *options, t
 {
     TP_MEMORY_GUARD(err);
     tp_serve_options o = {0};
-    pthread_condattr_t monotonic;
     TP_NEED(folder && ret, err);
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_serve_options", err));
     if (o.port < -1 || o.port > 65535)
@@ -249,10 +238,7 @@ tp_status tp_server_start(const char *folder, const tp_serve_options *options, t
     s->folder = tp_strdup(folder);
     s->begun_s = s->asked_s = tp_clock_s();
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    tp_cond_init(&s->wake);
     tp_status status = start_threads(s, &o, err);
     if (status == TP_OK)
         *ret = s;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 
 /* Tasks are coarse, so one lock guards everything about a job.  Indices are handed
  * out in ascending order: when one fails, all lower ones have been handed out too,
@@ -90,6 +91,24 @@ void tp_signals_hold(sigset_t *before)
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         sigdelset(&held, own[i]);
     pthread_sigmask(SIG_SETMASK, &held, before);
+}
+
+void tp_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+bool tp_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, double at_s)
+{
+    const double latest_s = 1e9; /* that a time_t holds everywhere */
+    double s = at_s < latest_s ? at_s : latest_s;
+    struct timespec until = {.tv_sec = (time_t)s};
+    until.tv_nsec = (long)((s - (double)until.tv_sec) * 1e9);
+    return pthread_cond_timedwait(cond, lock, &until) == 0;
 }
 
 void tp_thread_give_way(bool for_nothing)

@@ -12,6 +12,7 @@
 #ifndef TP_BASE_THREADS_H
 #define TP_BASE_THREADS_H
 
+#include <pthread.h>
 #include <signal.h>
 
 #include "base/error.h"
@@ -26,6 +27,11 @@ void tp_signals_hold(sigset_t *before);
  * `for_nothing`, only where it would stand idle (SCHED_IDLE).  For good: without a privilege there
  * is no way back. Between sessions of Linux's autogroup neither counts. */
 void tp_thread_give_way(bool for_nothing);
+
+/* A condition that is waited for until a time of tp_clock_s(). */
+void tp_cond_init(pthread_cond_t *cond);
+/* Woken, true, or at that time, false. */
+bool tp_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, double at_s);
 
 typedef struct tp_pool tp_pool;
 

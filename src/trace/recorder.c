@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/platform.h"
 #include "base/threads.h"
 #include "trace/internal.h"
@@ -65,12 +66,8 @@ static void in_child(void)
 
 static void watch_forks(void)
 {
-    pthread_condattr_t attributes;
     pthread_atfork(before_fork, in_parent, in_child);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&flusher.wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    tp_cond_init(&flusher.wake);
 }
 
 /* ---- rings, all of them ---- */
@@ -116,17 +113,10 @@ static tp_status flush_rings(tp_recorder *r, tp_error *err)
 
 static bool sleep_until_due(void)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += flusher.period_ms / 1000;
-    until.tv_nsec += (long)(flusher.period_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    double due_s = tp_clock_s() + (double)flusher.period_ms * 1e-3;
     pthread_mutex_lock(&flusher.lock);
     while (!flusher.stop && !flusher.hurry)
-        if (pthread_cond_timedwait(&flusher.wake, &flusher.lock, &until) == ETIMEDOUT)
+        if (!tp_cond_wait_until(&flusher.wake, &flusher.lock, due_s))
             break;
     flusher.hurry = false;
     bool stop = flusher.stop;

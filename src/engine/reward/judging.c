@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/no_memory.h"
+#include "base/threads.h"
 #include "engine/reward/environment_kind.h"
 #include "temper/trace.h"
 
@@ -119,14 +120,10 @@ static void *work(void *user)
 tp_status tp_judging_create(tp_judging **ret, tp_error *err)
 {
     tp_judging *j = tp_new(1, sizeof *j);
-    pthread_condattr_t monotonic;
     sigset_t before;
     pthread_mutex_init(&j->lock, NULL);
     pthread_cond_init(&j->wake, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&j->change, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    tp_cond_init(&j->change);
     tp_signals_hold(&before);
     int failed = pthread_create(&j->thread, NULL, work, j);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -263,16 +260,9 @@ static bool is_done(const tp_judging *j)
 /* For the end of a batch, or a while. */
 static void pause_a_while(tp_judging *j)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += ASK_WATCH_MS * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
     pthread_mutex_lock(&j->lock);
     if (!is_done(j))
-        pthread_cond_timedwait(&j->change, &j->lock, &until);
+        (void)tp_cond_wait_until(&j->change, &j->lock, tp_clock_s() + ASK_WATCH_MS * 1e-3);
     pthread_mutex_unlock(&j->lock);
 }
 

@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
+#include "base/threads.h"
 
 struct tp_watchdog {
     tp_watchdog_late *late;
@@ -16,16 +18,8 @@ struct tp_watchdog {
     bool is_watching, is_closing;
     int64_t what;
     double limit_s;
-    struct timespec deadline; /* of CLOCK_MONOTONIC */
+    double deadline_s; /* of tp_clock_s() */
 };
-
-static bool has_passed(const struct timespec *deadline)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec > deadline->tv_sec ||
-           (now.tv_sec == deadline->tv_sec && now.tv_nsec >= deadline->tv_nsec);
-}
 
 static void *watch(void *user)
 {
@@ -34,11 +28,11 @@ static void *watch(void *user)
     while (!w->is_closing) {
         if (!w->is_watching)
             pthread_cond_wait(&w->changed, &w->lock);
-        else if (has_passed(&w->deadline)) {
+        else if (tp_clock_s() >= w->deadline_s) {
             w->is_watching = false; /* said once */
             w->late(w->user, w->what, w->limit_s);
         } else
-            pthread_cond_timedwait(&w->changed, &w->lock, &w->deadline);
+            (void)tp_cond_wait_until(&w->changed, &w->lock, w->deadline_s);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -47,16 +41,12 @@ static void *watch(void *user)
 tp_status tp_watchdog_start(tp_watchdog_late *late, void *user, tp_watchdog **ret, tp_error *err)
 {
     tp_watchdog *w = calloc(1, sizeof *w);
-    pthread_condattr_t monotonic;
     if (!w)
         return tp_fail(err, TP_ERR_NOMEM, "cannot start a watchdog: out of memory");
     w->late = late;
     w->user = user;
     pthread_mutex_init(&w->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    tp_cond_init(&w->changed);
     int failed = pthread_create(&w->thread, NULL, watch, w);
     if (failed) {
         free(w);
@@ -79,14 +69,7 @@ void tp_watchdog_begin(tp_watchdog *w, int64_t what, double limit_s)
     if (!w || !isfinite(limit_s))
         return;
     pthread_mutex_lock(&w->lock);
-    double whole = floor(limit_s);
-    clock_gettime(CLOCK_MONOTONIC, &w->deadline);
-    w->deadline.tv_sec += (time_t)whole;
-    w->deadline.tv_nsec += (long)((limit_s - whole) * 1e9);
-    if (w->deadline.tv_nsec >= 1000000000L) {
-        w->deadline.tv_sec++;
-        w->deadline.tv_nsec -= 1000000000L;
-    }
+    w->deadline_s = tp_clock_s() + limit_s;
     w->what = what;
     w->limit_s = limit_s;
     change(w, true, false);

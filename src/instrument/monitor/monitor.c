@@ -90,11 +90,9 @@ static double next_due(const tp_monitor *m)
 /* True when it is to stop. */
 static bool wait_until(tp_monitor *m, double due_s)
 {
-    struct timespec until = {.tv_sec = (time_t)fmin(due_s, 1e9)};
-    until.tv_nsec = (long)((fmin(due_s, 1e9) - (double)until.tv_sec) * 1e9);
     pthread_mutex_lock(&m->lock);
     while (!m->stops && tp_clock_s() < due_s)
-        pthread_cond_timedwait(&m->wake, &m->lock, &until);
+        (void)tp_cond_wait_until(&m->wake, &m->lock, due_s);
     bool stops = m->stops;
     pthread_mutex_unlock(&m->lock);
     return stops;
@@ -132,12 +130,8 @@ static tp_status set_periods(tp_monitor *m, const tp_monitor_options *o, tp_erro
 static tp_status start(tp_monitor *m, tp_error *err)
 {
     sigset_t before;
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&m->lock, NULL);
-    pthread_cond_init(&m->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    tp_cond_init(&m->wake);
     tp_signals_hold(&before);
     int failure = pthread_create(&m->thread, NULL, watch, m);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

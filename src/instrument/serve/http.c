@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/library.h"
 #include "base/platform.h"
+#include "base/threads.h"
 #include "base/vec.h"
 #include "instrument/serve/http_kept.h"
 #include "instrument/serve/http_names.h"
@@ -332,10 +333,7 @@ static void *beat(void *user)
     tp_http *h = user;
     pthread_mutex_lock(&h->lock);
     while (!h->stops) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += BEAT_MS / 1000;
-        if (pthread_cond_timedwait(&h->wake, &h->lock, &until) != 0 && !h->stops) {
+        if (!tp_cond_wait_until(&h->wake, &h->lock, tp_clock_s() + BEAT_MS * 1e-3) && !h->stops) {
             h->n_beats++;
             resume_all(h);
         }
@@ -487,7 +485,6 @@ static tp_status start(tp_http *h, const tp_http_options *o, tp_error *err)
 tp_status tp_http_open(const tp_http_options *o, tp_http **ret, tp_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_condattr_t monotonic;
     pthread_once(&once, attach);
     if (mhd.why)
         return tp_fail(err, TP_ERR_UNSUPPORTED, "nothing can be served: %s", mhd.why);
@@ -498,10 +495,7 @@ tp_status tp_http_open(const tp_http_options *o, tp_http **ret, tp_error *err)
     tp_http_names_init(&h->names, o->address);
     h->kept.release = drop_answer;
     pthread_mutex_init(&h->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&h->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    tp_cond_init(&h->wake);
     tp_status status = start(h, o, err);
     if (status == TP_OK && pthread_create(&h->beats, NULL, beat, h) != 0) {
         mhd.stop(h->daemon);
