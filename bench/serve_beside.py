@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """What `temper serve` costs the run that it shows.
 
-    bench/serve_beside.py BUILD [--windows 24] [--seconds 10] [--connections 200] [--requests 5]
+    bench/serve_beside.py BUILD [--windows 24] [--seconds 10] [--settle 2]
+                                [--connections 200] [--requests 5]
                                 [--flood] [--apart] [--priority WORD] [--clients idle|normal]
+                                [--pin]
 
 One run trains (recipes/demo.yaml, all processors) for the whole time.  In every other window, in
 the order off on on off, `temper serve` shows its folder to as many clients as --connections: a
@@ -11,7 +13,9 @@ middle of a request, a quarter does nothing.  Beside them come --requests a seco
 page of the run, its picture, and in turn what is refused (another Host, `..`, a header of 10 MB).
 
 --flood asks for /metrics as fast as it is answered instead.  --apart starts the server in a session
-of its own, as another terminal would (which matters to Linux's autogroup).
+of its own, as another terminal would (which matters to Linux's autogroup).  --pin has the run with
+one thread and the server on processor 0, the clients on the others, as if they were elsewhere: what
+the run loses then is what the server costs it.
 
 Figures of a window over, or less, its neighbour's, on over off: median of the pairs and the
 narrowest order statistics that cover it at 95 %.
@@ -20,10 +24,12 @@ narrowest order statistics that cover it at 95 %.
          (/proc/PID/task/*/schedstat): what others on the same processors cost the run, without
          what the clock of a shared machine adds
   work   processor time of the run for a step: what caches cost
-The clients run on the same processors, where nothing else would unless --clients says otherwise;
+Without --pin the clients run on the run's processors, where nothing else would unless --clients
+says otherwise;
 their processor time is printed, as is the server's: what a client takes is not the server's doing.
-How long answers took is printed by kind.  A window begins when the server has been there for some
-seconds: what it reads when it starts is as much as the log has, and is no part of the figures.
+How long answers took is printed by kind.  One server is there all the time, stopped (SIGSTOP) in
+the windows without.  A window begins when it has gone on for --settle seconds: what was written
+while it was stopped is no part of the figures.
 
 Python 3.9 or later, nothing but its library.
 """
@@ -45,8 +51,6 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers"))
 import rounds  # noqa: E402
 
-SETTLE = 5  # seconds in which a server has read the whole log for its list, its page and its watch
-
 RECIPES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "recipes")
 
 
@@ -55,12 +59,14 @@ def arguments():
     parser.add_argument("build", metavar="BUILD")
     parser.add_argument("--windows", type=int, default=24)
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--settle", type=float, default=2)
     parser.add_argument("--connections", type=int, default=200)
     parser.add_argument("--requests", type=float, default=5, help="a second")
     parser.add_argument("--flood", action="store_true", help="/metrics as fast as it is answered")
     parser.add_argument("--apart", action="store_true", help="the server in a session of its own")
     parser.add_argument("--priority", choices=["low", "idle", "normal"], default="low")
     parser.add_argument("--clients", choices=["idle", "normal"], default="idle")
+    parser.add_argument("--pin", action="store_true", help="run and server on processor 0")
     return parser.parse_args()
 
 
@@ -76,6 +82,11 @@ def schedule_of(pid):
         spent += on
         waited += ready
     return spent * 1e-9, waited * 1e-9
+
+
+def pinned(options):
+    """For a child: processor 0, where it is asked for."""
+    return (lambda: os.sched_setaffinity(0, {0})) if options.pin else None
 
 
 def own_cpu():
@@ -151,17 +162,22 @@ def disturb(clients, asks, options):
             time.sleep(0.02)
 
 
-def serve(program, folder, options, counts, took):
-    """One window with the server; its processor time and the clients'."""
+def start(program, folder, options):
+    """The server and its port."""
     server = subprocess.Popen(
         [program, "serve", folder, "--port", "-1", "--no-index", "--priority", options.priority],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=options.apart,
+        preexec_fn=pinned(options),
     )
     line = server.stdout.readline()
-    port = int(line.split("127.0.0.1:")[1].split("/")[0])
+    return server, int(line.split("127.0.0.1:")[1].split("/")[0])
+
+
+def visit(server, port, options, counts, took):
+    """One window with the server; its processor time and the clients'."""
     before, clients = own_cpu(), Clients(port, options.connections)
     run = "/run/" + first_run(port)
     picture = run + "/plot.svg?x=step&tag=train%2Floss"
@@ -175,7 +191,7 @@ def serve(program, folder, options, counts, took):
             lambda: clients.ask("refused", "/", header="X-Long: " + "a" * (10 << 20) + "\r\n"),
         ]
     clients.ask("first page", run)
-    time.sleep(SETTLE)
+    time.sleep(options.settle)
     # a thread that once gave way cannot start a server that does not
     work = threading.Thread(target=disturb, args=(clients, asks, options))
     yield None
@@ -188,8 +204,6 @@ def serve(program, folder, options, counts, took):
         counts[status] = counts.get(status, 0) + count
     for kind, times in clients.took.items():
         took.setdefault(kind, []).extend(times)
-    server.send_signal(signal.SIGINT)
-    server.wait()
 
 
 def fetch(port, path):
@@ -251,22 +265,31 @@ class Window:
 def watch(program, work, run, options):
     """The windows; answers by status, and their times by kind."""
     windows, counts, took = [], {}, {}
-    for number in range(options.windows):
-        if number % 4 in (1, 2):
-            visit = serve(program, os.path.join(work, "runs"), options, counts, took)
-            next(visit)
-            window = Window(run, True)
-            window.server, window.clients = next(visit)
-            window.end()
-            for _ in visit:
-                pass
-        else:
-            window = Window(run, False)
-            time.sleep(options.seconds)
-            window.end()
-        windows.append(window)
-        if run.poll() is not None:
-            rounds.fail("serve_beside: the run ended")
+    server, port = start(program, os.path.join(work, "runs"), options)
+    try:
+        first_run(port)
+        server.send_signal(signal.SIGSTOP)
+        for number in range(options.windows):
+            if number % 4 in (1, 2):
+                server.send_signal(signal.SIGCONT)
+                shown = visit(server, port, options, counts, took)
+                next(shown)
+                window = Window(run, True)
+                window.server, window.clients = next(shown)
+                window.end()
+                for _ in shown:
+                    pass
+                server.send_signal(signal.SIGSTOP)
+            else:
+                window = Window(run, False)
+                time.sleep(options.seconds)
+                window.end()
+            windows.append(window)
+            if run.poll() is not None:
+                rounds.fail("serve_beside: the run ended")
+    finally:
+        server.kill()
+        server.wait()
     return windows, counts, took
 
 
@@ -305,6 +328,8 @@ def report(windows, counts, took):
 
 def main():
     options = arguments()
+    if options.pin and os.cpu_count() < 2:
+        rounds.fail("serve_beside: --pin needs two processors")
     program = os.path.abspath(os.path.join(options.build, "src", "cli", "temper"))
     work = tempfile.mkdtemp()
     for name in ("demo.yaml", "demo-model.json"):
@@ -312,10 +337,14 @@ def main():
     run = subprocess.Popen(
         [program, "train", "--quiet", "demo.yaml", "run.dir=runs/beside", "sft.val_period=0"]
         + ["sft.max_num_steps=10000000", "sft.max_num_epochs=1000000"]
-        + ["checkpointing.enabled=false"],
+        + ["checkpointing.enabled=false"]
+        + (["engine.threads=1"] if options.pin else []),
         cwd=work,
         stdout=subprocess.DEVNULL,
+        preexec_fn=pinned(options),
     )
+    if options.pin:
+        os.sched_setaffinity(0, set(range(1, os.cpu_count())))
     try:
         time.sleep(5)
         windows, counts, took = watch(program, work, run, options)
