@@ -1,4 +1,5 @@
-/* fuzz_adapter_tensors.c - any bytes as the adapter_model.safetensors of an adapter of a small Llama.
+/* fuzz_adapter_tensors.c - any bytes as the adapter_model.safetensors of an adapter of a small
+ * Llama.
  *
  * What is accepted has filled every tensor of the adapter with finite numbers: the odd bytes that
  * were there before are gone. */
