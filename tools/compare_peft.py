@@ -16,7 +16,7 @@ For small models of all four families, drawn at random, and LoRA, rsLoRA and DoR
   from PEFT  an adapter that PEFT made (A and B at random): outputs as above; a step of temper train
              with learning rate 0 writes the same tensors, bit for bit
   shapes     adapters that PEFT made otherwise (odd ranks, alpha 0, targets by regular expression, names that the
-             model has not, bf16, a base in several files): outputs as above
+             model has not, DoRA with dropout, bf16, a base in several files): outputs as above
   refused    what PEFT can make and Temper does not do (modules_to_save, bias ...) ends with
              status 2 and the name of the key
 
@@ -42,9 +42,10 @@ COMMON = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_att
               num_key_value_heads=2, max_position_embeddings=128, rms_norm_eps=1e-5,
               initializer_range=0.1)
 CONFIGS = {
-    "llama": dict(COMMON, tie_word_embeddings=True),
+    "llama": dict(COMMON, hidden_size=36, intermediate_size=50, num_attention_heads=3, num_key_value_heads=1,
+                  tie_word_embeddings=True),
     "qwen2": dict(COMMON, tie_word_embeddings=True),
-    "qwen3": dict(COMMON, head_dim=16, tie_word_embeddings=False),
+    "qwen3": dict(COMMON, head_dim=24, tie_word_embeddings=False),
     "gpt2": dict(n_embd=64, n_layer=2, n_head=4, n_positions=128, initializer_range=0.1),
 }
 KINDS = {"lora": {}, "rslora": {"use_rslora": True}, "dora": {"use_dora": True}}
@@ -64,8 +65,18 @@ SHAPES = {
     "some layers": (dict(layers_to_transform=[1], layers_pattern="layers", target_modules=["q_proj", "up_proj"]), torch.float32),
     "a whole name beside some layers": (dict(layers_to_transform=1, target_modules=["v_proj", "model.layers.0.self_attn.q_proj"]),
                                         torch.float32),
+    "DoRA with dropout": (dict(r=3, use_dora=True, lora_dropout=0.3), torch.float32),
     "bf16": (dict(r=6), torch.bfloat16),
     "f16": (dict(r=6), torch.float16),
+}
+# The same for GPT-2, whose matrices lie the other way round and have biases.
+GPT2_SHAPES = {
+    "both modules of a name": (dict(r=3, target_modules=["c_proj"]), torch.float32),
+    "a regular expression": (dict(r=9, target_modules=r".*\.1\.mlp\.c_(fc|proj)"), torch.float32),
+    "a layer": (dict(layers_to_transform=0, layers_pattern="h", target_modules=["c_attn", "c_fc"]), torch.float32),
+    "DoRA, ranks by module": (dict(r=4, use_dora=True, rank_pattern={r"attn\.c_proj": 7, "c_fc": 1}), torch.float32),
+    "DoRA with dropout, rsLoRA": (dict(r=5, use_dora=True, use_rslora=True, lora_dropout=0.1), torch.float32),
+    "f16": (dict(r=2, use_dora=True), torch.float16),
 }
 REFUSED = {
     "modules_to_save": dict(modules_to_save=["lm_head"]),
@@ -244,18 +255,27 @@ def made_with(base, out, settings, dtype=torch.float32):
     model.save_pretrained(out)
 
 
-def check_shapes(check, temper, base, work):
+def check_shape(check, temper, base, name, settings, dtype, out):
+    made_with(base, out, settings, dtype)
+    worst = worst_difference(load(base, out, torch.float64), temper.answers(out))
+    check.say("shapes", worst <= BOUND, f"{name}: at most {worst:.1e} from PEFT in float64")
+
+
+def check_shapes(check, temper, base, shapes, work):
+    for name, (settings, dtype) in shapes.items():
+        check_shape(check, temper, base, name, settings, dtype, work / "-".join(name.split()))
+
+
+def check_pieces(check, temper, base, work):
     pieces = work / "pieces"
     AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32).save_pretrained(pieces, max_shard_size="40KB")
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (pieces / name).write_bytes((base / name).read_bytes())
     assert len(list(pieces.glob("model-*.safetensors"))) > 1
-    for name, (settings, dtype) in dict(SHAPES, **{"a base in several files": ({}, torch.float32)}).items():
-        of, out = pieces if "files" in name else base, work / "-".join(name.split())
-        made_with(of, out, settings, dtype)
-        answers = temper.answers(out)
-        worst = worst_difference(load(of, out, torch.float64), answers)
-        check.say("shapes", worst <= BOUND, f"{name}: at most {worst:.1e} from PEFT in float64")
+    check_shape(check, temper, pieces, "a base in several files", {}, torch.float32, work / "of-pieces")
+
+
+def check_refused(check, temper, base, work):
     for name, settings in REFUSED.items():
         out = work / name
         made_with(base, out, settings)
@@ -289,7 +309,12 @@ def main():
                     compare(check, temper, family, kind, base, rows, Path(inner))
             if family == "qwen2":
                 print("other shapes, of qwen2")
-                check_shapes(check, temper, base, work)
+                check_shapes(check, temper, base, SHAPES, work)
+                check_pieces(check, temper, base, work)
+                check_refused(check, temper, base, work)
+            if family == "gpt2":
+                print("other shapes, of gpt2")
+                check_shapes(check, temper, base, GPT2_SHAPES, work)
     print("all within bounds" if not check.failed else f"{check.failed} checks failed")
     return check.failed != 0
 

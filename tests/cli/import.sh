@@ -41,6 +41,12 @@ run config import new.yaml
 expect 0
 expect_out "use_rslora: true" "enabled: true"
 grep -q use_dora out && fail "off is on"
+# DPOConfig stops all dropout unless it is told not to, GRPOConfig does not; SFTConfig has no such key.
+for case in sft=0.2 dpo=0.0 grpo=0.2; do
+    printf '%s\n' 'use_peft: true' 'lora_dropout: 0.2' 'max_steps: 3' >new.yaml
+    run config import --algorithm "${case%=*}" --partly new.yaml
+    grep -q "dropout: ${case#*=}" out || fail "dropout of adapters from TRL's $case"
+done
 
 # What the file says, by its keys alone, and that the recipe trains.
 make_model

@@ -30,7 +30,7 @@ survives() {
     done
 }
 survives whole policy.peft.dropout=0.2
-survives dora policy.peft.use_dora=true policy.peft.base=nf4
+survives dora policy.peft.use_dora=true policy.peft.base=nf4 policy.peft.dropout=0.2
 survives rslora policy.peft.use_rslora=true policy.peft.base=int8 policy.recompute=full
 run train --quiet tiny.yaml run.dir=undropped sft.max_num_steps=8 checkpointing.save_period=3
 expect 0
@@ -54,7 +54,7 @@ expect 2 "was saved from another model"
 
 # ---- ref and guard leave the same bits; bf16, DoRA, recomputation ----
 small="policy.train_global_batch_size=4 policy.train_micro_batch_size=2 sft.val_period=0 sft.max_num_steps=2"
-for kind in "policy.peft.base=int8" "policy.peft.base=nf4 policy.precision=float32" "policy.precision=float32" "policy.peft.use_dora=true" "policy.recompute=full policy.peft.dropout=0.3"; do
+for kind in "policy.peft.base=int8" "policy.peft.base=nf4 policy.precision=float32" "policy.precision=float32" "policy.peft.use_dora=true" "policy.recompute=full policy.peft.dropout=0.3" "policy.peft.use_dora=true policy.peft.dropout=0.3"; do
     for backend in ref guard; do
         # shellcheck disable=SC2086
         run train --quiet tiny.yaml $small $kind run.dir=$backend engine.backend=$backend
@@ -95,6 +95,16 @@ expect_out "wrote merged: " "with the adapters of 14 modules, in f32"
 is "the answer of the merged model" "$(answer merged)" "$adapted"
 run merge undropped merged
 expect 2 "'merged' is there already"
+# An adapter that was trained with dropout answers without it; a config.json beside it, as some trainers
+# leave one, is not taken for a model of its own.
+run train --quiet tiny.yaml run.dir=both sft.max_num_steps=2 policy.peft.use_dora=true policy.peft.dropout=0.5
+expect 0
+dropped=$(answer both)
+cp model/config.json both/checkpoints/step-2/model
+is "the answer beside a config.json" "$(answer both)" "$dropped"
+mv both/checkpoints/step-2/model/adapter_model.safetensors both/checkpoints/step-2/model/adapter_model.bin
+run generate both/checkpoints/step-2/model x
+expect 2 "has its tensors in adapter_model.bin"
 run merge model nothing
 expect 2 "'model' is no adapter"
 run export undropped out.gguf

@@ -37,7 +37,7 @@ done
 sed 's/  init: random/  peft: {enabled: true, dim: 4, alpha: 8, dropout: 0.2}\n  model_name: model/; s/  model_config: tiny.json//;
      s/  tokenizer: .*/  tokenizer: {chat_template: null}/' tiny.yaml >adapter.yaml
 same lora adapter.yaml $wide
-same dora adapter.yaml $wide policy.peft.use_dora=true policy.peft.base=int8 policy.peft.dropout=0
+same dora adapter.yaml $wide policy.peft.use_dora=true policy.peft.base=int8
 make_pairs
 cat >dpo.yaml <<'END'
 dpo: {max_num_epochs: 9, max_num_steps: 3, val_period: 3}

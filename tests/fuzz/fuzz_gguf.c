@@ -2,16 +2,19 @@
  *
  * What is accepted must hold what it promises: every key and tensor finds itself, every byte of a
  * tensor can be read and dequantised, and what its keys become (config.json, tokenizer.json,
- * tokenizer_config.json) is taken or refused with a message.  The same bytes as numbers that an
+ * tokenizer_config.json) is taken or refused with a message.  Where they describe a model, its
+ * weights are read, or what is missing is said.  The same bytes as numbers that an
  * export takes: every encoder must give blocks that decode to numbers. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/model/ggml.h"
 #include "engine/model/gguf_config.h"
-#include "engine/model/model.h"
+#include "engine/model/weights.h"
+#include "own_file.h"
 #include "text/gguf/gguf.h"
 #include "text/json/json.h"
 #include "text/tokenizer/tokenizer_gguf.h"
@@ -52,7 +55,45 @@ static void read_key(const tp_gguf *g, const tp_gguf_value *v)
     }
 }
 
-static void build(const tp_gguf *g)
+static void read_param(const tp_weights *w, size_t param)
+{
+    const tp_param *p = &w->model->params[param];
+    int64_t rows = tp_weights_rows(p), length = tp_weights_row_length(p);
+    int64_t piece = tp_weights_piece(w, param);
+    float *x = malloc((size_t)(piece * length) * sizeof *x);
+    tp_error err = {0};
+    if (!x)
+        abort();
+    for (int64_t i = 0; i < rows; i += piece) {
+        int64_t n = i + piece < rows ? piece : rows - i;
+        bool is_finite;
+        must_say(tp_weights_read(w, param, i, n, x, &is_finite, &err), &err);
+        sum += x[n * length - 1];
+    }
+    free(x);
+}
+
+static void read_weights(const uint8_t *data, size_t size)
+{
+    tp_model *model = NULL;
+    tp_weights w;
+    tp_error err = {0};
+    const char *path = tp_fuzz_file("x.gguf", data, size);
+    must_say(tp_model_open(path, &model, &err), &err);
+    err = (tp_error){0};
+    if (model) {
+        tp_status status = tp_weights_open(model, &w, &err);
+        must_say(status, &err);
+        for (size_t i = 0; status == TP_OK && i < model->n_params; i++)
+            read_param(&w, i);
+        tp_weights_close(&w);
+    }
+    tp_model_free(model);
+    unlink(path);
+}
+
+/* True: its keys are those of a model. */
+static bool build(const tp_gguf *g)
 {
     tp_error err = {0};
     tp_buf config = {0}, tokenizer = {0}, names = {0};
@@ -73,11 +114,13 @@ static void build(const tp_gguf *g)
         err = (tp_error){0};
         must_say(tp_tokenizer_config_of_gguf(g, &names, &err), &err);
     }
+    bool is_model = model != NULL;
     tp_model_free(model);
     tp_tokenizer_free(tok);
     tp_buf_release(&config);
     tp_buf_release(&tokenizer);
     tp_buf_release(&names);
+    return is_model;
 }
 
 static void encode(const uint8_t *data, size_t size)
@@ -114,7 +157,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_key(g, tp_gguf_key_at(g, i));
     for (size_t i = 0; i < tp_gguf_tensor_count(g); i++)
         read_tensor(g, tp_gguf_tensor_at(g, i));
-    build(g);
+    bool is_model = build(g);
     tp_gguf_close(g);
+    if (is_model)
+        read_weights(data, size);
     return 0;
 }

@@ -1,29 +1,11 @@
 /* run_file.c - what the targets of readers of runs share. */
 #include "run_file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "own_file.h"
 #include "temper/analysis.h"
-
-static char folder[64];
-
-static void clean(void) { rmdir(folder); }
-
-static const char *own_folder(void)
-{
-    if (!folder[0]) {
-        snprintf(folder, sizeof folder, "%s/temper-fuzz-XXXXXX",
-                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-        if (!mkdtemp(folder))
-            abort();
-        atexit(clean);
-    }
-    return folder;
-}
 
 static bool count_bytes(void *user, const char *text, size_t n)
 {
@@ -60,23 +42,16 @@ static void open_path(const char *path)
     }
 }
 
-static void with_file(const char *name, const void *data, size_t size, bool as_folder)
-{
-    char path[160];
-    snprintf(path, sizeof path, "%s/%s", own_folder(), name);
-    FILE *f = fopen(path, "wb");
-    if (!f || (size && fwrite(data, 1, size, f) != size) || fclose(f) != 0)
-        abort();
-    open_path(as_folder ? folder : path);
-    unlink(path);
-}
-
 void tp_fuzz_run_file(const char *name, const void *data, size_t size)
 {
-    with_file(name, data, size, false);
+    const char *path = tp_fuzz_file(name, data, size);
+    open_path(path);
+    unlink(path);
 }
 
 void tp_fuzz_run_folder(const char *name, const void *data, size_t size)
 {
-    with_file(name, data, size, true);
+    const char *path = tp_fuzz_file(name, data, size);
+    open_path(tp_fuzz_folder());
+    unlink(path);
 }

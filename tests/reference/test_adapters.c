@@ -21,8 +21,10 @@
 #include "text/json/json.h"
 
 static const char own_root[] = TP_SOURCE_DIR "/tests/data/reference/adapters";
-static const char *const own_runs[] = {"llama-lora", "llama-dora", "qwen2-rslora",
-                                       "gpt2-lora",  "gpt2-dora",  NULL};
+static const char *const own_runs[] = {
+    "llama-lora",         "llama-dora",         "qwen2-rslora",      "gpt2-lora", "gpt2-dora",
+    "llama-lora-dropout", "qwen2-dora-dropout", "gpt2-dora-dropout", NULL};
+enum { NOISE = 7 }; /* what the dumps drew dropout by */
 static const char *shared_root = TP_SOURCE_DIR "/../shared/oracles/adapters";
 static const char *const shared_runs[] = {"llama-lora",  "llama-rslora", "llama-dora", "gpt2-lora",
                                           "gpt2-rslora", "gpt2-dora",    NULL};
@@ -113,6 +115,7 @@ static void set_up(fixture *f, const setup *is)
         tp_model_load(f->model, tp_session_states(f->session), &report, &err) != TP_OK)
         fail_msg("%s: %s", is->run, err.message);
     MUST(tp_session_weights_changed(f->session, NULL));
+    tp_session_begin_step(f->session, NOISE, 0);
 }
 
 static void tear_down(fixture *f)
@@ -253,6 +256,7 @@ static void check_steps(const fixture *f, const summary *s)
     const tp_param *params = tp_model_trained(f->model, &n);
     for (int step = 0; step < 3; step++) {
         double loss, norm;
+        tp_session_begin_step(f->session, NOISE, step);
         MUST(tp_session_train(f->session, &f->batch, true, &loss, NULL));
         MUST(tp_session_grad_norm(f->session, &norm, NULL));
         double want = number(tp_json_at(tp_json_get(run, "losses"), (size_t)step));

@@ -8,12 +8,13 @@ receives adapter_config.json, adapter_model.safetensors and
   expected.safetensors  f32, computed in f64
     input_ids [B,T], labels [B,T]   -100: no loss; the loss is the mean over the kept tokens,
                                     labels shifted by one
-    logits [B,T,V]
+    logits [B,T,V]                  without dropout
     grad.<tensor>                   of the first step; tensors as in adapter_model.safetensors
     step3.<tensor>                  after three steps of AdamW on the same batch
     merged.<parameter>              of the first layer, after merge_and_unload()
 
-The scalars are in OUT/adapters.json.  One thread, fixed seeds.  Versions: requirements.txt.
+Where there is dropout, what it drops is drawn as src/engine/backend/dropout.h does, with the noise
+of seed NOISE.  The scalars are in OUT/adapters.json.  One thread, fixed seeds.  Versions: requirements.txt.
 """
 
 import json
@@ -25,6 +26,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from peft import LoraConfig, PeftModel, get_peft_model
+from peft.tuners.lora import LoraLayer
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 from transformers.models.llama import modeling_llama
@@ -40,7 +42,51 @@ RUNS = {
                       target_modules=r".*\.1\.(attn\.c_attn|mlp\.c_proj)"),
     "gpt2-dora": dict(r=2, lora_alpha=4, fan_in_fan_out=True, use_dora=True, use_rslora=True,
                       target_modules=["c_attn", "c_fc"], exclude_modules=r".*\.0\.mlp\.c_fc"),
+    "llama-lora-dropout": dict(r=1, lora_alpha=3, lora_dropout=0.25, target_modules=["v_proj", "o_proj"]),
+    "qwen2-dora-dropout": dict(r=3, lora_alpha=5, lora_dropout=0.25, use_dora=True, use_rslora=True,
+                               target_modules=["q_proj", "down_proj"]),
+    "gpt2-dora-dropout": dict(r=2, lora_alpha=3, lora_dropout=0.5, use_dora=True, fan_in_fan_out=True,
+                              target_modules=r".*\.1\.(attn|mlp)\.c_proj"),
 }
+NOISE = 7
+
+
+def philox(seed, stream, counter):
+    """src/base/rng.c: Philox 4x32-10."""
+    c = [counter & 0xFFFFFFFF, counter >> 32, stream & 0xFFFFFFFF, stream >> 32]
+    k0, k1 = seed & 0xFFFFFFFF, seed >> 32
+    for _ in range(10):
+        p0, p1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(p1 >> 32) ^ c[1] ^ k0, p1 & 0xFFFFFFFF, (p0 >> 32) ^ c[3] ^ k1, p0 & 0xFFFFFFFF]
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return c
+
+
+class Dropout(torch.nn.Module):
+    """In place of PEFT's nn.Dropout: the same, but for what is drawn."""
+
+    def __init__(self, p, stream):
+        super().__init__()
+        self.p, self.stream, self.step = p, stream, 0
+
+    def forward(self, x):
+        if not self.training:
+            return x
+        low, high = philox(NOISE, self.step, 0)[:2]
+        words = [w for block in range((x.numel() + 3) // 4)
+                 for w in philox(low | high << 32, self.stream, block)]
+        kept = torch.tensor([w >= int(self.p * 2**32) for w in words[:x.numel()]])
+        return x * kept.reshape(x.shape) / (1 - self.p)
+
+
+def own_dropout(model, p):
+    """The adapters' dropouts; the first module's stream is 1."""
+    layers = [m for m in model.modules() if isinstance(m, LoraLayer)]
+    drops = [Dropout(p, i + 1) for i in range(len(layers))]
+    for layer, drop in zip(layers, drops):
+        layer.lora_dropout["default"] = drop
+        layer.train()
+    return drops
 
 
 def exact_norms():
@@ -101,15 +147,18 @@ def run(models, out, name, settings, seed):
     tensors = {"input_ids": ids, "labels": labels}
     trained = [(saved_name(k), p) for k, p in model.named_parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW([p for _, p in trained], **ADAMW)
+    tensors["logits"] = loss_of(model.eval(), ids, labels)[0].detach().float()
+    drops = own_dropout(model, settings["lora_dropout"]) if "lora_dropout" in settings else []
     losses, norms = [], []
     for step in range(3):
         optimizer.zero_grad(set_to_none=True)
-        logits, loss = loss_of(model, ids, labels)
+        for drop in drops:
+            drop.step = step
+        loss = loss_of(model, ids, labels)[1]
         loss.backward()
         losses.append(loss.item())
         norms.append(math.sqrt(sum(p.grad.pow(2).sum().item() for _, p in trained)))
         if step == 0:
-            tensors["logits"] = logits.detach().float()
             tensors.update({f"grad.{k}": p.grad.float() for k, p in trained})
         optimizer.step()
     losses.append(loss_of(model, ids, labels)[1].item())

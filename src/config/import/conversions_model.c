@@ -104,6 +104,7 @@ static void leave_adapter_keys(tp_import *im)
     static const char *const roles[] = {"lora_r",
                                         "lora_alpha",
                                         "lora_dropout",
+                                        "disable_dropout",
                                         "lora_target_modules",
                                         "use_dora",
                                         "use_rslora",
@@ -113,6 +114,17 @@ static void leave_adapter_keys(tp_import *im)
     for (size_t i = 0; i < TP_COUNTOF(roles); i++)
         if (tp_import_given(im, roles[i]))
             tp_import_mark(im, roles[i], TP_IMPORT_IDLE, "All weights are trained, no adapter.");
+}
+
+static void put_dropout(tp_import *im)
+{
+    if (!tp_import_flag(im, "disable_dropout")) {
+        put_number(im, "lora_dropout", "policy.peft.dropout");
+        return;
+    }
+    tp_import_put(im, "disable_dropout", "policy.peft.dropout", "0.0");
+    if (tp_import_given(im, "lora_dropout"))
+        tp_import_mark(im, "lora_dropout", TP_IMPORT_IDLE, "disable_dropout is true.");
 }
 
 static void put_base(tp_import *im, bool is_axolotl)
@@ -164,7 +176,7 @@ void tp_import_adapter(tp_import *im)
     tp_import_put(im, is_axolotl ? "adapter" : "use_peft", "policy.peft.enabled", "true");
     put_number(im, "lora_r", "policy.peft.dim");
     put_number(im, "lora_alpha", "policy.peft.alpha");
-    put_number(im, "lora_dropout", "policy.peft.dropout");
+    put_dropout(im);
     put_modules(im);
     if (tp_import_flag(im, "use_rslora"))
         tp_import_put(im, "use_rslora", "policy.peft.use_rslora", "true");

@@ -246,7 +246,7 @@ static tp_status add_module(tp_model *model, tp_lora *l, const tp_param *weight,
     char name[256];
     const tp_lora_settings *s = &l->settings;
     double rank = (double)s->r, alpha = s->alpha;
-    bool transposed = model->family->has_conv1d;
+    bool transposed = weight->is_transposed;
     int64_t in = weight->dim[!transposed], out = weight->dim[transposed];
     TP_ASSERT(tp_param_module(weight, name));
     TP_TRY(number_of("rank_pattern", &s->ranks, name, &rank, err));
@@ -288,9 +288,6 @@ static tp_status check_settings(const tp_lora_settings *s, tp_error *err)
     if (!isfinite(s->alpha) || !(s->dropout >= 0 && s->dropout < 1))
         return tp_fail(err, TP_ERR_CONFIG, "an adapter's alpha is %g, its dropout %g", s->alpha,
                        s->dropout);
-    if (s->uses_dora && s->dropout > 0)
-        return tp_fail(err, TP_ERR_UNSUPPORTED,
-                       "DoRA with dropout %g is not supported: leave one of them", s->dropout);
     return TP_OK;
 }
 

@@ -82,10 +82,10 @@ static void release(whole *x)
     free(x->m);
 }
 
-static tp_status open_module(const tp_model *model, const tp_states *states, const tp_adapted *m,
-                             whole *ret, tp_error *err)
+static tp_status open_module(const tp_states *states, const tp_adapted *m, whole *ret,
+                             tp_error *err)
 {
-    bool transposed = model->family->has_conv1d;
+    bool transposed = m->weight->is_transposed;
     whole x = {.module = m, .out = m->b->dim[0], .in = m->a->dim[1], .r = m->a->dim[0]};
     x.out_step = transposed ? 1 : x.in;
     x.in_step = transposed ? x.out : 1;
@@ -147,7 +147,7 @@ tp_status tp_adapter_merge(const tp_model *model, tp_states *states, tp_error *e
     const tp_lora *l = model->lora;
     for (size_t i = 0; i < l->n_modules; i++) {
         whole x;
-        TP_TRY(open_module(model, states, &l->modules[i], &x, err));
+        TP_TRY(open_module(states, &l->modules[i], &x, err));
         merge_module(&x);
         TP_TRY(write_all(states, l->modules[i].weight, x.w, err));
         release(&x);
@@ -156,11 +156,10 @@ tp_status tp_adapter_merge(const tp_model *model, tp_states *states, tp_error *e
 }
 
 /* DoRA begins with the lengths that the base has: B is 0 still. */
-static tp_status measure(const tp_model *model, tp_states *states, const tp_adapted *m,
-                         tp_error *err)
+static tp_status measure(tp_states *states, const tp_adapted *m, tp_error *err)
 {
     whole x;
-    TP_TRY(open_module(model, states, m, &x, err));
+    TP_TRY(open_module(states, m, &x, err));
     TP_FREED double *row = row_for(&x);
     for (int64_t i = 0; i < x.out; i++) {
         add_to_row(&x, 0, i, row);
@@ -185,7 +184,7 @@ tp_status tp_adapter_init(const tp_model *model, tp_states *states, uint64_t see
         TP_TRY(tp_param_draw(m->b, false, states, seed, 0, err));
         if (m->m) {
             TP_TRY(tp_param_draw(m->m, false, states, seed, 0, err));
-            TP_TRY(measure(model, states, m, err));
+            TP_TRY(measure(states, m, err));
         }
     }
     return TP_OK;
@@ -270,8 +269,14 @@ tp_status tp_lora_load(const tp_lora *l, const char *folder, tp_adapter_use use,
                        tp_error *err)
 {
     tp_safetensors *file;
-    TP_TRY(
-        tp_safetensors_open(tp_path_of("%s/adapter_model.safetensors", folder).text, &file, err));
+    const tp_file_path path = tp_path_of("%s/adapter_model.safetensors", folder);
+    if (!tp_file_exists(path.text) &&
+        tp_file_exists(tp_path_of("%s/adapter_model.bin", folder).text))
+        return tp_fail(err, TP_ERR_UNSUPPORTED,
+                       "%s has its tensors in adapter_model.bin, a format that can run code: save "
+                       "it again with PEFT, which writes adapter_model.safetensors",
+                       folder);
+    TP_TRY(tp_safetensors_open(path.text, &file, err));
     TP_FREED bool *seen = tp_new(l->n_params, sizeof *seen);
     tp_status status = load_from(l, file, use, states, seen, err);
     tp_safetensors_close(file);

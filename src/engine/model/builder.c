@@ -33,6 +33,12 @@ static const tp_param *param_called(const tp_builder *b, const char *name)
     return p;
 }
 
+/* Does it lie as [in, out] in the graph?  What was packed is [out, in] in every family. */
+static bool is_turned(const tp_param *weight)
+{
+    return weight->is_transposed && !tp_param_is_packed(weight);
+}
+
 /* A weight in few bits, as products read it. */
 static tp_ref unpacked(const tp_builder *b, const tp_param *p)
 {
@@ -41,7 +47,8 @@ static tp_ref unpacked(const tp_builder *b, const tp_param *p)
     int n = tp_param_parts(p, &b->g->arena, parts);
     for (int i = 0; i < n; i++)
         in[i] = find_or_add(b->g, &parts[i]);
-    tp_attrs attrs = {.n0 = (int32_t)p->dim[0], .n1 = (int32_t)p->dim[1]};
+    bool turns = p->is_transposed;
+    tp_attrs attrs = {.n0 = (int32_t)p->dim[turns], .n1 = (int32_t)p->dim[!turns]};
     tp_op op = p->storage == TP_BASE_INT8 ? TP_OP_unpack_int8 : TP_OP_unpack_nf4;
     return tp_graph_op(b->g, op, &attrs, n, in, p->name);
 }
@@ -80,16 +87,22 @@ static tp_ref adapter_state(const tp_builder *b, const tp_param *p)
     return find_or_add(b->g, &record);
 }
 
-/* y + scale * B A drop(x) */
-static tp_ref add_adapter(const tp_builder *b, const tp_lora *l, const tp_adapted *m, tp_ref x,
-                          tp_ref y, const char *label)
+/* What of x an adapter sees while it is trained. */
+static tp_ref drop(const tp_builder *b, const tp_lora *l, const tp_adapted *m, tp_ref x,
+                   const char *label)
 {
-    if (b->f->dropout_seed && l->settings.dropout > 0) {
-        tp_ref in[] = {x, b->f->dropout_seed};
-        tp_attrs attrs = {.probability = (float)l->settings.dropout,
-                          .stream = (int32_t)(m - l->modules) + 1};
-        x = tp_build_op(b, TP_OP_dropout, &attrs, 2, in, labelled(b, label, ".dropout"));
-    }
+    if (!b->f->dropout_seed || l->settings.dropout == 0)
+        return x;
+    tp_ref in[] = {x, b->f->dropout_seed};
+    tp_attrs attrs = {.probability = (float)l->settings.dropout,
+                      .stream = (int32_t)(m - l->modules) + 1};
+    return tp_build_op(b, TP_OP_dropout, &attrs, 2, in, labelled(b, label, ".dropout"));
+}
+
+/* y + scale * B A x */
+static tp_ref add_adapter(const tp_builder *b, const tp_adapted *m, tp_ref x, tp_ref y,
+                          const char *label)
+{
     tp_ref down[] = {x, adapter_state(b, m->a)};
     tp_ref u = tp_build_op(b, TP_OP_linear, NULL, 2, down, labelled(b, label, ".lora_A"));
     tp_attrs scale = {.scale = (float)m->scale};
@@ -103,7 +116,7 @@ static tp_ref stretch(const tp_builder *b, const tp_adapted *m, tp_ref y, const 
                       const char *label)
 {
     tp_ref parts[] = {in[1], adapter_state(b, m->a), adapter_state(b, m->b)};
-    tp_attrs attrs = {.transposed = b->model->family->has_conv1d, .scale = (float)m->scale};
+    tp_attrs attrs = {.transposed = is_turned(m->weight), .scale = (float)m->scale};
     tp_ref norm =
         tp_build_op(b, TP_OP_dora_norm, &attrs, 3, parts, labelled(b, label, ".dora_norm"));
     tp_ref columns[] = {y, adapter_state(b, m->m), norm, in[2]};
@@ -111,29 +124,41 @@ static tp_ref stretch(const tp_builder *b, const tp_adapted *m, tp_ref y, const 
 }
 
 /* The bias waits where DoRA stretches the product: it does not scale it. */
-static tp_ref product(const tp_builder *b, const tp_adapted *m, const tp_ref in[3], bool transposed,
-                      const char *label)
+static tp_ref product(const tp_builder *b, const tp_adapted *m, const tp_param *weight,
+                      const tp_ref in[3], const char *label)
 {
-    tp_attrs attrs = {.transposed = transposed};
+    tp_attrs attrs = {.transposed = is_turned(weight)};
     return tp_build_op(b, TP_OP_linear, &attrs, in[2] && !(m && m->m) ? 3 : 2, in, label);
 }
 
-/* What `l` makes of its product with the weight; in: x, the weight, the bias or 0. */
+/* What `l` makes of its product with the weight; in: x, the weight, the bias or 0.
+ *
+ * DoRA stretches what dropout kept of x, in the product as well: what W makes of the rest is added
+ * as it is.  With c = m / norm:  c (W drop(x) + scale B A drop(x)) + b + (W x - W drop(x)). */
 static tp_ref adapted(const tp_builder *b, const tp_lora *l, const tp_adapted *m, tp_ref y,
                       const tp_ref in[3], const char *label)
 {
-    y = add_adapter(b, l, m, in[0], y, label);
-    return m->m ? stretch(b, m, y, in, label) : y;
+    const tp_attrs minus = {.scale = -1};
+    const tp_ref kept[] = {drop(b, l, m, in[0], label), in[1], in[2]};
+    if (!m->m)
+        return add_adapter(b, m, kept[0], y, label);
+    if (kept[0] == in[0])
+        return stretch(b, m, add_adapter(b, m, kept[0], y, label), in, label);
+    tp_ref own = product(b, m, m->weight, kept, labelled(b, label, ".kept"));
+    tp_ref less = tp_build_op(b, TP_OP_scale, &minus, 1, &own, labelled(b, label, ".less"));
+    tp_ref rest = tp_build_add(b, y, less, labelled(b, label, ".rest"));
+    tp_ref stretched = stretch(b, m, add_adapter(b, m, kept[0], own, label), kept, label);
+    return tp_build_add(b, stretched, rest, labelled(b, label, ".dora_dropout"));
 }
 
 /* y with the rows of adapter i as that one has them, computed for these alone. */
 static tp_ref adapted_rows(const tp_builder *b, size_t i, const tp_adapted *m, tp_ref y,
-                           const tp_ref in[3], bool transposed, const char *label)
+                           const tp_ref in[3], const char *label)
 {
     tp_ref inputs[] = {b->f->rows[i], in[0]}, products[] = {b->f->rows[i], y};
     tp_ref own[] = {tp_build_op(b, TP_OP_embed, NULL, 2, inputs, labelled(b, label, ".rows")),
                     in[1], in[2]};
-    tp_ref mine = m->m && in[2] ? product(b, m, own, transposed, label)
+    tp_ref mine = m->m && in[2] ? product(b, m, m->weight, own, label)
                                 : tp_build_op(b, TP_OP_embed, NULL, 2, products, label);
     mine = adapted(b, b->model->beside[i], m, mine, own, label);
     tp_ref rows[] = {y, mine, b->f->which, b->f->place};
@@ -142,7 +167,7 @@ static tp_ref adapted_rows(const tp_builder *b, size_t i, const tp_adapted *m, t
 }
 
 tp_ref tp_build_linear(const tp_builder *b, tp_ref x, const char *name, bool has_bias,
-                       bool transposed, const char *label)
+                       const char *label)
 {
     char full[MAX_NAME];
     snprintf(full, sizeof full, "%s.weight", name);
@@ -154,13 +179,13 @@ tp_ref tp_build_linear(const tp_builder *b, tp_ref x, const char *name, bool has
     }
     const tp_lora *l = b->f->adapter == TP_ADAPTER_OFF ? NULL : b->model->lora;
     const tp_adapted *m = l ? tp_lora_module(l, b->model, weight) : NULL;
-    tp_ref y = product(b, m, in, transposed, label);
+    tp_ref y = product(b, m, weight, in, label);
     if (m)
         y = adapted(b, l, m, y, in, label);
     for (size_t i = 0; b->f->which && i < b->model->n_beside; i++) {
         m = tp_lora_module(b->model->beside[i], b->model, weight);
         if (m)
-            y = adapted_rows(b, i, m, y, in, transposed, label);
+            y = adapted_rows(b, i, m, y, in, label);
     }
     return y;
 }

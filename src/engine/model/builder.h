@@ -24,7 +24,7 @@ tp_ref tp_build_op(const tp_builder *b, tp_op op, const tp_attrs *attrs, int n_i
 
 /* y = x W + b with "<name>.weight" and, if has_bias, "<name>.bias". */
 tp_ref tp_build_linear(const tp_builder *b, tp_ref x, const char *name, bool has_bias,
-                       bool transposed, const char *label);
+                       const char *label);
 tp_ref tp_build_add(const tp_builder *b, tp_ref x, tp_ref y, const char *label);
 tp_ref tp_build_activation(const tp_builder *b, tp_ref x, const char *label);
 /* Packed sequences or the caches, as tp_forward says. */

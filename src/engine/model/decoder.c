@@ -158,9 +158,9 @@ static tp_ref attention_part(const tp_builder *b, tp_ref x, tp_ref table)
 {
     const tp_model *m = b->model;
     tp_ref n = norm(b, x, "input_layernorm.weight", "input_norm");
-    tp_ref q = tp_build_linear(b, n, "self_attn.q_proj", m->has_qkv_bias, false, "q_proj");
-    tp_ref k = tp_build_linear(b, n, "self_attn.k_proj", m->has_qkv_bias, false, "k_proj");
-    tp_ref v = tp_build_linear(b, n, "self_attn.v_proj", m->has_qkv_bias, false, "v_proj");
+    tp_ref q = tp_build_linear(b, n, "self_attn.q_proj", m->has_qkv_bias, "q_proj");
+    tp_ref k = tp_build_linear(b, n, "self_attn.k_proj", m->has_qkv_bias, "k_proj");
+    tp_ref v = tp_build_linear(b, n, "self_attn.v_proj", m->has_qkv_bias, "v_proj");
     if (m->has_qk_norm) {
         q = norm(b, q, "self_attn.q_norm.weight", "q_norm");
         k = norm(b, k, "self_attn.k_norm.weight", "k_norm");
@@ -168,18 +168,18 @@ static tp_ref attention_part(const tp_builder *b, tp_ref x, tp_ref table)
     q = rotate(b, q, table, "q_rope");
     k = rotate(b, k, table, "k_rope");
     tp_ref o = tp_build_attention(b, q, k, v);
-    return tp_build_linear(b, o, "self_attn.o_proj", m->has_out_bias, false, "o_proj");
+    return tp_build_linear(b, o, "self_attn.o_proj", m->has_out_bias, "o_proj");
 }
 
 static tp_ref mlp_part(const tp_builder *b, tp_ref x)
 {
     bool has_bias = b->model->has_mlp_bias;
     tp_ref n = norm(b, x, "post_attention_layernorm.weight", "post_norm");
-    tp_ref gate = tp_build_linear(b, n, "mlp.gate_proj", has_bias, false, "gate_proj");
-    tp_ref up = tp_build_linear(b, n, "mlp.up_proj", has_bias, false, "up_proj");
+    tp_ref gate = tp_build_linear(b, n, "mlp.gate_proj", has_bias, "gate_proj");
+    tp_ref up = tp_build_linear(b, n, "mlp.up_proj", has_bias, "up_proj");
     tp_ref in[] = {tp_build_activation(b, gate, "activation"), up};
     tp_ref product = tp_build_op(b, TP_OP_mul, NULL, 2, in, "gated");
-    return tp_build_linear(b, product, "mlp.down_proj", has_bias, false, "down_proj");
+    return tp_build_linear(b, product, "mlp.down_proj", has_bias, "down_proj");
 }
 
 static tp_ref rope_table(const tp_builder *b)

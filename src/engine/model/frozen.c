@@ -79,22 +79,43 @@ static tp_status find(const tp_states *states, const tp_tensor *part, const tp_t
                : tp_fail(err, TP_ERR_ARG, "tensor '%s' is not in memory", part->name);
 }
 
+/* to[k][i] = from[i][k] */
+static void turn(const float *from, int64_t rows, int64_t columns, float *to)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < columns; k++)
+            to[k * rows + i] = from[i * columns + k];
+}
+
+static float *room_to_turn(const tp_param *p)
+{
+    return p->is_transposed ? tp_new((size_t)(p->dim[0] * p->dim[1]), sizeof(float)) : NULL;
+}
+
 static void encode(const tp_param *p, const float *x, parts *to)
 {
     int64_t n = p->dim[0] * p->dim[1];
+    TP_FREED float *turned = room_to_turn(p);
+    if (turned)
+        turn(x, p->dim[0], p->dim[1], turned);
+    const float *from = turned ? turned : x;
     if (p->storage == TP_BASE_INT8)
-        tp_int8_encode(x, n, to->data[0], to->data[1]);
+        tp_int8_encode(from, n, to->data[0], to->data[1]);
     else
-        tp_nf4_encode(x, n, to->data[0], to->data[1], to->data[2]);
+        tp_nf4_encode(from, n, to->data[0], to->data[1], to->data[2]);
 }
 
 static void decode(const tp_param *p, const parts *from, float *x)
 {
     int64_t n = p->dim[0] * p->dim[1];
+    TP_FREED float *turned = room_to_turn(p);
+    float *to = turned ? turned : x;
     if (p->storage == TP_BASE_INT8)
-        tp_int8_decode(from->data[0], from->data[1], n, x);
+        tp_int8_decode(from->data[0], from->data[1], n, to);
     else
-        tp_nf4_decode(from->data[0], from->data[1], from->data[2], n, x);
+        tp_nf4_decode(from->data[0], from->data[1], from->data[2], n, to);
+    if (turned)
+        turn(turned, p->dim[1], p->dim[0], x);
 }
 
 tp_status tp_param_pack(const tp_param *p, tp_states *states, const float *x, tp_error *err)

@@ -11,7 +11,9 @@ enum { TP_PARAM_PARTS = 3 };
 int tp_param_parts(const tp_param *param, tp_arena *arena, tp_tensor ret[TP_PARAM_PARTS]);
 bool tp_param_is_packed(const tp_param *param);
 
-/* A packed parameter from and to all of its elements in f32. */
+/* A packed parameter from and to all of its elements in f32, which lie as the parameter's do.
+ * Packed they are [out, in] in every family, so that blocks run along the inputs of an output as in
+ * bitsandbytes and in GGUF. */
 TP_CHECKED tp_status tp_param_pack(const tp_param *param, tp_states *states, const float *x,
                                    tp_error *err);
 TP_CHECKED tp_status tp_param_unpack(const tp_param *param, const tp_states *states, float *x,

@@ -240,18 +240,30 @@ static bool gives(const tp_rope *rope, const float *divisors, int64_t head_dim)
     return true;
 }
 
+/* The factor that gives the slowest pair this divisor. */
+static double factor_of(tp_rope rope, double divisor, int64_t head_dim)
+{
+    rope.factor = INFINITY; /* divides by what is kept alone: 1 no slowing, 0 the whole factor */
+    double kept = 1 / (double)tp_rope_divisor(&rope, head_dim, head_dim / 2 - 1);
+    double factor = kept < 1 ? (1 - kept) / (1 / divisor - kept) : 1;
+    return fabs(round(factor) - factor) <= 1e-4 * factor ? round(factor) : factor;
+}
+
 /* The file has the divisors that follow from factor, bounds and context; config.json has these.
- * All models with such a scaling have the bounds 1 and 4 and a power of two as context. */
+ * All models with such a scaling have the bounds 1 and 4 and a power of two as context; where
+ * several would do, one with a whole factor. */
 static bool find_llama3(keys *k, const float *divisors)
 {
-    tp_rope rope = {
-        .theta = k->theta, .is_llama3 = true, .low_freq_factor = 1, .high_freq_factor = 4};
-    for (int64_t i = 0; i < k->head_dim / 2; i++)
-        rope.factor = fmax(rope.factor, (double)divisors[i]);
-    static const int first[] = {8192};
-    for (int i = -1; i < 24; i++) {
-        rope.original_positions = i < 0 ? first[0] : (double)(1 << i);
-        if (gives(&rope, divisors, k->head_dim)) {
+    enum { CONTEXTS = 24, FIRST = 13 /* 8192 */ };
+    double slowest = (double)divisors[k->head_dim / 2 - 1];
+    for (int i = 0; i < 2 * CONTEXTS; i++) {
+        tp_rope rope = {
+            .theta = k->theta, .is_llama3 = true, .low_freq_factor = 1, .high_freq_factor = 4};
+        rope.original_positions = ldexp(1, (i + FIRST) % CONTEXTS);
+        rope.factor = factor_of(rope, slowest, k->head_dim);
+        bool may_be_any = i >= CONTEXTS;
+        if (rope.factor > 0 && (may_be_any || rope.factor == round(rope.factor)) &&
+            gives(&rope, divisors, k->head_dim)) {
             k->rope = rope;
             return true;
         }

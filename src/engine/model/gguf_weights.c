@@ -75,9 +75,12 @@ tp_status tp_weights_find_in_gguf(tp_weights *w, tp_error *err)
         n_used++;
     }
     for (size_t i = 0; i < tp_gguf_tensor_count(w->gguf) && status == TP_OK; i++) {
-        const char *name = tp_gguf_tensor_at(w->gguf, i)->name;
-        if (!is_used[i] && strcmp(name, "rope_freqs.weight") != 0)
-            tp_weights_note_unused(w, name);
+        const tp_gguf_tensor *t = tp_gguf_tensor_at(w->gguf, i);
+        if (!is_used[i] && strcmp(t->name, "rope_freqs.weight") != 0)
+            status = tp_fail(err, TP_ERR_UNSUPPORTED,
+                             "%s: byte %zu: tensor '%.100s' is not known here and may change what "
+                             "the model computes",
+                             tp_gguf_name(w->gguf), t->at, t->name);
     }
     describe(w);
     return status;

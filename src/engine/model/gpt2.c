@@ -109,18 +109,18 @@ static tp_ref attention_part(const tp_builder *b, tp_ref x)
     int32_t C = (int32_t)b->model->info.hidden;
     tp_attrs thirds = {.n0 = C, .n1 = C, .n2 = C};
     tp_ref n = norm(b, x, "ln_1.weight", "ln_1.bias", "ln_1");
-    tp_ref qkv = tp_build_linear(b, n, "attn.c_attn", true, true, "c_attn");
+    tp_ref qkv = tp_build_linear(b, n, "attn.c_attn", true, "c_attn");
     tp_ref q = tp_build_op(b, TP_OP_split, &thirds, 1, &qkv, "qkv");
     tp_ref o = tp_build_attention(b, q, q + 1, q + 2);
-    return tp_build_linear(b, o, "attn.c_proj", true, true, "attn_c_proj");
+    return tp_build_linear(b, o, "attn.c_proj", true, "attn_c_proj");
 }
 
 static tp_ref mlp_part(const tp_builder *b, tp_ref x)
 {
     tp_ref n = norm(b, x, "ln_2.weight", "ln_2.bias", "ln_2");
-    tp_ref h = tp_build_linear(b, n, "mlp.c_fc", true, true, "c_fc");
+    tp_ref h = tp_build_linear(b, n, "mlp.c_fc", true, "c_fc");
     h = tp_build_activation(b, h, "activation");
-    return tp_build_linear(b, h, "mlp.c_proj", true, true, "mlp_c_proj");
+    return tp_build_linear(b, h, "mlp.c_proj", true, "mlp_c_proj");
 }
 
 static void forward(const tp_model *model, tp_graph *g, const tp_forward *f, tp_ref *ret_hidden)

@@ -89,6 +89,14 @@ static tp_status find_base(const char *folder, const char *config, const char *b
                    config, base);
 }
 
+/* A base is a model of its own, whatever else its folder holds. */
+static tp_status open_base(const char *path, tp_model **ret, tp_error *err)
+{
+    if (tp_gguf_is_file(path))
+        return open_gguf(path, ret, err);
+    return open_file(tp_path_of("%s/config.json", path).text, path, ret, err);
+}
+
 static tp_status attach_from(const char *folder, const char *config, const tp_buf *text,
                              tp_arena *arena, tp_model **ret, tp_error *err)
 {
@@ -100,7 +108,7 @@ static tp_status attach_from(const char *folder, const char *config, const tp_bu
         tp_adapter_config_read(config, tp_buf_str(text), text->len, arena, &settings, &base, err));
     tp_status status = find_base(folder, config, base, &path, err);
     if (status == TP_OK)
-        status = tp_model_open(path.data, &model, err);
+        status = open_base(path.data, &model, err);
     if (status == TP_OK) {
         status = tp_model_attach(model, &settings, err);
         status = status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", config);
@@ -209,22 +217,14 @@ tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
                        "there is no model at %s: expected a folder with config.json, a config.json "
                        "or a GGUF file; " TP_MODEL_REMEDY,
                        path);
-    TP_OWN(tp_buf) config = {0};
-    tp_buf_addf(&config, "%s/config.json", path);
-    tp_status status;
-    if (tp_file_exists(config.data)) {
-        status = open_file(config.data, path, ret, err);
-        return status;
-    }
-    tp_buf_clear(&config);
-    tp_buf_addf(&config, "%s/adapter_config.json", path);
-    if (tp_file_exists(config.data))
-        status = open_adapter(path, config.data, ret, err);
-    else
-        status =
-            tp_fail(err, TP_ERR_IO,
-                    "%s has no config.json and no adapter_config.json: expected the folder of a "
-                    "Hugging Face model or of an adapter",
-                    path);
-    return status;
+    const tp_file_path adapter = tp_path_of("%s/adapter_config.json", path);
+    const tp_file_path config = tp_path_of("%s/config.json", path);
+    if (tp_file_exists(adapter.text)) /* beside a config.json as well, as transformers does */
+        return open_adapter(path, adapter.text, ret, err);
+    if (tp_file_exists(config.text))
+        return open_file(config.text, path, ret, err);
+    return tp_fail(err, TP_ERR_IO,
+                   "%s has no config.json and no adapter_config.json: expected the folder of a "
+                   "Hugging Face model or of an adapter",
+                   path);
 }

@@ -39,9 +39,6 @@ tp_status tp_peft_bind(const tp_config *config, tp_train_options *o, tp_error *e
 {
     if (o->policy.lora_cfg.enabled)
         TP_TRY(adopt_lora_cfg(config, o, err));
-    if (o->policy.peft.enabled && o->policy.peft.use_dora && o->policy.peft.dropout > 0)
-        return tp_config_fail(config, "policy.peft.dropout", err,
-                              "DoRA with dropout is not supported; set it to 0");
     if (o->policy.peft.base == 1 + TP_BASE_BF16 && o->policy.precision == TP_PRECISION_FLOAT32)
         return tp_config_fail(config, "policy.peft.base", err,
                               "a base in bfloat16 needs policy.precision=bfloat16");

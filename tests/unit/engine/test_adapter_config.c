@@ -101,8 +101,6 @@ static void test_what_is_refused(void **state)
         {"{\"peft_type\": \"LORA\", \"target_modules\": [\"q_proj\"], \"exclude_modules\": "
          "[\"q_proj\"]}",
          "target_modules less exclude_modules leave no module for an adapter"},
-        {"{\"peft_type\": \"LORA\", \"use_dora\": true, \"lora_dropout\": 0.5}",
-         "DoRA with dropout 0.5 is not supported: leave one of them"},
     };
     for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
         assert_true(read_and_attach(cases[i].text) != TP_OK);

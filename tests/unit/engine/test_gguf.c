@@ -14,7 +14,7 @@
 #include "base/platform.h"
 #include "engine/model/gguf_config.h"
 #include "engine/model/gguf_export.h"
-#include "engine/model/model.h"
+#include "engine/model/weights.h"
 #include "text/gguf/gguf.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/tokenizer_gguf.h"
@@ -258,6 +258,31 @@ static void opens_a_file_of_llama_cpp(void **state)
     tp_tokenizer_free(tok);
 }
 
+/* Fewer blocks than the file has tensors of: another model, which llama.cpp refuses as well. */
+static void refuses_tensors_that_no_key_explains(void **state)
+{
+    static const char key[] = "llama.block_count";
+    tp_buf file = {0};
+    tp_model *model;
+    tp_weights weights;
+    tp_error err = {0};
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/tp-gguf-%d", (int)getpid());
+    assert_int_equal(tp_file_read(SAMPLE, 0, &file, NULL), TP_OK);
+    char *value = memmem(file.data, file.len, key, sizeof key - 1);
+    assert_non_null(value);
+    value[sizeof key - 1 + 4] = 1; /* behind the key's name and type: 2 blocks */
+    assert_int_equal(tp_output_put(path, file.data, file.len, &err), TP_OK);
+    assert_int_equal(tp_model_open(path, &model, &err), TP_OK);
+    assert_int_equal(tp_weights_open(model, &weights, &err), TP_ERR_UNSUPPORTED);
+    if (!strstr(err.message, "tensor 'blk.1.") ||
+        !strstr(err.message, "is not known here and may change what the model computes"))
+        fail_msg("%s", err.message);
+    tp_model_free(model);
+    tp_buf_release(&file);
+    unlink(path);
+}
+
 /* ---- keys that decide what is computed ---- */
 
 /* A model's keys and its embedding alone; `more` adds to them. */
@@ -389,30 +414,39 @@ static void refuses_what_changes_the_model_by_name(void **state)
     tp_buf_release(&config);
 }
 
-/* head_dim 16, theta 10000, factor 8, bounds 1 and 4, context 256: the divisors of the converter.
- */
-static void finds_the_scaling_that_gave_the_divisors(void **state)
+/* head_dim 16, theta 10000, bounds 1 and 4: the divisors of the converter. */
+static void check_scaling(double factor, double context, const char *wanted)
 {
     tp_rope rope = {.theta = 10000,
                     .is_llama3 = true,
-                    .factor = 8,
+                    .factor = factor,
                     .low_freq_factor = 1,
                     .high_freq_factor = 4,
-                    .original_positions = 256};
+                    .original_positions = context};
     float divisors[8];
     tp_buf config = {0};
     tp_error err = {0};
     for (int i = 0; i < 8; i++)
         divisors[i] = tp_rope_divisor(&rope, 16, i);
-    assert_true(divisors[0] == 1);
-    assert_true(divisors[7] == 8);
-    assert_int_equal(config_of("llama", NULL, divisors, &config, &err), TP_OK);
+    if (config_of("llama", NULL, divisors, &config, &err) != TP_OK)
+        fail_msg("factor %g, context %g: %s", factor, context, err.message);
     assert_non_null(strstr(config.data, "\"rope_type\": \"llama3\""));
-    assert_non_null(strstr(config.data, "\"original_max_position_embeddings\": 256"));
+    if (!strstr(config.data, wanted))
+        fail_msg("%s is not in %s", wanted, config.data);
     tp_buf_clear(&config);
     divisors[0] = 3;
     assert_int_equal(config_of("llama", NULL, divisors, &config, &err), TP_ERR_UNSUPPORTED);
     tp_buf_release(&config);
+}
+
+static void finds_the_scaling_that_gave_the_divisors(void **state)
+{
+    check_scaling(8, 256, "\"original_max_position_embeddings\": 256");
+    check_scaling(8, 256, "\"factor\": 8,");
+    check_scaling(2.5, 512, "\"factor\": 2.5,");
+    /* No pair is slowed by the whole factor: the slowest turns once in 19869 positions. */
+    check_scaling(32, 32768, "\"factor\": 32,");
+    check_scaling(32, 32768, "\"original_max_position_embeddings\": 32768");
 }
 
 /* ---- writing ---- */
@@ -499,6 +533,7 @@ int main(void)
         cmocka_unit_test(refuses_tensors_that_are_not_there),
         cmocka_unit_test(refuses_every_beginning_of_a_file),
         cmocka_unit_test(opens_a_file_of_llama_cpp),
+        cmocka_unit_test(refuses_tensors_that_no_key_explains),
         cmocka_unit_test(refuses_other_tokenizers_by_name),
         cmocka_unit_test(refuses_what_changes_the_model_by_name),
         cmocka_unit_test(finds_the_scaling_that_gave_the_divisors),

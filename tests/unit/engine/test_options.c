@@ -240,8 +240,6 @@ static void mistakes_are_explained(void **state)
         {"policy={peft: {enabled: true}, dtensor_cfg: {lora_cfg: {enabled: true}}}",
          "command line: policy.dtensor_cfg.lora_cfg.enabled: policy.peft.enabled is true as well: "
          "say it in one of the two"},
-        {"policy.peft={enabled: true, use_dora: true, dropout: 0.1}",
-         "command line: policy.peft.dropout: DoRA with dropout is not supported; set it to 0"},
     };
     for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
         load_minimum();

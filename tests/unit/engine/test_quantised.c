@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "engine/device/quantised.h"
 #include "engine/model/adapter.h"
+#include "engine/model/family.h"
 #include "engine/model/frozen.h"
 #include "engine/model/safetensors.h"
 #include "support/devices.h"
@@ -217,6 +218,41 @@ static void test_products(void **state)
     check_products(TP_BASE_NF4, "nf4 ", 0.2);
 }
 
+/* GPT-2 has [in, out]: packed it is [out, in], as bitsandbytes and GGUF turn it. */
+static void test_gpt2_is_packed_by_outputs(void **state)
+{
+    static const char name[] = "transformer.h.0.attn.c_attn.weight";
+    tp_model *model;
+    tp_states exact, packed;
+    tp_load_report report;
+    tp_device *device = device_of("ref", 1);
+    MUST(tp_model_open(TP_SOURCE_DIR "/tests/data/reference/gpt2", &model, NULL));
+    MUST(tp_states_init(&exact, NULL));
+    MUST(tp_model_declare(model, 1, &exact, NULL));
+    MUST(tp_states_alloc(&exact, device, NULL));
+    MUST(tp_model_load(model, &exact, &report, NULL));
+    tp_model_freeze(model, TP_BASE_INT8, TP_DTYPE_F32);
+    MUST(tp_states_init(&packed, NULL));
+    MUST(tp_model_declare(model, 1, &packed, NULL));
+    MUST(tp_states_alloc(&packed, device, NULL));
+    MUST(tp_model_load(model, &packed, &report, NULL));
+    const tp_param *p = tp_model_find_param(model, name);
+    const float *plain = data_of(tp_states_find(&exact, name));
+    const float *scales =
+        data_of(tp_states_find(&packed, "transformer.h.0.attn.c_attn.weight.int8.scales"));
+
+    int64_t in = p->dim[0], out = p->dim[1];
+    assert_int_equal(out, 3 * in);
+    assert_int_equal(in % 8, 0);
+    float most = 0; /* of the first block: 32 values, output after output */
+    for (int64_t i = 0; i < 32; i++)
+        most = fmaxf(most, fabsf(plain[i % in * out + i / in]));
+    assert_true(scales[0] == most / 127);
+    tp_states_release(&exact);
+    tp_states_release(&packed);
+    tp_model_free(model);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +262,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_errors_on_a_normal_distribution),
         cmocka_unit_test(test_bitsandbytes),
         cmocka_unit_test(test_products),
+        cmocka_unit_test(test_gpt2_is_packed_by_outputs),
     };
     if (argc > 1)
         oracle = argv[1];
