@@ -39,7 +39,7 @@ typedef struct {
     void *user;
 } tp_stats_options;
 
-/* Of the file, "-" for standard input, or the folder of a run (its metrics.jsonl): the n columns
+/* Of the file, "-" for standard input, or the folder of a run, whoever recorded it: the n columns
  * named, or all that hold numbers.  One is described, of two the second is judged against the
  * first, more are groups.  *ret: tp_free(). TP_ERR_CONFIG: no such column, or not as many as it
  * takes; TP_ERR_FORMAT, TP_ERR_IO. */

@@ -151,7 +151,7 @@ static tp_status train(session *s, tp_recipe *recipe, tp_error *err)
     if (s->data.n_done < s->data.n)
         return tp_fail(err, TP_ERR_CONFIG,
                        "the run ended after %lld of %lld steps; raise its limits (max_num_steps, "
-                       "max_num_epochs) or lower --warmup, --steps or --record",
+                       "max_num_epochs) or lower --warm-up, --steps or --record",
                        (long long)s->steps, (long long)all_steps(s->o));
     if (s->status != TP_OK)
         *err = s->err;

@@ -3,13 +3,16 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/files.h"
+#include "base/platform.h"
 #include "base/sized.h"
 #include "instrument/report/grid.h"
 #include "instrument/report/stats_json.h"
 #include "instrument/report/stats_text.h"
 #include "stats/dataset.h"
+#include "temper/analysis.h"
 
 enum { MAX_BYTES = 1 << 30 };
 
@@ -322,6 +325,64 @@ static tp_status about(const tp_stats_options *o, const tp_stats_dataset *data,
     return status;
 }
 
+/* ---- what is read ---- */
+
+typedef struct {
+    const char *tag;
+    tp_metric_point *points;
+    size_t n, at;
+} curve;
+
+static void add_record(curve *curves, size_t n, int64_t step, tp_buf *out)
+{
+    tp_json_w w = tp_json_w_open(out, 0, '{');
+    if (step != TP_STEP_NONE)
+        tp_json_w_put_i64(&w, "step", step);
+    for (curve *c = curves; c < curves + n; c++)
+        if (c->at < c->n && c->points[c->at].step == step)
+            tp_json_w_put_f64(&w, c->tag, c->points[c->at++].value);
+    tp_json_w_close(&w, '}');
+}
+
+/* The figures of a run, whoever recorded it: one record a step. */
+static tp_status read_run(const char *path, tp_buf *out, tp_error *err)
+{
+    tp_metrics *m;
+    TP_TRY(tp_metrics_open(path, NULL, &m, err));
+    size_t n = tp_metrics_count(m);
+    TP_FREED curve *curves = tp_new(n + 1, sizeof *curves);
+    for (size_t i = 0; i < n; i++) {
+        const tp_metric_point *points;
+        size_t n_points = tp_metrics_curve(m, i, &points);
+        curves[i] = (curve){.tag = tp_metrics_tag(m, i), .n = n_points};
+        curves[i].points = tp_new(n_points + 1, sizeof *points);
+        memcpy(curves[i].points, points, n_points * sizeof *points);
+    }
+    for (int64_t step = INT64_MIN; step < INT64_MAX;) {
+        int64_t next = INT64_MAX;
+        for (curve *c = curves; c < curves + n; c++)
+            if (c->at < c->n)
+                next = TP_MIN(next, c->points[c->at].step);
+        if (next < INT64_MAX)
+            add_record(curves, n, next, out);
+        step = next;
+    }
+    for (size_t i = 0; i < n; i++)
+        free(curves[i].points);
+    tp_metrics_close(m);
+    return TP_OK;
+}
+
+/* A file, standard input, or a folder: that of a run. */
+static tp_status read_place(const char *path, tp_buf *text, char const **ret_name, tp_error *err)
+{
+    *ret_name = path;
+    if (tp_dir_exists(path))
+        return read_run(path, text, err);
+    *ret_name = tp_input_name(path, TP_INPUT_STREAM);
+    return tp_input_read(path, TP_INPUT_STREAM, MAX_BYTES, text, err);
+}
+
 tp_status tp_stats_columns(const char *path, const char *const *columns, size_t n,
                            const tp_stats_options *options, char **ret, tp_error *err)
 {
@@ -332,12 +393,8 @@ tp_status tp_stats_columns(const char *path, const char *const *columns, size_t 
     TP_TRY(read_options(options, &o, err));
     if (!path)
         return tp_fail(err, TP_ERR_ARG, "tp_stats_columns: path is NULL");
-    TP_OWN(tp_buf) place = {0}; /* of a folder its figures */
-    tp_buf_adds(&place, path);
-    if (tp_dir_exists(path))
-        tp_buf_adds(&place, "/metrics.jsonl");
-    const char *name = tp_input_name(place.data, TP_INPUT_STREAM);
-    TP_TRY(tp_input_read(place.data, TP_INPUT_STREAM, MAX_BYTES, &text, err));
+    const char *name;
+    TP_TRY(read_place(path, &text, &name, err));
     TP_TRY(tp_dataset_read(name, tp_buf_str(&text), text.len, &data, err));
     return about(&o, &data, columns, n, ret, err);
 }

@@ -64,6 +64,11 @@ static bool store(parse *p, const tp_flag *flag, const char *text)
             return false;
         *(double *)field = number;
         return true;
+    case TP_FLAG_SHARE:
+        if (!tp_cli_fraction(text, &number) || !(number > 0))
+            return false;
+        *(double *)field = number;
+        return true;
     }
     return false;
 }
@@ -75,7 +80,9 @@ static void print_refusal(const parse *p, const tp_flag *flag, const char *text)
                 p->usage->command, flag->name, TP_FLAG_MOST);
         return;
     }
-    const char *kind = flag->type == TP_FLAG_INT ? "whole number" : "number";
+    const char *kind = flag->type == TP_FLAG_INT     ? "whole number"
+                       : flag->type == TP_FLAG_SHARE ? "share above 0 and below 1 (5%, 0.05)"
+                                                     : "number";
     fprintf(stderr, "temper %s: --%s takes a %s", p->usage->command, flag->name, kind);
     if (flag->least != 0 || flag->most != 0)
         fprintf(stderr, " from %.10g to %.10g", flag->least, flag->most);
@@ -180,9 +187,10 @@ static bool fail_name(const tp_usage *usage, const char *name)
     if (*name && strncmp("help", name, strlen(name)) == 0 && n_longer++ == 0)
         longer = "help";
     const char *meant = n_longer == 1 ? longer : near.best ? near.best : same_words(usage, name);
-    const char *setting = !meant && strstr(usage->arguments, "KEY=VALUE")
-                              ? "; settings are written KEY=VALUE, as policy.model_name=DIR"
-                              : "";
+    const char *setting = meant || !strstr(usage->arguments, "KEY=VALUE") ? ""
+                          : strcmp(usage->command, "eval") == 0
+                              ? "; settings are written KEY=VALUE, as generation.model_name=DIR"
+                              : "; settings are written KEY=VALUE, as policy.model_name=DIR";
     fprintf(stderr, "temper %s: there is no option '--%s'%s%s%s%s; see 'temper help %s'\n",
             usage->command, name, meant ? "; did you mean '--" : "", meant ? meant : "",
             meant ? "'" : "", setting, usage->command);
@@ -355,6 +363,7 @@ int tp_cli_refuse(const char *command, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
+    tp_waiting_end();
     fprintf(stderr, "temper%s%s: %s\n", *command ? " " : "", command, message);
     return TP_EXIT_INPUT;
 }

@@ -31,7 +31,14 @@ typedef struct {
     const char *argument; /* "N": takes a value; NULL: a switch */
     const char *doc;
     const char *choices; /* "auto block plain": the words it may be, or NULL */
-    enum { TP_FLAG_BOOL, TP_FLAG_STRING, TP_FLAG_INT, TP_FLAG_FLOAT, TP_FLAG_LIST } type;
+    enum {
+        TP_FLAG_BOOL,
+        TP_FLAG_STRING,
+        TP_FLAG_INT,
+        TP_FLAG_FLOAT,
+        TP_FLAG_SHARE, /* above 0 and below 1, as 5% or 0.05: a double */
+        TP_FLAG_LIST
+    } type;
     size_t offset;      /* of bool, const char *, int64_t, double or list in the target */
     double least, most; /* of a number; both 0 = any */
 } tp_flag;
@@ -43,6 +50,7 @@ typedef struct {
 #define TP_TARGET_STRING const char *
 #define TP_TARGET_INT int64_t
 #define TP_TARGET_FLOAT double
+#define TP_TARGET_SHARE double
 #define TP_TARGET_LIST tp_flag_list
 #define TP_TARGET(kind, member) \
     .type = TP_FLAG_##kind,     \
@@ -59,6 +67,7 @@ typedef struct {
     TP_ROW(name, letter, argument, STRING, member, 0, 0, doc)
 #define TP_NUMBER(name, letter, argument, kind, member, least, most, doc) \
     TP_ROW(name, letter, argument, kind, member, least, most, doc)
+#define TP_SHARE(name, member, doc) TP_ROW(name, 0, "SHARE", SHARE, member, 0, 0, doc)
 #define TP_LIST(name, letter, argument, member, doc) \
     TP_ROW(name, letter, argument, LIST, member, 0, 0, doc)
 #define TP_CHOICE(flag_name, key, value, member, words, text)                               \

@@ -21,7 +21,9 @@ static int execute(const void *given, char **words, int n)
     const flags *f = given;
     char *text = NULL;
     tp_error err = {0};
+    tp_waiting_begin("temper bench history: looking for changes");
     tp_status status = tp_bench_history((const char *const *)words, (size_t)n, f, &text, &err);
+    tp_waiting_end();
     if (status == TP_OK && !text && f->json) {
         puts("[]");
         return TP_EXIT_INPUT;

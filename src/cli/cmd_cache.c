@@ -25,6 +25,7 @@ static int trim(const flags *f)
         return tp_cli_refuse("cache", "--limit is a size such as 5GiB, not '%s'", f->limit);
     if (tp_token_cache_trim(f->folder, limit, &n, &freed, &err) != TP_OK)
         return tp_cli_fail(&err);
+    tp_waiting_end();
     fprintf(stderr, "deleted %llu token caches, %s\n", (unsigned long long)n,
             tp_human_bytes((double)freed, bytes));
     return 0;
@@ -36,6 +37,7 @@ static int execute(const void *given, char **words, int n)
     (void)words, (void)n;
     char *text = NULL;
     tp_error err = {0};
+    tp_waiting_begin("temper cache: looking");
     int status = f->clear || f->limit ? trim(f) : 0;
     if (status != 0)
         return status;

@@ -22,8 +22,7 @@ static const tp_flag flag_table[] = {
               "{\"metrics\": [{\"name\", \"effect\", \"ci95\", \"p_adjusted\", \"verdict\"}]}"),
     TP_TEXT("a", 0, "PATTERN", a, "runs of side A, as 'runs/a-*': seeds of one setting"),
     TP_TEXT("b", 0, "PATTERN", b, "runs of side B"),
-    TP_NUMBER("margin", 0, "SHARE", FLOAT, margin, 1e-9, 1,
-              "'same' within this share of A's mean (default 0.01)"),
+    TP_SHARE("margin", margin, "\"same\" is within this share of A's mean (default 1%)"),
     TP_CHOICE("align", 0, "AXIS", align, "steps tokens time",
               "set values side by side at the same steps (default), tokens or time"),
     TP_TEXT("picture", 0, "FILE", picture,
@@ -221,10 +220,16 @@ static int refuse_kinds(char **words)
             return tp_cli_fail(&err);
         tp_metrics_close(m);
     }
+    static const char *const names[] = {[TP_RESULT_RUN] = "a run",
+                                        [TP_RESULT_EVALUATION] = "an evaluation",
+                                        [TP_RESULT_TRACE] = "a trace",
+                                        [TP_RESULT_BENCHMARK] = "a result of benchmarks",
+                                        [TP_RESULT_PROFILE] = "a profile"};
     return tp_cli_refuse("compare",
-                         "'%.200s' and '%.200s' are of different kinds: two runs, two "
-                         "evaluations, two traces, two profiles or two results of benchmarks",
-                         words[0], words[1]);
+                         "'%.200s' is %s and '%.200s' is %s; two of one kind are compared "
+                         "(standard input: a run)",
+                         words[0], names[tp_result_kind_of(words[0])], words[1],
+                         names[tp_result_kind_of(words[1])]);
 }
 
 static int execute(const void *given, char **words, int n)

@@ -142,7 +142,7 @@ static int execute(const void *given, char **words, int n)
         return 0;
     if (n == 1 && strcmp(words[0], "recipes") == 0)
         return print_recipes();
-    if (n > 0 && (f->man || n > 1 || strcmp(words[0], "help") != 0))
+    if (n > 0)
         return help_of(words, n, f->man);
     if (f->man)
         tp_print_manual(NULL, NULL);

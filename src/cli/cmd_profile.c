@@ -10,7 +10,7 @@ typedef struct {
 } flags;
 
 static const tp_flag flag_table[] = {
-    TP_NUMBER("warmup", 'w', "N", INT, o.warm_up, 0, TP_PROFILE_MOST_STEPS,
+    TP_NUMBER("warm-up", 'w', "N", INT, o.warm_up, 0, TP_PROFILE_MOST_STEPS,
               "steps before anything is measured (3)"),
     TP_NUMBER("steps", 0, "N", INT, o.steps, 2, TP_PROFILE_MOST_STEPS,
               "steps that are timed, nothing being recorded (10)"),

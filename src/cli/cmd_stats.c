@@ -25,8 +25,8 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("lower-is-better", 0, lower, "say better and worse"),
     TP_SWITCH("higher-is-better", 0, higher, "the same, the other way round"),
     TP_SWITCH("time", 0, time, "the values are times: say slower and faster"),
-    TP_NUMBER("margin", 0, "PERCENT", FLOAT, o.margin, 1e-6, 1000,
-              "also test that the difference is within so much of the first column's mean"),
+    TP_SHARE("margin", o.margin,
+             "also test that the difference is within this share of the first column's mean"),
     TP_NUMBER("resamples", 0, "N", INT, o.resamples, 100, 10000000,
               "of bootstraps (default 9999, fewer of many values)"),
     TP_NUMBER("seed", 's', "N", INT, o.seed, 0, 9e15, "of all that is random (default 1)"),
@@ -52,7 +52,6 @@ static void show_computing(void *user, const char *what)
 static tp_stats_options options_of(const flags *f)
 {
     tp_stats_options o = f->o;
-    o.margin /= 100;
     o.words = f->time     ? TP_WORDS_TIME
               : f->lower  ? TP_WORDS_LOWER
               : f->higher ? TP_WORDS_HIGHER
@@ -121,8 +120,8 @@ const tp_usage tp_usage_stats = {
                "trends, change points, sample sizes.",
     .flags = flag_table,
     .details = "FILE holds columns (CSV, tabs, spaces; with or without a line of names), JSON, or "
-               "one JSON object per line; '-' is standard input, the folder of a run its "
-               "metrics.jsonl.  "
+               "one JSON object per line; '-' is standard input, a folder that of a run, whoever "
+               "recorded it.  "
                "One column is described; of two "
                "the second is judged against the first; more are groups; of JSON records, as "
                "metrics.jsonl, the columns are listed unless some are named.  --share and the plan "

@@ -17,7 +17,7 @@ static const tp_flag flag_table[] = {
               "with --collapsed: device time by launching stack, not host time"),
     TP_CHOICE("scope", 0, "SCOPE", o.scope, "all linked steps",
               "with --device: all (default), linked or steps"),
-    TP_TEXT("output", 'o', "OUT", output, "the file to write; - is standard output"),
+    TP_TEXT("out", 'o', "OUT", output, "the file to write; - is standard output"),
     TP_SWITCH("json", 0, o.json, "say as JSON what was written"),
     {0}};
 

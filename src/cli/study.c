@@ -23,6 +23,7 @@ int tp_study_options(const char *command, const tp_study_flags *f, tp_experiment
 {
     *ret = (tp_experiment_options){.timeout_s = f->timeout_s,
                                    .steps = f->steps,
+                                   .margin = f->margin,
                                    .no_warm_up = f->warm_up == 0,
                                    .warm_up = f->warm_up,
                                    .has_seed = true,
@@ -34,9 +35,6 @@ int tp_study_options(const char *command, const tp_study_flags *f, tp_experiment
                                    .note = f->quiet ? NULL : tp_cli_note};
     if (f->budget && !tp_cli_time(f->budget, &ret->budget_s))
         return tp_cli_refuse(command, "--budget takes a time (30s, 10m, 1h), not '%s'", f->budget);
-    if (f->margin && (!tp_cli_fraction(f->margin, &ret->margin) || !(ret->margin > 0)))
-        return tp_cli_refuse(command, "--margin takes a share above 0 (1%%, 0.01), not '%s'",
-                             f->margin);
     return 0;
 }
 

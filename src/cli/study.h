@@ -7,13 +7,13 @@
 
 typedef struct {
     bool json, quiet;
-    const char *budget, *margin, *out, *isa;
+    const char *budget, *out, *isa;
     int64_t steps, warm_up, seed;
-    double timeout_s;
+    double timeout_s, margin;
 } tp_study_flags;
 
-#define TP_STUDY_DEFAULTS       \
-    {                           \
+#define TP_STUDY_DEFAULTS        \
+    {                            \
         .seed = 1, .warm_up = -1 \
     }
 
@@ -23,8 +23,8 @@ typedef struct {
         TP_NUMBER("steps", 0, "N", INT, common.steps, 1, 100000,                                  \
                   "measured steps of a run (default: as many as take a second, 5 to 40)"),        \
         TP_NUMBER("warm-up", 0, "N", INT, common.warm_up, 0, 100000,                              \
-                  "steps before those (default 2, 1 where the budget is short)"),                                              \
-        TP_TEXT("margin", 0, "PCT", common.margin, "\"same\" is within this share (default 1%)"), \
+                  "steps before those (default 2, 1 where the budget is short)"),                 \
+        TP_SHARE("margin", common.margin, "\"same\" is within this share (default 1%)"),          \
         TP_NUMBER("timeout", 0, "SECONDS", FLOAT, common.timeout_s, 0.001, 1e7,                   \
                   "of one run (default 600)"),                                                    \
         TP_NUMBER("seed", 's', "N", INT, common.seed, 0, 1e15,                                    \

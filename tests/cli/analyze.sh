@@ -34,6 +34,16 @@ expect 0
 expect_out '"verdict": "better"' '"effect": -0.5' '"adjustment": "holm"'
 run compare "$runs/trackio-manual/manual.db#run-a" "$runs/trackio-manual/manual.db#run-b"
 expect_out "Settings that differ"
+# Numbers are compared by value, alone and in lists.
+write_recipe tiny.yaml
+rate=policy.optimizer.kwargs.lr betas=policy.optimizer.kwargs.betas eps=policy.optimizer.kwargs.eps
+run train --quiet tiny.yaml run.name=one sft.max_num_steps=2 $rate=1.0e-3 "$betas=[0.9,0.95]" $eps=1e-8
+expect 0
+run train --quiet tiny.yaml run.name=two sft.max_num_steps=2 $rate=0.0010 "$betas=[0.90,0.950]" $eps=1e-7
+expect 0
+run compare runs/one runs/two
+expect_out "policy.optimizer.kwargs.eps"
+grep 'kwargs.lr\|kwargs.betas' out && fail "numbers of one value differ"
 # Twice the tokens a step: at the same tokens it is another run, at the same steps the same one.
 awk 'BEGIN { for (i = 1; i <= 100; i++) printf "{\"step\": %d, \"loss\": %.6f, \"num_tokens\": %d}\n", i, 10 - log(i), 100 * i }' >once.jsonl
 awk 'BEGIN { for (i = 1; i <= 100; i++) printf "{\"step\": %d, \"loss\": %.6f, \"num_tokens\": %d}\n", i, 10 - log(i), 200 * i }' >double.jsonl
@@ -55,7 +65,7 @@ run compare "$data/traces/kineto_2021.json" "$data/traces/kineto_2021.json"
 expect 0
 expect_out "not shown"
 run compare "$data/traces/kineto_2021.json" "$data/bench/bench.json"
-expect 2 "are of different kinds"
+expect 2 "kineto_2021.json' is a trace and" "bench.json' is a result of benchmarks; two of one kind are compared"
 run compare a.jsonl
 expect 2 "give two runs, or --a and --b"
 manual=$SOURCE/tests/data/runs/trackio-manual/manual.db

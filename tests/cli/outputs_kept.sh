@@ -128,7 +128,7 @@ generate --prompts|none
 generate --adapter|none
 eval --out|cli/outputs.sh|result "eval --out"
 eval --report|cli/outputs.sh|result "eval compare --report"
-trace export --output|cli/outputs.sh|result "trace export"
+trace export --out|cli/outputs.sh|result "trace export"
 bench --baseline|cli/outputs_kept.sh|kept kept/base.json
 bench --cases|none
 bench --save|cli/outputs.sh|    result "bench compare --save"

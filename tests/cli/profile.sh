@@ -118,7 +118,7 @@ grep -q '"name":"generation"' of-generation/trace/steps-2-2.json || fail "no gen
 grep -q '"name":"generation"' of-policy/trace/steps-2-2.json && fail "generation with the policy"
 grep -q '"temper::adamw"' of-policy/trace/steps-2-2.json || fail "no update"
 grep -q '"temper::adamw"' of-generation/trace/steps-2-2.json && fail "an update with generation"
-run profile grpo.yaml --warmup 1 --steps 3 --record 1 --name grpo
+run profile grpo.yaml --warm-up 1 --steps 3 --record 1 --name grpo
 expect 0
 expect_out 'profile "grpo" of grpo.yaml' "generation" "reward" "launches for" "reference" "update"
 cp runs/profiles/grpo/profile.json grpo.json
@@ -133,7 +133,7 @@ grep -q '"name":"linear_panels","part":"generation","launches_per_step":[^}]*"by
     fail "bytes of a product whose rows vary are not known"
 
 # Baseline, analysis, bottlenecks, in one command.
-run profile tiny.yaml --warmup 1 --steps 4 --record 1 --name before
+run profile tiny.yaml --warm-up 1 --steps 4 --record 1 --name before
 expect 0
 expect_out 'profile "before" of tiny.yaml: 1 warm-up, 4 timed and 1 recorded steps' "tokens/s trained" \
     "95 % interval" "outside operators" "bottlenecks" "try: " "growth: unknown, fewer than ten"
@@ -143,7 +143,7 @@ run profile tiny.yaml --name before
 expect 2 'there is a profile named "before"' "--replace"
 # An address sanitizer holds back what was freed, and frames that were left: that would be growth.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=0:thread_local_quarantine_size_kb=0:detect_stack_use_after_return=0"
-run profile tiny.yaml --warmup 0 --steps 10 --record 1 --against before --json
+run profile tiny.yaml --warm-up 0 --steps 10 --record 1 --against before --json
 expect 0
 cp out profile.json
 is "steps timed" "$("$TOOL" get profile.json timed_steps)" 10
@@ -153,7 +153,7 @@ is "growth" "$("$TOOL" get profile.json memory_growth.verdict | head -c 4)" "non
 is "against" "$("$TOOL" get profile.json comparison.against)" before
 "$TOOL" get profile.json bottlenecks.0.evidence >/dev/null || fail "a bottleneck without evidence"
 "$TOOL" get profile.json recorded.operators.0.total_ns >/dev/null || fail "no recorded operators"
-run profile tiny.yaml --warmup 1 --steps 2 --record 1 --name before --replace
+run profile tiny.yaml --warm-up 1 --steps 2 --record 1 --name before --replace
 expect 0
 run profile tiny.yaml --against nothing
 expect 2 'there is no profile named "nothing"'

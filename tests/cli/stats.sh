@@ -31,7 +31,7 @@ expect_out "new is 6.0 % higher than old" "but the ranks do (Mann-Whitney p = 0.
     "Welch's t"
 printf 'a,b\n1,2\n3,1\n2,3\n4,3\n' | "$TEMPER" stats - >out 2>err
 expect_out "nothing is shown either way" "would have been seen in 80 %"
-run stats times.csv --equal-var --margin 50
+run stats times.csv --equal-var --margin 50%
 expect_out "Student's t (equal variances)" "shown within 50 % of the baseline's mean"
 run stats times.csv old
 expect_out "old: mean 105.54, 95 % interval 99.311 to 111.77, n = 12." "the values are skewed"

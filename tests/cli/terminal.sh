@@ -79,7 +79,7 @@ grep -q "mean 2," typescript-numbers || fail "no statistics behind the line that
 printf 'sleep 0.15 # no verdict: longer than a line stays at least\n' >pause.sh
 on_terminal "'$TEMPER' bench 'sh pause.sh' --vs 'sh pause.sh' --rounds 6 --no-history"
 grep -q '.1/1. command  round [1-6]/6, [0-9]* s, about [0-9]' typescript || fail "bench does not say how far it is"
-on_terminal "'$TEMPER' profile tiny.yaml --warmup 1 --steps 2 --record 1"
+on_terminal "'$TEMPER' profile tiny.yaml --warm-up 1 --steps 2 --record 1"
 grep -q 'step 2/4, timing  33%  .* to go' typescript || fail "profile does not say how far it is"
 on_terminal "'$TEMPER' ablate tiny.yaml --levers cse --rounds 1 --pairs 0 --steps 2 --warm-up 0"
 grep -q 'a first run, which is not counted, run 1 of 1: ' typescript || fail "ablate does not say what it runs"

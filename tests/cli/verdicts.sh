@@ -139,7 +139,7 @@ done
 # Profiles: the times of the one that is kept are made up.
 write_recipe tiny.yaml
 give_ceilings
-run profile tiny.yaml --warmup 1 --steps 8 --record 1 --name before
+run profile tiny.yaml --warm-up 1 --steps 8 --record 1 --name before
 expect 0
 # pretend EXPONENT: the steps of the profile that is kept took 1.1 to 1.3 times ten to that.
 pretend() {
@@ -148,7 +148,7 @@ pretend() {
     cp kept.json runs/profiles/before/profile.json
 }
 pretend -7
-run profile tiny.yaml --warmup 1 --steps 8 --record 1 --against before
+run profile tiny.yaml --warm-up 1 --steps 8 --record 1 --against before
 expect 1
 expect_out '"before"' worse
 # Both from what was kept, by folder and by file.
@@ -160,7 +160,7 @@ is "the step of two profiles" "$("$TOOL" get out comparison.step.verdict)" worse
 is "the profile" "$("$TOOL" get out profile)" runs/profiles/latest
 cp kept.json other.json
 run compare other.json low.jsonl
-expect 2 "are of different kinds"
+expect 2 "'other.json' is a profile and 'low.jsonl' is a run; two of one kind are compared"
 run compare other.json nowhere.json
 expect 2 "nowhere.json"
 grep -q "different kinds" err && fail "a file that is missing is said to be of another kind"
@@ -172,11 +172,11 @@ expect 2 "short.json has no times of at least two steps"
 sed 's/"operators": *\[/&{"name": "odd", "s": [1, 2]}, /' kept.json >odd.json
 run compare kept.json odd.json
 expect 2 'odd.json: operator "odd" has 2 times, not 8'
-run profile tiny.yaml --warmup 1 --steps 8 --record 1 --against before --json
+run profile tiny.yaml --warm-up 1 --steps 8 --record 1 --against before --json
 expect 1
 is "the step" "$("$TOOL" get out comparison.verdict)" worse
 pretend 7
-run profile tiny.yaml --warmup 1 --steps 8 --record 1 --against before
+run profile tiny.yaml --warm-up 1 --steps 8 --record 1 --against before
 expect 0
 expect_out better
 finish

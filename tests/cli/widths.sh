@@ -40,11 +40,11 @@ fits train $L.yaml run.name=$L policy.recompute=full profile.steps=2:4
 grep -q '(again)' out || fail "no operator is computed again"
 grep -q '^step on average .*planned / measured' out || fail "no step on average"
 fits train --quiet $L.yaml run.name=b-$L sft.max_num_steps=3
-fits profile $L.yaml --warmup 1 --steps 8 --name $L
+fits profile $L.yaml --warm-up 1 --steps 8 --name $L
 for column in operator part launches ms/step "95 % interval" share GFLOP/s GB/s "of limit"; do
     grep -q "$column" out || fail "no column '$column'"
 done
-run profile $L.yaml --warmup 1 --steps 8 --against $L
+run profile $L.yaml --warm-up 1 --steps 8 --against $L
 narrow out
 fits plan $L.yaml
 fits doctor --cached

@@ -10,6 +10,7 @@
 #include "engine/model/adapter.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer_internal.h"
+#include "text/json/tree.h"
 
 enum { MAX_CONFIG = 16 << 20 };
 
@@ -253,28 +254,6 @@ static void value_text(const tp_json *value, tp_buf *out)
         tp_buf_adds(out, "unset");
 }
 
-/* Numbers by value: 1e-3 is 1.0e-3. */
-static bool is_same(const tp_json *a, const tp_json *b)
-{
-    double x, y;
-    if (!a || !b)
-        return a == b;
-    if (tp_json_f64(a, &x) && tp_json_f64(b, &y))
-        return x <= y && x >= y;
-    if (a->type == TP_JSON_ARRAY && b->type == TP_JSON_ARRAY && a->n == b->n) {
-        const tp_json *v = a->child, *w = b->child;
-        while (v && is_same(v, w)) {
-            v = v->next;
-            w = w->next;
-        }
-        return !v;
-    }
-    TP_OWN(tp_buf) text = {0}, other = {0};
-    value_text(a, &text);
-    value_text(b, &other);
-    return strcmp(text.data, other.data) == 0;
-}
-
 /* One name further; returns it with a NUL behind it. */
 static const char *descend(tp_buf *key, size_t n, tp_slice name)
 {
@@ -296,7 +275,7 @@ static void compare(trainer *t, const tp_json *old, const tp_json *new, tp_buf *
         if (!tp_json_get(new, name))
             compare(t, m, NULL, key);
     }
-    if (is_section || is_same(old, new))
+    if (is_section || tp_json_same(old, new))
         return;
     TP_OWN(tp_buf) a = {0}, b = {0};
     value_text(old, &a);

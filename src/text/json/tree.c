@@ -1,5 +1,7 @@
-/* tree.c - building JSON trees in an arena. */
+/* tree.c - building JSON trees in an arena, and comparing them. */
 #include "text/json/tree.h"
+
+#include <string.h>
 
 tp_json *tp_tree_new(tp_arena *arena, tp_json_type type)
 {
@@ -31,4 +33,28 @@ tp_json *tp_tree_message(tp_arena *arena, const char *role, tp_slice content)
     tp_tree_append(message, tp_tree_text(arena, "role", tp_slice_of(role)));
     tp_tree_append(message, tp_tree_text(arena, "content", content));
     return message;
+}
+
+bool tp_json_same(const tp_json *a, const tp_json *b)
+{
+    double x, y;
+    if (!a || !b)
+        return a == b;
+    if (tp_json_f64(a, &x) && tp_json_f64(b, &y))
+        return x <= y && x >= y;
+    if (a->type == TP_JSON_ARRAY && b->type == TP_JSON_ARRAY && a->n == b->n) {
+        const tp_json *v = a->child, *w = b->child;
+        while (v && tp_json_same(v, w)) {
+            v = v->next;
+            w = w->next;
+        }
+        return !v;
+    }
+    TP_OWN(tp_buf) text = {0}, other = {0};
+    tp_json_w first, second;
+    tp_json_w_init(&first, &text, 0);
+    tp_json_w_init(&second, &other, 0);
+    tp_json_w_value(&first, a);
+    tp_json_w_value(&second, b);
+    return strcmp(text.data, other.data) == 0;
 }

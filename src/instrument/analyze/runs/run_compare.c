@@ -17,7 +17,7 @@
 #include "stats/descriptive.h"
 #include "stats/two_sample.h"
 #include "stats/verdict.h"
-#include "text/json/json.h"
+#include "text/json/tree.h"
 
 typedef struct {
     char *key, *a, *b; /* a or b NULL: not set there */
@@ -137,6 +137,20 @@ static const char *setting_of(const tp_metrics *m, const char *key)
     return NULL;
 }
 
+/* Numbers by value, in lists too: 1.0e-3 is 0.0010. */
+static bool is_same_setting(const char *a, const char *b)
+{
+    enum { LONGEST = 1000, ROOM = 1 << 18 };
+    const tp_json *x, *y;
+    TP_CLEANUP(tp_arena_release) tp_arena arena = {0};
+    if (strcmp(a, b) == 0)
+        return true;
+    size_t n = strlen(a), m = strlen(b);
+    return n < LONGEST && m < LONGEST && tp_arena_init(&arena, ROOM, NULL) == TP_OK &&
+           tp_json_parse(&arena, "a", a, n, NULL, &x, NULL) == TP_OK &&
+           tp_json_parse(&arena, "b", b, m, NULL, &y, NULL) == TP_OK && tp_json_same(x, y);
+}
+
 static void add_difference(tp_run_comparison *c, const char *key, const char *a, const char *b)
 {
     difference *d = TP_VEC_PUSH(c->settings, c->n_settings, c->cap_settings);
@@ -150,7 +164,7 @@ static void compare_settings(tp_run_comparison *c, const tp_metrics *a, const tp
     const char *value;
     for (size_t i = 0; i < tp_metrics_settings(a); i++) {
         const char *key = tp_metrics_setting(a, i, &value), *other = setting_of(b, key);
-        if (!other || strcmp(value, other) != 0)
+        if (!other || !is_same_setting(value, other))
             add_difference(c, key, value, other);
     }
     for (size_t i = 0; i < tp_metrics_settings(b); i++) {
