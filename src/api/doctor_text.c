@@ -224,8 +224,15 @@ static void put_rate(tp_json_w *w, const char *key, const char *name, size_t byt
     tp_json_w_end(w, '}');
 }
 
+/* NULL: they were not measured. */
 static void put_units(tp_json_w *w, const tp_machine_units *u)
 {
+    if (!u) {
+        tp_json_w_put_raw(w, "units", "null");
+        tp_json_w_put_raw(w, "threads_share_unit", "null");
+        tp_json_w_put_raw(w, "read", "null");
+        return;
+    }
     tp_json_w_put_begin(w, "units", '[');
     put_rate(w, "instruction", u->bf16_unit, 0, u->bf16, "flops");
     put_rate(w, "instruction", u->f32_unit, 0, u->f32, "flops");
@@ -284,8 +291,7 @@ void tp_diagnosis_add_json(const tp_diagnosis *d, tp_buf *out)
     tp_json_w_put_known(&w, "processor_share", m->processor_share);
     tp_json_w_put_known(&w, "spread", m->spread);
     tp_json_w_put_str(&w, "disturbed_by", m->disturbed_by);
-    if (d->has_units)
-        put_units(&w, &d->units);
+    put_units(&w, d->has_units ? &d->units : NULL);
     put_limits(&w);
     put_paths(&w);
     put_checks(&d->checks, &w);

@@ -120,6 +120,21 @@ static tp_status refuse_rows(const char *word, tp_error *err)
                    word, word);
 }
 
+/* The name of a model, as others download it, has a slash too. */
+static tp_status refuse_name(const char *word, tp_error *err)
+{
+    static const char *const endings[] = {".yaml", ".yml", ".json", NULL};
+    struct stat st;
+    if (stat(word, &st) == 0 || !strchr(word, '/') || tp_str_starts(word, "recipes/") ||
+        ends_in_one_of(word, endings))
+        return TP_OK;
+    return tp_fail(err, TP_ERR_IO,
+                   "there is no recipe or run '%.300s'; if it is a model: " TP_MODEL_REMEDY
+                   ", and the recipe comes before it, as in: sft policy.model_name=FOLDER "
+                   "data.train.data_path=FILE",
+                   word);
+}
+
 /* ---- the recipe that is named ---- */
 
 /* The file that `word` means. */
@@ -143,6 +158,7 @@ static tp_status find_recipe(const char *word, tp_buf *path, tp_error *err)
     }
     TP_TRY(tp_recipe_refuse_model(word, err));
     TP_TRY(refuse_rows(word, err));
+    TP_TRY(refuse_name(word, err));
     if (stat(word, &st) == 0 || !*name || strchr(name, '/') || !tp_recipes_folder(&folder)) {
         return TP_OK; /* opening it says what is wrong, if something is */
     }

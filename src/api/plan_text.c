@@ -58,7 +58,7 @@ static void add_phases(const tp_run_plan *p, tp_buf *out)
         bool is_sum = k == TP_MEM_KINDS;
         if (!is_sum && p->bytes[k] == 0)
             continue;
-        tp_buf_addf(out, "\n%-12s", is_sum ? "together" : tp_mem_kind_name((tp_mem_kind)k));
+        tp_buf_addf(out, "\n%-12s", is_sum ? "together" : tp_mem_kind_title((tp_mem_kind)k));
         for (int i = 0; i < TP_PLAN_PHASES; i++) {
             size_t all = tp_plan_phase_bytes(p, (tp_plan_phase)i);
             size_t bytes = is_sum ? all : p->phases[i][k];

@@ -144,7 +144,7 @@ void tp_table_memory(const tp_run_plan *plan, const tp_mem_stats *measured, tp_b
         size_t got = measured ? measured->peak[k] : 0;
         if (plan->bytes[k] == 0 && got == 0)
             continue;
-        tp_buf_addf(out, "%-16s %12s", tp_mem_kind_name((tp_mem_kind)k),
+        tp_buf_addf(out, "%-16s %12s", tp_mem_kind_title((tp_mem_kind)k),
                     tp_human_bytes((double)plan->bytes[k], a));
         if (measured)
             tp_buf_addf(out, " %12s", tp_human_bytes((double)got, b));

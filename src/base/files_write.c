@@ -26,6 +26,8 @@ const char *tp_files_remedy(int error)
     case ENOSPC:
     case EDQUOT:
         return "; free some space or choose another folder";
+    case EFBIG:
+        return "; raise the limit of a file's size (ulimit -f)";
     case EMFILE:
     case ENFILE:
         return "; raise the limit of open files (ulimit -n)";

@@ -501,8 +501,13 @@ static tp_status bind_from(tp_binder *b, tp_error *err)
     /* Defaults first, so that recipes may refer to them; once more for sections
      * that turned out to be references to others. */
     for (int round = 0; round < 2; round++) {
-        TP_TRY(insert_defaults(b, err));
-        TP_TRY(tp_config_resolve(b->config, b->root, err));
+        tp_status status = insert_defaults(b, err);
+        if (status == TP_OK)
+            status = tp_config_resolve(b->config, b->root, err);
+        if (status == TP_OK)
+            continue;
+        tp_binder_check_keys(b); /* a section that was given a value misses its keys */
+        return b->config->faults.n ? TP_OK : status;
     }
     tp_binder_check_keys(b);
     for (size_t i = 0; i < b->n; i++) {

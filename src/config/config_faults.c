@@ -132,6 +132,8 @@ void tp_config_check_path(const tp_config *config, const char *path, const char 
     const char *origin = tp_config_origin(config, path), *slash = strrchr(origin, '/');
     bool looked_beside = text[0] != '/' && slash;
     TP_OWN(tp_buf) item = {0};
+    if (strcmp(text, "-") == 0)
+        remedy = "it is read more than once, so standard input will not do: name a file";
     tp_buf_addf(&item, "%s: %s: there is no '%.300s'%s%.*s%s%s", origin, path, text,
                 looked_beside ? ", neither here nor in " : "",
                 looked_beside ? (int)(slash - origin) : 0, origin, remedy ? "; " : "",

@@ -127,6 +127,23 @@ static const char *translated(const tp_binder *b, const char *path)
     return NULL;
 }
 
+/* A key below a section that has a use: a file, where there is one. */
+static const char *key_below(const tp_binder *b, const char *section)
+{
+    const char *first = NULL;
+    size_t n = strlen(section);
+    for (size_t i = 0; i < b->n; i++) {
+        const tp_option *o = &b->table[i];
+        if (strncmp(o->name, section, n) != 0 || o->name[n] != '.' || o->ignored || o->belongs_to)
+            continue;
+        if (o->is_path)
+            return o->name;
+        if (!first)
+            first = o->name;
+    }
+    return first;
+}
+
 /* "a, b, c" of the keys directly below a section. */
 static void list_keys(const tp_binder *b, const char *section, size_t n_section, tp_buf *out)
 {
@@ -212,8 +229,10 @@ static size_t check_keys(const tp_binder *b, const tp_config_node *node, tp_buf 
                 note_unknown(b, child, path->data, is_only);
         } else if (!option && v->type != TP_JSON_OBJECT && !counts_only) {
             tp_error err = {0};
-            (void)tp_node_fail(child, &err, "expected a section with keys below it, as in \"%s:\"",
-                               tp_str_after(path->data, '.'));
+            const char *key = key_below(b, path->data);
+            (void)tp_node_fail(child, &err, "it has keys below it and takes no value%s%s%s",
+                               key ? "; they do, such as " : "", key ? b->prefix : "",
+                               key ? key : "");
             tp_config_remark_add(b->config, &b->config->faults, err.message, NULL);
         } else if (!option) {
             n_unknown += check_keys(b, child, path, is_only, counts_only);

@@ -96,4 +96,8 @@ expect_out "Interrupted: this is what was measured until then."
 is "interrupted" "$("$TOOL" get stopped/report.json interrupted)" true
 is "folders of runs left" "$(ls -d stopped/run-* 2>/dev/null | wc -l)" 0
 
+# A run that ends before it is warm says what to change.
+run ablate tiny.yaml --lever a:policy.recompute=full/none --rounds 1 --steps 5 --warm-up 20 sft.max_num_epochs=1 --out short
+expect 2 "none is left; raise the limits of the run (max_num_steps, max_num_epochs) or lower --warm-up"
+
 finish

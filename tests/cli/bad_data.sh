@@ -36,6 +36,47 @@ printf '\037\213\010\000' >rows.jsonl.gz
 try rows.jsonl.gz
 expect 2 rows.jsonl.gz compressed
 
+printf 'the quick\nbrown fox\n' >plain.txt
+try plain.txt
+expect 2 "plain.txt has no line that begins with '{'; one JSON object per line is needed, such as {"
+printf 'name,age\nfox,3\n' >table.csv
+try table.csv
+expect 2 "table.csv begins like a table in CSV; one JSON object per line is needed"
+try model/model.safetensors
+expect 2 "model/model.safetensors is no text; one JSON object per line is needed"
+printf '\n  \n' >blank.jsonl
+try blank.jsonl
+expect 2 "blank.jsonl is empty; one JSON object per line is needed"
+mkdir rows
+printf '{"text": "fine"}\n' >rows/train.jsonl
+try rows
+expect 2 "'rows' is a folder; name the file in it whose lines are JSON objects, such as rows/train.jsonl"
+try model
+expect 2 "'model' is a folder; name the file in it whose lines are JSON objects"
+
+# The same of what other trainings read.
+write_grpo 'num_generations_per_prompt: 2, max_num_steps: 1' 'math: {}'
+for file in plain.txt table.csv blank.jsonl rows; do
+    run train --quiet grpo.yaml data.train.data_path=$file
+    expect 2 "$file" "JSON object"
+    run train --quiet "$SOURCE/recipes/dpo.yaml" policy.model_name=model data.train.data_path=$file
+    expect 2 "$file" "JSON object"
+done
+printf '{"messages": [{"role": "user", "content": "the dog"}, {"role": "assistant", "content": "jumps"}]}\n' >talk.jsonl
+run train --quiet "$SOURCE/recipes/dpo.yaml" policy.model_name=model data.train.data_path=talk.jsonl
+expect 2 'talk.jsonl:1:1: "chosen" is missing from this preference row; rows with one answer are trained on with sft'
+
+# Questions without answers, and a judge that compares with them: nothing could be learned.
+printf '{"prompt": "%s"}\n' one two three >questions.jsonl
+run train grpo.yaml data.train.data_path=questions.jsonl run.name=unanswered
+grep -q "has no expected answer; name its column with data.output_key" out err || fail "no word on questions without answers"
+run doctor --cached grpo.yaml data.train.data_path=questions.jsonl
+expect 2
+expect_out "judge            FAILED: questions.jsonl:1 has no expected answer"
+printf '{"prompt": "four", "answer": "4"}\n' >>questions.jsonl
+run train --quiet grpo.yaml data.train.data_path=questions.jsonl run.name=answered
+expect 0
+
 # A bad row may be left out when that is asked for.
 printf '{"text": "fine"}\n{"text": 3}\n{"text": "too"}\n' >one.jsonl
 run train --quiet "$SOURCE/recipes/sft.yaml" policy.model_name=model \

@@ -58,6 +58,23 @@ run generate model hello
 expect 2 tokenizer.json
 run generate nosuch hello
 expect 2 "there is no model 'nosuch'; models are not downloaded"
+# Folders that were fetched in part, or in another form.
+run generate model hello
+expect 2 "model has no tokenizer.json; fetch all files of the model"
+: >model/tokenizer.model
+run generate model hello
+expect 2 "model has its tokenizer in tokenizer.model; convert it: python -c" "T.from_pretrained('model').save_pretrained('model')"
+fresh
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n' >model/model.safetensors
+look
+expect_out "model/model.safetensors is a pointer of git LFS, not the file itself: 'git lfs pull' in its folder fetches it"
+rm model/model.safetensors
+look
+expect_out "model has neither model.safetensors nor model.safetensors.index.json; fetch all files of the model"
+fresh
+run train --quiet "$SOURCE/recipes/sft.yaml" policy.model_name=model/config.json data.train.data_path=rows.jsonl
+expect 2 "policy.model_name is 'model/config.json': name the folder, in which are config.json and tokenizer.json"
+fresh
 fresh
 cp "$SOURCE/tests/data/tokenizers/gpt2.json" model/tokenizer.json
 run generate model hello

@@ -8,7 +8,7 @@ expect 2 "there is no command 'trian'; did you mean 'train'"
 run xyzzy
 expect 2 "there is no command 'xyzzy'; see"
 run eval --nope
-expect 2 "there is no option '--nope'; settings are written KEY=VALUE"
+expect 2 "there is no option '--nope'; settings are written KEY=VALUE, as generation.model_name=DIR"
 run generate "$SOURCE/recipes/sft.yaml" text
 expect 2 "sft.yaml' is a file, and no GGUF file"
 : >empty.txt
@@ -56,6 +56,26 @@ expect 2 "unknown key data_path; did you mean data.train.data_path?" \
     "unknown key policy.model; did you mean policy.model_name?"
 run train tiny.yaml epochs=3
 expect 2 "unknown key epochs; did you mean sft.max_num_epochs?"
+run train "$SOURCE/recipes/sft.yaml" policy.model_name=folder data=rows.jsonl
+expect 2 "data: it has keys below it and takes no value; they do, such as data.train.data_path"
+run train "$SOURCE/recipes/sft.yaml" policy=folder
+expect 2 "they do, such as policy.model_name"
+run plan tiny.yaml sft=3
+expect 2 "sft: it has keys below it and takes no value; they do, such as sft."
+run eval "$SOURCE/recipes/eval.yaml" data=rows.jsonl
+expect 2 "they do, such as data.data_path"
+run train "$SOURCE/recipes/sft.yaml" rows.jsonl
+expect 2 "'rows.jsonl' is no setting; they are written KEY=VALUE: data.train.data_path=rows.jsonl"
+run plan "$SOURCE/recipes/sft.yaml" folder
+expect 2 "'folder' is no setting; they are written KEY=VALUE: policy.model_name=folder"
+run eval "$SOURCE/recipes/eval.yaml" rows.jsonl
+expect 2 "KEY=VALUE: data.data_path=rows.jsonl"
+run eval "$SOURCE/recipes/eval.yaml" folder
+expect 2 "KEY=VALUE: generation.model_name=folder"
+run train "$SOURCE/recipes/sft.yaml" another
+expect 2 "override \"another\" has no '='; write section.key=value"
+run train HuggingFaceTB/SmolLM2-135M rows.jsonl
+expect 2 "there is no recipe or run 'HuggingFaceTB/SmolLM2-135M'; if it is a model: models are not downloaded"
 run eval model=m
 expect 2 "unknown key model; did you mean generation.model_name?"
 run config import folder/config.json

@@ -19,28 +19,15 @@ while read -r name; do
     grep -q "^|.*\`temper $name[ \`]" "$SOURCE/README.md" || fail "README.md does not name 'temper $name'"
 done <names
 
-# Commands in blocks that are not run (they take minutes, need other programs or files of the reader's) are
-# known at least, with all their options.
-# A line that ends in a backslash goes on in the next one.
-cat >commands.awk <<'END'
-/^```/ { inside = !inside; whole = ""; next }
-!inside && !/^    / { whole = ""; next }
-{
-    sub(/^ +/, "")
-    whole = whole $0
-    if (sub(/\\$/, "", whole))
-        next
-    sub(/^([A-Z_]+=[^ ]+ +)+/, "", whole)
-    if (sub(/^(mpirun -n [0-9]+ |srun [^ ]* )?temper /, "", whole))
-        print whole
-    whole = ""
-}
-END
+# Commands in blocks, whether they are run or not (guide.sh, blocks.sh), and in sentences are known, with all their options.
 for page in "$SOURCE"/README.md "$SOURCE"/CONTRIBUTING.md "$SOURCE"/docs/guide/*.md "$SOURCE"/docs/formats/*.md; do
     [ "$(basename "$page")" = commands.md ] && continue
-    awk -f commands.awk "$page" | sed "s/  *#.*//; s/ [|>].*//; s/   .*//; s/^/$(basename "$page") /"
-done | grep -v '^[^ ]* --version' >commands
-[ "$(wc -l <commands)" -gt 60 ] || fail "there are only $(wc -l <commands) commands"
+    awk -v sh=1 -v indented=1 -f "$SOURCE/tests/cli/commands.awk" "$page" >lines
+    grep -o '`temper [^`]*`' "$page" | tr -d '`' >>lines
+    sed -n "s/^\([A-Z_]*=[^ ]* *\)*\(mpirun -n [0-9]* \|srun [^ ]* \)*temper //p" lines |
+        sed "s/ [|>].*//; s/   .*//; s/^/$(basename "$page") /"
+done | grep -v '^[^ ]* \(--version\|COMMAND\|-h\|\.\.\.\)' >commands
+[ "$(wc -l <commands)" -gt 250 ] || fail "there are only $(wc -l <commands) commands"
 "$TEMPER" help --list commands >known
 while read -r page name part rest; do
     grep -qx "$name $part" known && name="$name $part"

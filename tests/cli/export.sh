@@ -121,6 +121,7 @@ rm -f out.gguf ".out.gguf.tmp-$$"
 # Where nothing can be written.
 (ulimit -f 8 && "$TEMPER" export model limited.gguf >out 2>err)
 is "exit status above the limit of a file" $? 4
+grep -qF "File too large; raise the limit of a file's size (ulimit -f)" err || fail "no word on the limit of a file"
 ls -A | grep -q limited && fail "a part of a file was left"
 if [ -w /dev/full ]; then
     run export model /dev/full

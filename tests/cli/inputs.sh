@@ -67,6 +67,8 @@ expect_out "max_num_steps: 2  # -:1"
 echo "sft: {max_num_stepz: 2}" | "$TEMPER" plan - >out 2>err
 status=$? last="temper plan -"
 expect 2 "-:1: unknown key sft.max_num_stepz"
+run train short.yaml run.name=rows data.train.data_path=-
+expect 2 "data.train.data_path: there is no '-'; it is read more than once, so standard input will not do: name a file"
 for command in profile ablate tune; do
     run $command -
     expect 2 "a recipe from standard input (-) can be read once"
@@ -84,6 +86,12 @@ expect_out "step 3/3"
 run stats runs/stdin train/loss
 expect 0
 expect_out "n = 3"
+run stats "$SOURCE/tests/data/runs/tb-torch"
+expect 0
+expect_out "columns of numbers" "step"
+run stats "$SOURCE/tests/data/runs/nemo-rl-grpo" train/reward --json
+expect 0
+is "values of a run of NeMo RL" "$("$TOOL" get out describe.n)" 12
 run plan model
 expect 2 "'model' is a model, not a recipe"
 mkdir nothing
@@ -125,6 +133,8 @@ run analyze empty
 expect 2 "'empty' is empty: no run wrote anything there yet"
 run metrics - --follow
 expect 2 "--follow takes a file or a folder"
+run eval summarize empty
+expect 2 "'empty' is a folder without metrics.jsonl, which that of a run has; name the file of an evaluation"
 run watch -
 expect 2 "this takes a file or a folder"
 for command in runs serve; do

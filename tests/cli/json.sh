@@ -10,11 +10,18 @@ shape() {
     used="$used $1"
 }
 
+# ask ARGUMENTS...: run it, and note that it was.
+ask() {
+    asked="$asked
+ $*"
+    run "$@"
+}
+
 # says SCHEMA ARGUMENTS...: exit status 0 or 1, a verdict.
 says() {
     schema=$1
     shift
-    run "$@"
+    ask "$@"
     [ "$status" -le 1 ] || fail "$last: exit status $status"
     shape "$schema" out
 }
@@ -26,6 +33,7 @@ lines() {
     used="$used $1"
 }
 used=
+asked=
 
 make_model
 write_recipe tiny.yaml
@@ -41,7 +49,8 @@ END_YAML
 write_grpo 'num_generations_per_prompt: 2, max_num_steps: 2' 'math: {}'
 cp sums.jsonl rows-grpo.jsonl
 
-# commands that only look
+# commands that only look; at first nothing is known of this machine
+says doctor doctor --cached --json
 says help help --json
 says version version --json
 says doctor doctor --seconds 0.1 --json
@@ -60,11 +69,11 @@ says config-import config import args.yaml --json
 
 # SimGrid is not everywhere
 cp "$SOURCE/recipes/platforms/fat-tree.xml" .
-run simulate tiny.yaml --ranks 2 --platform fat-tree.xml --processor 1TFLOP/100GB --json
+ask simulate tiny.yaml --ranks 2 --platform fat-tree.xml --processor 1TFLOP/100GB --json
 if [ "$status" = 0 ]; then shape simulate out; else used="$used simulate"; fi
 
 # a run and what it leaves
-run train tiny.yaml --json
+ask train tiny.yaml --json
 expect 0
 lines train-event out
 shape run runs/tiny/run.json
@@ -74,6 +83,7 @@ expect 0
 lines train-event out
 shape run runs/grpo/run.json
 lines metrics-record runs/grpo/metrics.jsonl
+run train --quiet tiny.yaml run.name=traced profile.steps=2:4
 says doctor doctor runs/tiny --json
 says profile profile tiny.yaml --steps 2 --json
 says profile-comparison compare runs/profiles/latest runs/profiles/latest --json
@@ -82,9 +92,13 @@ says tune tune tiny.yaml --budget 2s --steps 1 --warm-up 0 --json -q
 says generate generate model --max-new-tokens 3 --json "the dog"
 says eval eval eval.yaml --out a.json --json
 says eval eval eval.yaml eval.seed=8 --out b.json --json
+says eval eval eval.yaml 'eval.k_value=[3]' --json
 says eval eval eval.yaml 'eval.perturbations=[order, space, case, digits]' --json
 says eval-summary eval summarize a.json --json
 says eval-comparison eval compare a.json b.json --json
+says eval-summary eval summarize a.json --level 0.9 --json
+says eval-comparison eval compare a.json b.json --level 0.999 --json
+says eval-comparison compare a.json b.json --json
 
 # runs of anybody
 awk 'BEGIN { srand(7); for (i = 0; i < 200; i++) printf "{\"step\": %d, \"train/loss\": %.6f, \"mfu\": %.6f}\n", i,
@@ -124,8 +138,35 @@ done
 says runs runs "$SOURCE/tests/data" --no-index --json
 says stats stats a.jsonl train/loss --json
 says stats stats a.jsonl train/loss mfu --json
+says stats stats a.jsonl train/loss mfu --alpha 0.1 --json
+says stats stats a.jsonl train/loss mfu --paired --margin 5% --json
+says stats stats a.jsonl --json
+says stats stats a.jsonl train/loss --trend --json
+says stats stats a.jsonl train/loss --trend --at step --alpha 0.01 --json
+printf 'a b\n1 1\n1 1\n1 1\n' >same.txt
+says stats stats same.txt --paired --json
+says stats stats same.txt a --trend --json
+printf 'a,b\n-1,2\n,3\n4,\n5,6\n0,3\n' >gaps.csv
+says stats stats gaps.csv a b --json
+says stats stats gaps.csv a b --paired --json
+printf 'score,model\n1,a\n2,a\n1.5,a\n3,b\n4,b\n3.5,b\n2,c\n2.5,c\n2.2,c\n' >scores.csv
+says stats stats scores.csv score --by model --json
+says stats stats --share 3/10 --json
+says stats stats --share 3/10,5/10 --json
+says stats stats --effect 0.5 --json
+says stats stats --effect 0.5 --n 20 --json
+says stats stats --n 20 --power 0.9 --json
+says stats stats --effect 0.5 --paired --sides 1 --json
 
 # traces
+for view in operators kernels memory comm idle launch queue critical-path bandwidth stacks steps threads ranks roofline bottlenecks suspicious; do
+    for file in kineto-rank-0.json nsight.sqlite snapshot.pickle; do
+        ask trace "$SOURCE/tests/data/trace_reports/$file" $view --json
+        [ "$status" -gt 1 ] || shape trace out
+    done
+    ask trace runs/traced $view --json
+    [ "$status" -gt 1 ] || shape trace out
+done
 cp "$SOURCE/tests/data/traces/kineto_rocm_rank_6.json" one.json
 cp "$SOURCE/tests/data/traces/kineto_2024_april.json" two.json
 for file in kineto_rocm_rank_6.json chrome_array.json kineto_mtia.json nsight.sqlite nsight_nccl.sqlite snapshot_p2.pickle memory_timeline.raw.json; do
@@ -133,14 +174,34 @@ for file in kineto_rocm_rank_6.json chrome_array.json kineto_mtia.json nsight.sq
 done
 says trace trace "$SOURCE/tests/data/trace_reports/kineto-rank-0.json" "$SOURCE/tests/data/trace_reports/kineto-rank-1.json" --json
 says trace-comparison trace compare one.json one.json --json
+says trace-comparison compare one.json one.json --json
 says trace-export trace export one.json --chrome -o short.json --json
 says trace-stats trace stats one.json two.json --json
 
 # benchmarks
-says bench bench kernel/swiglu/f32 --rounds 2 --json --no-history
+says bench bench kernel/swiglu/f32 --rounds 2 --json --no-history --save temper:old.json
+run bench compare old.json old.json --json
+shape bench out
 says bench bench kernel/rmsnorm/f32 --rounds 2 --json --history h.jsonl
 says bench-history bench history --history h.jsonl --json
 says bench-list bench --list --json train/llama/f32/128
+
+says config config tiny.yaml --json
+"$TOOL" keys out >keys
+[ "$(wc -l <keys)" -gt 10 ] || fail "a configuration has only $(wc -l <keys) sections"
+while read -r key; do
+    grep -q "^## $key$" "$SOURCE/docs/guide/configuration.md" || fail "configuration.md has no section $key"
+done <keys
+
+# Whatever takes --json was held against its schema.
+"$TEMPER" help --json >help.json
+sed -n 's/^    "command": "\(.*\)",$/\1/p; s/^      {"name": "json",.*/--json/p' help.json |
+    awk '$0 == "--json" { print command } { command = $0 }' >takers
+[ "$(wc -l <takers)" -gt 25 ] || fail "only $(wc -l <takers) commands take --json"
+while read -r command; do
+    case "$asked " in *"
+ $command "*) ;; *) fail "nothing of temper $command --json was held against a schema" ;; esac
+done <takers
 
 # Every schema has met what it describes.
 for file in "$schemas"/*.json; do

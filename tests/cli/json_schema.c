@@ -2,6 +2,7 @@
 #include "json_schema.h"
 
 #include <math.h>
+#include <regex.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,6 +59,20 @@ static const tp_json *refer(const tp_json *schema)
 
 static void check(const tp_json *schema, const tp_json *v, const char *path);
 
+/* Of members whose names follow a pattern: "^pass_at_[0-9]+$". */
+static const tp_json *matching(const tp_json *patterns, const char *name)
+{
+    for (const tp_json *p = patterns ? patterns->child : NULL; p; p = p->next) {
+        regex_t expression;
+        bool is_one = regcomp(&expression, p->key.data, REG_EXTENDED | REG_NOSUB) == 0 &&
+                      regexec(&expression, name, 0, NULL, 0) == 0;
+        regfree(&expression);
+        if (is_one)
+            return p;
+    }
+    return NULL;
+}
+
 static void check_members(const tp_json *schema, const tp_json *v, const char *path)
 {
     const tp_json *properties = tp_json_get(schema, "properties");
@@ -66,6 +81,7 @@ static void check_members(const tp_json *schema, const tp_json *v, const char *p
     char below[512];
     for (const tp_json *m = v->child; m; m = m->next) {
         const tp_json *own = tp_json_get(properties, m->key.data);
+        own = own ? own : matching(tp_json_get(schema, "patternProperties"), m->key.data);
         snprintf(below, sizeof below, "%s.%s", path, m->key.data);
         if (own)
             check(own, m, below);
@@ -105,10 +121,47 @@ static void check(const tp_json *schema, const tp_json *v, const char *path)
     }
 }
 
+/* Does a schema say everything: of which type each value is, what is in objects and lists? */
+static void check_closed(const tp_json *schema, const char *path)
+{
+    static const char *const groups[] = {"properties", "patternProperties", "$defs"};
+    static const char *const parts[] = {"items", "additionalProperties"};
+    static const tp_slice object = {"object", 6}, array = {"array", 5};
+    const tp_json *types = tp_json_get(schema, "type");
+    bool is_object = false, is_array = false;
+    char below[512];
+    if (!types && !tp_json_get(schema, "enum") && !tp_json_get(schema, "$ref"))
+        fault(path, "the schema gives no type", "");
+    for (const tp_json *t = types && types->child ? types->child : types; t; t = t->next) {
+        is_object |= tp_slice_eq(t->text, object);
+        is_array |= tp_slice_eq(t->text, array);
+        if (t == types)
+            break;
+    }
+    if (is_object && !tp_json_get(schema, "additionalProperties"))
+        fault(path, "the schema leaves open what is in the object", "");
+    if (is_array && !tp_json_get(schema, "items"))
+        fault(path, "the schema leaves open what is in the list", "");
+    for (int g = 0; g < 3; g++) {
+        const tp_json *group = tp_json_get(schema, groups[g]);
+        for (const tp_json *v = group ? group->child : NULL; v; v = v->next) {
+            snprintf(below, sizeof below, "%s.%s", path, v->key.data);
+            check_closed(v, below);
+        }
+    }
+    for (int p = 0; p < 2; p++) {
+        const tp_json *part = tp_json_get(schema, parts[p]);
+        snprintf(below, sizeof below, "%s.*", path);
+        if (part && part->type == TP_JSON_OBJECT)
+            check_closed(part, below);
+    }
+}
+
 int json_schema_faults(const tp_json *schema, const tp_json *value)
 {
     root = schema;
     n_faults = 0;
+    check_closed(schema, "");
     check(schema, value, "");
     return n_faults;
 }

@@ -2,6 +2,8 @@
 . "$SOURCE/tests/cli/lib.sh"
 write_recipe tiny.yaml
 
+run plan tiny.yaml policy.precision=bfloat16
+expect_out "16-bit copy "
 run plan tiny.yaml
 expect 0
 expect_out "parameters" "memory" "weights" "optimizer" "peak" "step time" "checkpoint"

@@ -290,9 +290,7 @@ static tp_status choose_schema(build *b, const tp_lines *lines, tp_error *err)
             break;
     }
     if (first.status == TP_OK)
-        return tp_fail(err, TP_ERR_FORMAT,
-                       "%s is empty; one JSON object per line is needed, such as "
-                       "{\"prompt\": \"...\", \"completion\": \"...\"}",
+        return tp_fail(err, TP_ERR_FORMAT, "%s begins with nothing but blank lines",
                        b->corpus->path);
     if (err)
         *err = first;
@@ -321,7 +319,7 @@ static tp_status build_waves(build *b, tp_lines *lines, tp_error *err)
 static tp_status build_file(build *b, tp_error *err)
 {
     TP_CLEANUP(tp_lines_close) tp_lines lines = {0};
-    TP_TRY(tp_lines_open(&lines, b->corpus->path, err));
+    TP_TRY(tp_rows_open(&lines, b->corpus->path, err));
     return build_waves(b, &lines, err);
 }
 
@@ -332,7 +330,7 @@ static tp_status check_any(const build *b, tp_error *err)
         return TP_OK;
     return tp_fail(err, TP_ERR_FORMAT,
                    "%s has nothing to learn: of %llu rows %llu are bad and %llu have no token left "
-                   "to learn; look at the roles, and at data.max_input_seq_length",
+                   "to learn; look at the roles, and at policy.max_total_sequence_length",
                    b->corpus->path ? b->corpus->path : "arithmetic", (unsigned long long)c->n_rows,
                    (unsigned long long)c->n_bad, (unsigned long long)c->n_masked);
 }

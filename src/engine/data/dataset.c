@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "engine/data/cache_shelf.h"
 #include "engine/data/cache_store.h"
+#include "engine/data/lines.h"
 #include "engine/data/render.h"
 #include "engine/data/schema.h"
 #include "engine/device/memory.h"
@@ -83,9 +84,10 @@ static tp_status prepare(opening *o)
                                 .max_seq_length = options->max_seq_length};
     TP_TRY(tp_renderer_new(o->ds->tok, &render, &o->renderer, o->err));
     TP_TRY(tp_cache_folder(options->cache_dir, options->fallback_dir, &o->folder, o->err));
-    if (options->data_path)
-        TP_TRY(tp_file_hash_slowly(options->data_path, hear_of_reading, o, o->source_hash, o->err));
-    return TP_OK;
+    if (!options->data_path)
+        return TP_OK;
+    TP_TRY(tp_rows_refuse_folder(options->data_path, o->err));
+    return tp_file_hash_slowly(options->data_path, hear_of_reading, o, o->source_hash, o->err);
 }
 
 /* Strings are hashed with their NUL, absent ones as a lone 0xff, so that no two lists

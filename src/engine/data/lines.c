@@ -1,6 +1,7 @@
 /* lines.c - a file read in waves of whole lines, hashed as it is read. */
 #include "engine/data/lines.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,26 @@
 #include "base/platform.h"
 
 enum { WAVE_BYTES = 4 << 20 };
+
+static int is_rows(const struct dirent *entry) { return tp_str_ends(entry->d_name, ".jsonl"); }
+
+/* A folder in the place of a file: the first file in it that could be meant. */
+tp_status tp_rows_refuse_folder(const char *path, tp_error *err)
+{
+    struct dirent **entries = NULL;
+    if (!tp_dir_exists(path))
+        return TP_OK;
+    int n = scandir(path, &entries, is_rows, alphasort);
+    tp_status status = tp_fail(err, TP_ERR_IO,
+                               "'%s' is a folder; name the file in it whose lines are JSON "
+                               "objects%s%s%s",
+                               path, n > 0 ? ", such as " : "", n > 0 ? path : "",
+                               n > 0 ? tp_path_of("/%s", entries[0]->d_name).text : "");
+    while (n > 0)
+        free(entries[--n]);
+    free(entries);
+    return status;
+}
 
 tp_status tp_lines_open(tp_lines *lines, const char *path, tp_error *err)
 {
@@ -22,6 +43,14 @@ tp_status tp_lines_open(tp_lines *lines, const char *path, tp_error *err)
     lines->hash = XXH3_createState();
     TP_HAVE(lines->hash);
     XXH3_128bits_reset(lines->hash);
+    return TP_OK;
+}
+
+tp_status tp_rows_open(tp_lines *lines, const char *path, tp_error *err)
+{
+    TP_TRY(tp_rows_refuse_folder(path, err));
+    TP_TRY(tp_lines_open(lines, path, err));
+    lines->holds_rows = true;
     return TP_OK;
 }
 
@@ -121,6 +150,28 @@ static bool starts(const tp_lines *lines, const char *magic, size_t n)
     return lines->wave >= n && memcmp(lines->buffer, magic, n) == 0;
 }
 
+static tp_status refuse(const tp_lines *lines, const char *what, tp_error *err)
+{
+    return tp_fail(err, TP_ERR_FORMAT,
+                   "%s %s; one JSON object per line is needed, such as {\"prompt\": \"...\", "
+                   "\"completion\": \"...\"}",
+                   lines->path, what);
+}
+
+/* No line of the wave begins as an object does. */
+static bool has_no_object(const char *text, const char *end)
+{
+    while (text < end) {
+        tp_slice line = tp_line_take(&text, end);
+        size_t i = 0;
+        while (i < line.len && (line.data[i] == ' ' || line.data[i] == '\t'))
+            i++;
+        if (i < line.len && line.data[i] == '{')
+            return false;
+    }
+    return true;
+}
+
 /* Names with commas or tabs between them, as no value of JSON begins. */
 static bool is_table(const char *text, const char *end)
 {
@@ -150,6 +201,8 @@ static tp_status check_start(tp_lines *lines, tp_error *err)
     while (i < lines->wave && (lines->buffer[i] == ' ' || lines->buffer[i] == '\t' ||
                                lines->buffer[i] == '\r' || lines->buffer[i] == '\n'))
         i++;
+    if (i == lines->wave && lines->at_end && lines->holds_rows)
+        return refuse(lines, "is empty", err);
     if (i < lines->wave && lines->buffer[i] == '[')
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s is a JSON array; one object per line is needed, as `jq -c '.[]'` makes "
@@ -160,7 +213,10 @@ static tp_status check_start(tp_lines *lines, tp_error *err)
                        "%s begins like a table in CSV; one JSON object per line is needed, as "
                        "`mlr --icsv --ojsonl cat` (Miller) makes of it",
                        path);
-    return TP_OK;
+    if (!lines->holds_rows || !has_no_object(lines->buffer + i, lines->buffer + lines->wave))
+        return TP_OK;
+    bool is_text = !memchr(lines->buffer, 0, lines->wave);
+    return refuse(lines, is_text ? "has no line that begins with '{'" : "is no text", err);
 }
 
 tp_status tp_lines_next(tp_lines *lines, tp_error *err)

@@ -23,11 +23,17 @@ typedef struct {
     uint64_t n_lines; /* in the wave */
     size_t longest;   /* bytes of the wave's longest line */
     bool at_end;      /* this wave is the last */
+    bool holds_rows;
     void *hash;
 } tp_lines;
 
 TP_CHECKED tp_status tp_lines_open(tp_lines *lines, const char *path, tp_error *err);
 void tp_lines_close(tp_lines *lines); /* zeroed is a no-op */
+
+/* A file of examples or questions: what beginners give instead is refused as well, a folder, plain
+ * text, nothing at all. */
+TP_CHECKED tp_status tp_rows_open(tp_lines *lines, const char *path, tp_error *err);
+TP_CHECKED tp_status tp_rows_refuse_folder(const char *path, tp_error *err); /* OK: it is none */
 
 /* The next wave replaces the one before; after the last one, do not call again. */
 TP_CHECKED tp_status tp_lines_next(tp_lines *lines, tp_error *err);

@@ -102,7 +102,10 @@ static tp_status need_side(const tp_row *row, const tp_json *object, const char 
     tp_row_step path[] = {{.key = key}};
     const tp_json *v = tp_json_get(object, key);
     if (!v)
-        return tp_row_fail_at(row, NULL, 0, err, "\"%s\" is missing from this preference row", key);
+        return tp_row_fail_at(row, NULL, 0, err,
+                              "\"%s\" is missing from this preference row; rows with one answer "
+                              "are trained on with sft",
+                              key);
     if (!is_side(v))
         return tp_row_fail_at(row, path, 1, err,
                               "\"%s\" is %s; a string or a list of messages is "
@@ -386,7 +389,7 @@ static tp_status read_file(const tp_preference_options *o, tp_preferences *p, tp
     uint64_t cap = 0;
     char what[256];
     snprintf(what, sizeof what, "tokenising %s", o->path);
-    TP_TRY(tp_lines_open(&lines, o->path, err));
+    TP_TRY(tp_rows_open(&lines, o->path, err));
     do {
         TP_TRY(tp_lines_next(&lines, err));
         TP_TRY(read_wave(o, &lines, p, &cap, err));

@@ -37,6 +37,13 @@ const char *tp_mem_kind_name(tp_mem_kind kind)
     return (unsigned)kind < TP_MEM_KINDS ? kind_names[kind] : "unknown";
 }
 
+const char *tp_mem_kind_title(tp_mem_kind kind)
+{
+    return kind == TP_MEM_SHADOW     ? "16-bit copy"
+           : kind == TP_MEM_KV_CACHE ? "KV cache"
+                                     : tp_mem_kind_name(kind);
+}
+
 /* ---- in a trace ---- */
 
 /* The arena of the activations is reserved memory; what lives in it is recorded by exec/. */
@@ -115,7 +122,7 @@ static tp_status no_memory(tp_mem_kind kind, size_t bytes, const char *why, tp_e
     size_t in_use = stats.total_current, allowed = limit;
     pthread_mutex_unlock(&lock);
     return tp_fail(err, TP_ERR_NOMEM, "cannot allocate %s for %s (%s in use, limit %s): %s",
-                   tp_human_bytes((double)bytes, TP_ROOM), tp_mem_kind_name(kind),
+                   tp_human_bytes((double)bytes, TP_ROOM), tp_mem_kind_title(kind),
                    tp_human_bytes((double)in_use, TP_ROOM),
                    allowed ? tp_human_bytes((double)allowed, TP_ROOM) : "none", why);
 }

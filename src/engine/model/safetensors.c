@@ -385,6 +385,11 @@ static tp_status header_length(const char *name, const char *bytes, size_t n, si
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s: %zu bytes are too few for a safetensors file; it is empty or cut short",
                        name, n);
+    if (memcmp(bytes, "version ", 8) == 0)
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s is a pointer of git LFS, not the file itself: 'git lfs pull' in its "
+                       "folder fetches it",
+                       name);
     uint64_t length = 0;
     for (int i = 7; i >= 0; i--)
         length = length << 8 | (unsigned char)bytes[i];

@@ -167,7 +167,9 @@ static tp_status nothing_to_open(const char *folder, tp_error *err)
                        "M; M.from_pretrained('%s').save_pretrained('%s')\"",
                        folder, folder, folder);
     return tp_fail(err, TP_ERR_IO,
-                   "%s has neither model.safetensors nor model.safetensors.index.json", folder);
+                   "%s has neither model.safetensors nor model.safetensors.index.json; fetch all "
+                   "files of the model",
+                   folder);
 }
 
 tp_status tp_shards_open(const char *folder, tp_shards *ret, tp_error *err)

@@ -47,9 +47,7 @@ static void score(const void *settings_, void *state, const tp_completion *c, tp
     (void)state;
     const settings *o = settings_;
     if (!c->prompt->truth) {
-        tp_reward_exclude(ret, TP_REWARD_REFUSED,
-                          "%s has no expected answer; name its column with data.output_key",
-                          c->prompt->id);
+        tp_reward_lacks_truth(ret, c->prompt->id);
         return;
     }
     tp_slice found = find_place(o, (tp_slice){c->text, c->n_text});

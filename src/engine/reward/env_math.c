@@ -180,9 +180,7 @@ static void score(const void *o, void *state, const tp_completion *c, tp_reward 
     (void)state;
     const settings *s = o;
     if (!c->prompt->truth)
-        tp_reward_exclude(ret, TP_REWARD_REFUSED,
-                          "%s has no expected answer; name its column with data.output_key",
-                          c->prompt->id);
+        tp_reward_lacks_truth(ret, c->prompt->id);
     else if (s->verifier_type == VERIFY_ENGLISH_MULTICHOICE)
         score_choice(c, ret);
     else

@@ -3,7 +3,9 @@
 
 #include "base/clock.h"
 #include "engine/reward/environment.h"
+#include "engine/reward/environment_kind.h"
 
+enum { A_FEW = 16 };
 static const double PATIENCE_S = 30;
 
 /* The caller's watch, and an end after a while. */
@@ -37,6 +39,8 @@ static tp_status look_at(const tp_reward *r, const char *what, double seconds, t
         tp_buf_adds(ret_text, "; ");
     if (r->status == TP_REWARD_OK)
         tp_buf_addf(ret_text, "reward %g for %s, in %.2g s", r->reward, what, seconds);
+    else if (strstr(r->why, TP_NO_TRUTH))
+        return tp_fail(err, TP_ERR_CONFIG, "%s", r->why);
     else if (r->status == TP_REWARD_REFUSED)
         tp_buf_addf(ret_text, "no reward for %s: %s", what, r->why);
     else
@@ -73,6 +77,13 @@ tp_status tp_environment_try(tp_environment *env, const tp_prompts *prompts, tp_
     TP_OWN(tp_arena) arena = {0};
     tp_prompt prompt;
     TP_TRY(tp_arena_init(&arena, tp_prompts_arena_bytes(prompts), err));
-    TP_TRY(tp_prompts_get(prompts, 0, &arena, &prompt, err));
+    /* One of the first few that says what is expected, if one does; else the first. */
+    uint64_t n = tp_prompts_count(prompts), most = n < A_FEW ? n : A_FEW;
+    for (uint64_t i = 0; i <= most; i++) {
+        tp_arena_rewind(&arena, 0);
+        TP_TRY(tp_prompts_get(prompts, i < most ? i : 0, &arena, &prompt, err));
+        if (prompt.truth)
+            break;
+    }
     return ask(env, &prompt, pool, ret_text, err);
 }

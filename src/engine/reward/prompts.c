@@ -95,7 +95,7 @@ static void add_place(tp_prompts *p, place at)
 static tp_status read_lines(tp_prompts *p, tp_error *err)
 {
     TP_CLEANUP(tp_lines_close) tp_lines lines = {0};
-    tp_status status = tp_lines_open(&lines, p->path, err);
+    tp_status status = tp_rows_open(&lines, p->path, err);
     while (status == TP_OK && !lines.at_end) {
         status = tp_lines_next(&lines, err);
         if (status != TP_OK)

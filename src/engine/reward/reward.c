@@ -24,6 +24,11 @@ void tp_reward_give(tp_reward *r, double reward, tp_correct correct, const char 
     r->answer = tp_strdup(answer);
 }
 
+void tp_reward_lacks_truth(tp_reward *r, const char *prompt_id)
+{
+    tp_reward_exclude(r, TP_REWARD_REFUSED, "%s " TP_NO_TRUTH, prompt_id);
+}
+
 void tp_reward_exclude(tp_reward *r, tp_reward_status status, const char *fmt, ...)
 {
     char text[512];

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/files.h"
 #include "base/platform.h"
 #include "config/import/import.h"
 #include "engine/train/algorithm.h"
@@ -46,6 +47,21 @@ static tp_status drop_missing_data(tp_config *config, tp_error *err)
     return TP_OK;
 }
 
+/* A model or rows where a setting is expected: which key they are for. */
+static tp_status add_setting(tp_config *config, const char *word, tp_error *err)
+{
+    bool is_evaluation = tp_recipe_is_evaluation(config), is_rows = tp_str_ends(word, ".jsonl");
+    bool is_model = tp_dir_exists(word) || tp_str_ends(word, ".gguf");
+    const char *key = is_rows    ? is_evaluation ? "data.data_path" : "data.train.data_path"
+                      : is_model ? is_evaluation ? "generation.model_name" : "policy.model_name"
+                                 : NULL;
+    if (strchr(word, '=') || !key)
+        return tp_config_override(config, word, err);
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "'%.200s' is no setting; they are written KEY=VALUE: %s=%.200s", word, key,
+                   word);
+}
+
 static tp_status load(tp_config **config, const char *path, const char *const *overrides, size_t n,
                       tp_error *err)
 {
@@ -54,7 +70,7 @@ static tp_status load(tp_config **config, const char *path, const char *const *o
     if (path)
         TP_TRY(name_after_file(*config, path, err));
     for (size_t i = 0; i < n; i++)
-        TP_TRY(tp_config_override(*config, overrides[i], err));
+        TP_TRY(add_setting(*config, overrides[i], err));
     return TP_OK;
 }
 

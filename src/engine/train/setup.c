@@ -84,8 +84,10 @@ static tp_status find_tokenizer(trainer *t, const char *name, tp_error *err)
         size_t n = slash ? (size_t)TP_MAX(slash - path.data, 1) : 0;
         if (strcmp(file, "tokenizer.json") != 0)
             return tp_fail(err, TP_ERR_CONFIG,
-                           "policy.tokenizer.name is '%s': name its folder, in which the file is "
+                           "%s is '%s': name the folder, in which are config.json and "
                            "tokenizer.json",
+                           model && strcmp(name, model) == 0 ? "policy.model_name"
+                                                             : "policy.tokenizer.name",
                            name);
         tp_buf_clear(&path);
         tp_buf_addf(&path, "%.*s", n ? (int)n : 1, n ? name : ".");

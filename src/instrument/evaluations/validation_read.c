@@ -258,6 +258,11 @@ tp_status tp_validations_read(const char *path, double level, tp_validations *re
     tp_buf_adds(&file, path);
     if (tp_dir_exists(path))
         tp_buf_adds(&file, "/metrics.jsonl");
+    if (tp_dir_exists(path) && !tp_file_exists(tp_buf_str(&file)))
+        return tp_fail(err, TP_ERR_IO,
+                       "'%s' is a folder without metrics.jsonl, which that of a run has; name the "
+                       "file of an evaluation",
+                       path);
     TP_TRY(tp_file_read(tp_buf_str(&file), MAX_BYTES, &text, err));
     return tp_validations_parse(path, tp_buf_str(&text), text.len, level, ret, err);
 }

@@ -179,8 +179,11 @@ static const char *read_metrics(const tp_trainings *t, const char *folder, tp_ar
     if (!why && (n_tokens != ret->n_steps || n_losses != ret->n_steps))
         why = "its metrics have gaps";
     if (!why && ret->n_steps <= t->n_warm_up)
-        why = tp_arena_printf(arena, "%zu steps, of which %zu warm up: none is left", ret->n_steps,
-                              t->n_warm_up);
+        why = tp_arena_printf(
+            arena,
+            "%zu steps, of which %zu warm up: none is left; raise the limits of the "
+            "run (max_num_steps, max_num_epochs) or lower --warm-up",
+            ret->n_steps, t->n_warm_up);
     if (why)
         return why;
     ret->n_warm_up = t->n_warm_up;

@@ -170,7 +170,8 @@ static tp_status read_all(tp_kineto *k, tp_error *err)
         k->events->counts.truncated = true; /* the object was not closed */
     if (!k->has_events && !(is_trace && k->events->counts.truncated))
         return tp_fail(err, TP_ERR_FORMAT,
-                       "'%s' has no \"traceEvents\"; it is not a trace, or was cut before them",
+                       "'%s' has no \"traceEvents\"; it is not a trace, or was cut before them "
+                       "('temper metrics' reads the figures of a run)",
                        k->name);
     return TP_OK;
 }

@@ -169,6 +169,8 @@ static tp_status read_subject(words *w, tp_alarm_condition *c)
     if (n_words == 0)
         return fail(w,
                     "a rule begins with what it listens to, as in 'train/loss rises by 3 sigma'");
+    if (n_words > 1 && c->role < 0 && strpbrk(c->subject, "<>="))
+        return fail(w, "comparisons are words: 'train/loss above 5', 'train/reward below 0.1'");
     if (n_words > 1 && c->role < 0) {
         TP_OWN(tp_buf) known = {0};
         list_quantities(&known);

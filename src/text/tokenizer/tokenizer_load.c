@@ -431,6 +431,21 @@ static tp_status load_gguf(const char *path, tp_tokenizer **ret, tp_error *err)
     return TP_OK;
 }
 
+/* A folder of a model without its tokenizer, or with one in another form. */
+static tp_status no_tokenizer(const char *folder, tp_error *err)
+{
+    static const char *const others[] = {"tokenizer.model", "vocab.json"};
+    for (size_t i = 0; i < TP_COUNTOF(others); i++)
+        if (tp_file_exists(tp_path_of("%s/%s", folder, others[i]).text))
+            return tp_fail(err, TP_ERR_UNSUPPORTED,
+                           "%s has its tokenizer in %s; convert it: python -c \"from transformers "
+                           "import AutoTokenizer as T; "
+                           "T.from_pretrained('%s').save_pretrained('%s')\"",
+                           folder, others[i], folder, folder);
+    return tp_fail(err, TP_ERR_IO, "%s has no tokenizer.json; fetch all files of the model",
+                   folder);
+}
+
 tp_status tp_tokenizer_load(const char *folder, tp_tokenizer **ret, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
@@ -439,6 +454,8 @@ tp_status tp_tokenizer_load(const char *folder, tp_tokenizer **ret, tp_error *er
     if (tp_gguf_is_file(folder))
         return load_gguf(folder, ret, err);
     tp_buf_addf(&path, "%s/tokenizer.json", folder);
+    if (tp_dir_exists(folder) && !tp_file_exists(path.data))
+        return no_tokenizer(folder, err);
     tp_status status = tp_file_read(path.data, MAX_FILE_BYTES, &text, err);
     if (status == TP_OK)
         status = parse_into(path.data, tp_buf_str(&text), text.len, &tok, err);

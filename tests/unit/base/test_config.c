@@ -437,8 +437,8 @@ static void values_are_checked(void **state)
          "command line: policy.model_name: the text contains a NUL character"},
         {"policy.model_name=[a]", "command line: policy.model_name: a list is not text"},
         {"policy.optimizer=adam",
-         "command line: policy.optimizer: expected a section with keys below it, as in "
-         "\"optimizer:\""},
+         "command line: policy.optimizer: it has keys below it and takes no value; they do, such "
+         "as policy.optimizer.kwargs.lr"},
     };
     for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
         load(NULL);

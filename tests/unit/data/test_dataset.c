@@ -302,8 +302,9 @@ static void rows_without_targets_are_left_out(void **state)
     tp_dataset_close(ds);
     options = options_of(ROW("long prompt", "a"));
     options.max_seq_length = 4;
-    expect_failure(&options, " has nothing to learn: of 1 rows 0 are bad and 1 have no token left "
-                             "to learn; look at the roles, and at data.max_input_seq_length");
+    expect_failure(&options,
+                   " has nothing to learn: of 1 rows 0 are bad and 1 have no token left "
+                   "to learn; look at the roles, and at policy.max_total_sequence_length");
 }
 
 static char *many_rows(int n)

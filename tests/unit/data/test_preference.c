@@ -196,7 +196,7 @@ static void mistakes_are_explained(void **state)
     } cases[] = {
         {"{\"prompt\":\"a\",\"chosen\":\"b\"}", "\"rejected\" is missing"},
         {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":null}", "\"rejected\" is null"},
-        {"7", "must be a JSON object"},
+        {"7", "has no line that begins with '{'"},
         {"{\"chosen\":\"b\",\"rejected\":[]}", "a string, the other a list"},
         {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":[]}", "a string, the other a list"},
         {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\",\"chat_template_kwargs\":{\"a\":1}"
@@ -209,7 +209,7 @@ static void mistakes_are_explained(void **state)
         {"{\"context\":\"a\",\"completions\":[{\"completion\":\"b\"},{\"rank\":0}]}",
          "has no number as rank"},
         {"{\"prompt\":\"a\",\"chosen\":\"b\",", "it is cut off"},
-        {"", "has no pair"},
+        {"", "is empty; one JSON object per line is needed"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tp_preferences p;

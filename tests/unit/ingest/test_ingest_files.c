@@ -32,7 +32,8 @@ static void what_is_no_trace_is_told_with_a_remedy(void **state)
            "'r.nsys-rep' is a report of Nsight Systems; export it first: nsys "
            "export --type sqlite r.nsys-rep");
     REFUSE("c.json", "{\"a\": 1}",
-           "'c.json' has no \"traceEvents\"; it is not a trace, or was cut before them");
+           "'c.json' has no \"traceEvents\"; it is not a trace, or was cut before them ('temper "
+           "metrics' reads the figures of a run)");
     REFUSE("t.txt", "hello",
            "'t.txt' is none of: Kineto or Chrome trace (JSON, gzip), Nsight Systems export "
            "(SQLite), PyTorch memory snapshot (pickle), memory timeline");

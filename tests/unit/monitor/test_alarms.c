@@ -61,6 +61,8 @@ static void faults_name_the_column(void **state)
         {"loss above high", "column 12: a number is expected here, not 'high'"},
         {"frobnicate rate above 3",
          "column 1: 'frobnicate rate' is no quantity; there are accuracy"},
+        {"loss > 5",
+         "column 1: comparisons are words: 'train/loss above 5', 'train/reward below 0.1'"},
         {"loss", "column 5: 'loss' is followed by above, below, rises"},
         {"", "column 1: a rule begins with what it listens to"},
         {"loss flat over 5 parsecs", "column 18: a window is so many steps, s, min or h"},

@@ -139,9 +139,11 @@ static void bad_rows_are_told_with_their_place(void **state)
     expect_refusal("{\"prompt\":[]}", &plain, "\"prompt\" is empty");
     expect_refusal("{\"prompt\":[{\"role\":\"user\"}]}", &plain, "prompt[0].content is missing");
     expect_refusal("[1]", &plain, "is a JSON array; one object per line is needed");
-    expect_refusal("7", &plain, "a row must be a JSON object, this is a number");
+    expect_refusal("7", &plain, "rows.jsonl has no line that begins with '{'");
+    expect_refusal("{\"question\":\"a\"}\n7", &plain,
+                   "rows.jsonl:2:1: a row must be a JSON object, this is a number");
     expect_refusal("{\"question\":\"a\"", &plain, "rows.jsonl:1:");
-    expect_refusal("\n\n", &plain, "has no rows");
+    expect_refusal("\n\n", &plain, "rows.jsonl is empty; one JSON object per line is needed");
     expect_refusal("{\"question\":\"a\",\"k\":[]}",
                    &(tp_prompts_options){.data_path = "rows.jsonl", .rows.output_key = "k"},
                    "\"k\", the expected answer, is an array");

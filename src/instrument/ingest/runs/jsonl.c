@@ -27,7 +27,9 @@ static char first_mark(const tp_run_place *place)
 static char *file_of(const tp_run_place *place)
 {
     if (!place->is_dir)
-        return first_mark(place) == '{' || first_mark(place) == '[' ? tp_strdup(place->path) : NULL;
+        return (first_mark(place) == '{' || first_mark(place) == '[') && !tp_place_is_trace(place)
+                   ? tp_strdup(place->path)
+                   : NULL;
     if (tp_place_has_file(place, "metrics.jsonl"))
         return tp_place_join(place->path, "metrics.jsonl");
     return tp_place_only(place, ".jsonl");

@@ -78,7 +78,11 @@ static tp_status fail_unknown(const tp_run_place *place, tp_error *err)
     TP_OWN(tp_buf) names = {0};
     if (!place->is_dir && place->n_head > 1 && memcmp(place->head, "\x1f\x8b", 2) == 0)
         return tp_fail(err, TP_ERR_FORMAT,
-                       "'%s' is compressed (gzip), and runs are read as they are: gunzip -k it",
+                       "'%s' is compressed (gzip), and runs are read as they are: gunzip -k it "
+                       "('temper trace' reads traces as they are)",
+                       place->path);
+    if (tp_place_is_trace(place))
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' is a trace, and no run: 'temper trace' reads it",
                        place->path);
     if (place->is_dir ? !place->n_entries : !place->n_head)
         return tp_fail(err, TP_ERR_FORMAT, "'%s' is empty: no run wrote anything there yet",

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/platform.h"
 #include "base/vec.h"
 
 static int by_name(const void *a, const void *b)
@@ -112,6 +113,15 @@ static const tp_place_entry *find(const tp_run_place *p, const char *name)
 {
     const tp_place_entry key = {.name = (char *)(uintptr_t)name};
     return p->n_entries ? bsearch(&key, p->entries, p->n_entries, sizeof key, by_name) : NULL;
+}
+
+bool tp_place_is_trace(const tp_run_place *p)
+{
+    static const char *const keys[] = {"\"traceEvents\"", "\"deviceProperties\""};
+    for (size_t i = 0; i < TP_COUNTOF(keys) && !p->is_dir; i++)
+        if (memmem(p->head, p->n_head, keys[i], strlen(keys[i])))
+            return true;
+    return false;
 }
 
 bool tp_place_has_file(const tp_run_place *p, const char *name)

@@ -25,6 +25,8 @@ typedef struct {
 TP_CHECKED tp_status tp_place_look(tp_run_place *p, const char *path, tp_error *err);
 void tp_place_release(tp_run_place *p); /* zeroed is a no-op */
 
+/* A file that begins as the JSON of a profiler does: there are no metrics in it. */
+bool tp_place_is_trace(const tp_run_place *p);
 bool tp_place_has_file(const tp_run_place *p, const char *name);
 bool tp_place_has_dir(const tp_run_place *p, const char *name);
 /* The one file of a folder whose name ends so; NULL: none, or several.  free() it. */
