@@ -114,7 +114,8 @@ TP_API TP_CHECKED tp_status tp_metrics_write_json(
 
 /* ---- two runs, or two groups of them ---- */
 
-/* A metric that every run has.  `effect` is B minus A in the metric's unit: over the steps that all
+/* A metric that every run has, by A's name: "loss" of one program is "train/loss" of another.
+ * `effect` is B minus A in the metric's unit: over the steps that all
  * have, aligned by step. */
 typedef struct {
     const char *name;
@@ -126,6 +127,7 @@ typedef struct {
     const char *verdict;         /* "better", "worse", "changed", "same", "not shown" */
     size_t odd_a, odd_b;         /* values that are NaN or infinite; left out of the means */
     char method[80], why[120];
+    const char *name_b; /* what B calls it; NULL: the same */
 } tp_compared_metric;
 
 /* At what values are set side by side: at the same steps, after as many tokens, after as long. The

@@ -39,6 +39,9 @@ typedef struct {
     bool per_step; /* tp_trace_report_repeats(): only work of steps, divided by their number */
     bool *worse;   /* comparisons: set to whether the verdict of the step (of repeats: of the figure
                       in the first line) is "worse"; may be NULL */
+    double slow_operator_ms; /* an operator that takes as long by itself, all calls together, is a
+                                bottleneck; 0: 1 */
+    double slow_kernel_ms;   /* a kernel that takes as long on average is slow; 0: 1 */
 } tp_trace_report_options;
 
 /* Several files are ranks of one job.  *ret: tp_free().

@@ -73,6 +73,7 @@ void tp_profile_collect(tp_profile_data *d, const tp_train_event *e, int64_t ste
         d->wait_s[at] = tp_metric_latest(e->metrics, "timing/train/data_processing");
         d->used_tokens[at] = (double)e->used_tokens;
         d->trained_tokens[at] = (double)e->trained_tokens;
+        d->samples[at] = e->custom->stats[TP_CUSTOM_BATCH].last;
         d->padded_tokens[at] = (double)e->padded_tokens;
         d->memory_bytes[at] = (double)m->total_current;
         d->rss_bytes[at] = resident_bytes();

@@ -111,13 +111,34 @@ static void add_compared(tp_grid *g, const tp_compared_metric *x)
     char p[16];
     snprintf(p, sizeof p, x->p_adjusted < 0.0001 ? "< 0.0001" : "%.4f", x->p_adjusted);
     tp_grid_text(g, x->name);
+    tp_grid_text(g, x->verdict);
     add_number(g, x->mean_a, !isnan(x->mean_a));
     add_number(g, x->mean_b, !isnan(x->mean_b));
     add_number(g, x->effect, !isnan(x->effect));
     add_interval(g, x->ci_lo, x->ci_hi);
     tp_grid_text(g, isnan(x->p_adjusted) ? NULL : p);
     tp_grid_int(g, (int64_t)x->n);
-    tp_grid_text(g, x->verdict);
+}
+
+/* "12 metrics: 1 better, 11 same", and what the sides call by two names. */
+static void note_whole(tp_grid *g, const tp_run_comparison *c)
+{
+    static const char *const words[] = {"better", "worse", "changed", "same", "not shown"};
+    size_t n = tp_run_comparison_count(c), of[TP_COUNTOF(words)] = {0};
+    TP_OWN(tp_buf) whole = {0}, names = {0};
+    for (size_t i = 0; i < n; i++) {
+        const tp_compared_metric *x = tp_run_comparison_metric(c, i);
+        for (size_t k = 0; k < TP_COUNTOF(words); k++)
+            of[k] += strcmp(x->verdict, words[k]) == 0;
+        if (x->name_b)
+            tp_buf_addf(&names, "%s%s is %s", names.len ? ", " : "", x->name, x->name_b);
+    }
+    for (size_t k = 0; k < TP_COUNTOF(words); k++)
+        if (of[k])
+            tp_buf_addf(&whole, "%s%zu %s", whole.len ? ", " : "", of[k], words[k]);
+    tp_grid_note(g, "%zu metric%s: %s", n, tp_plural(n), tp_buf_str(&whole));
+    if (names.len)
+        tp_grid_note(g, "named otherwise in B: %s", names.data);
 }
 
 /* A reason with all metrics that it holds for, each reason once. */
@@ -159,16 +180,16 @@ static void add_settings(const tp_run_comparison *c, int width, tp_buf *out)
 
 char *tp_run_comparison_text(const tp_run_comparison *c, int width)
 {
-    static const char *const names[][2] = {{"metric", "metric"}, {"mean_a", "A"},
-                                           {"mean_b", "B"},      {"effect", "B - A"},
-                                           {"ci95", "95 %"},     {"p_adjusted", "p (Holm)"}};
+    static const char *const names[][2] = {
+        {"metric", "metric"}, {"verdict", "verdict"}, {"mean_a", "A"},           {"mean_b", "B"},
+        {"effect", "B - A"},  {"ci95", "95 %"},       {"p_adjusted", "p (Holm)"}};
     TP_OWN(tp_grid) g = {.name = "metrics"};
     tp_buf out = {0};
     add_text_columns(&g, names, sizeof names / sizeof *names);
     tp_grid_column(&g, "n", "n", TP_CELL_COUNT);
-    tp_grid_column(&g, "verdict", "verdict", TP_CELL_TEXT);
     for (size_t i = 0; i < tp_run_comparison_count(c); i++)
         add_compared(&g, tp_run_comparison_metric(c, i));
+    note_whole(&g, c);
     note_reasons(&g, c);
     tp_grid_print(&g, 0, width, &out);
     add_settings(c, width, &out);

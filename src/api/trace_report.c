@@ -23,8 +23,19 @@ const char *tp_trace_view_name(size_t i)
 typedef struct {
     const tp_trace_report_options *o;
     tp_select_options select;
+    tp_finding_limits limits;
     tp_grid_page page;
 } request;
+
+/* Milliseconds, 0: the usual limit. */
+static tp_status read_limit(double ms, const char *name, int64_t *limit_ns, tp_error *err)
+{
+    if (!(ms >= 0 && ms <= 1e9))
+        return tp_fail(err, TP_ERR_ARG, "%s is %g ms; expected 0 to 1e9", name, ms);
+    if (ms > 0)
+        *limit_ns = (int64_t)(ms * 1e6);
+    return TP_OK;
+}
 
 /* What the readers must keep: memory is what big traces cost. */
 static unsigned wanted(const char *view)
@@ -109,6 +120,7 @@ static tp_status put_file(request *r, const tp_trace_file *file, tp_error *err)
 {
     TP_OWN(tp_trace_report) report = {0};
     tp_trace_report_make(file, &r->select, &report);
+    report.limits = r->limits;
     if (!r->o->view)
         tp_trace_report_prepare(&report);
     TP_TRY(check_filter(r, &report, err));
@@ -176,10 +188,12 @@ tp_status tp_trace_report_write(const char *const *paths, size_t n,
 {
     TP_MEMORY_GUARD(err);
     tp_trace_report_options o;
-    request r = {.o = &o};
+    request r = {.o = &o, .limits = TP_FINDING_LIMITS};
     TP_OWN(tp_trace_paths) files = {0};
     TP_OWN(tp_trace_job) job = {0};
     TP_TRY(tp_trace_options_read(options, &o, &r.select, err));
+    TP_TRY(read_limit(o.slow_operator_ms, "slow_operator_ms", &r.limits.operator_ns, err));
+    TP_TRY(read_limit(o.slow_kernel_ms, "slow_kernel_ms", &r.limits.kernel_ns, err));
     if (n == 0)
         return tp_fail(err, TP_ERR_ARG, "a report needs at least one file");
     if (o.form == TP_FORM_CSV && !o.view)

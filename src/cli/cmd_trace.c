@@ -27,6 +27,11 @@ static const tp_flag flag_table[] = {
             "only device work whose name contains this (or matches *, ?)"),
     TP_TEXT("comm", 0, "PATTERN", o.comm, "kernels that communicate besides those known by name"),
     TP_NUMBER("top", 0, "N", INT, o.top, 0, 1e9, "rows of a table (default 10 or 30; 0: all)"),
+    TP_NUMBER("slow-operator", 0, "MS", FLOAT, o.slow_operator_ms, 1e-6, 1e9,
+              "an operator is a bottleneck from so many ms on, all calls together, by itself "
+              "(default 1)"),
+    TP_NUMBER("slow-kernel", 0, "MS", FLOAT, o.slow_kernel_ms, 1e-6, 1e9,
+              "a kernel is slow from so many ms on average on (default 1)"),
     {0}};
 
 static bool is_view(const char *word)

@@ -19,7 +19,7 @@ expect 0
 expect_out "same" "another seed may differ"
 run compare a.jsonl b.jsonl
 expect 1
-expect_out "train/loss" "worse"
+expect_out "train/loss" "worse" "2 metrics: 1 worse, 1 same"
 # A hash of the data is no quantity that differs by so and so much.
 for side in c d; do
     for i in 1 2 3 4 5 6; do
@@ -77,6 +77,9 @@ expect 2 "none"
 run compare --a 'a.*' --b 'none-*'
 expect 2 "--b: nothing matches 'none-*'"
 run compare a.jsonl "$runs/tb-restart-plain"
+expect_out "named otherwise in B: train/loss is loss"
+echo '{"step": 1, "x": 2}' >x.jsonl
+run compare a.jsonl x.jsonl
 expect 2 "have no metric in common"
 for i in 1 2 3; do
     make_run "s$i.jsonl" "0.00$i"
@@ -137,7 +140,7 @@ run analyze s1.jsonl s2.jsonl s3.jsonl --size 1,2
 expect 2 "--size takes one number per run"
 run analyze s1.jsonl s2.jsonl s3.jsonl --dimension robustness
 expect 0
-expect_out "pass"
+expect_out "pass" "the first of 3 runs; robustness and scalability are of all"
 run analyze a.jsonl --report
 expect 0 "wrote report"
 grep -q "<svg" report/dashboard.svg || fail "no picture"

@@ -46,7 +46,13 @@ for view in operators kernels memory comm idle launch queue critical-path bandwi
 done
 run trace kineto-rank-0.json kernels --csv
 is "the first line" "$(head -n 1 out)" \
-    total_ns,share_pct,count,p50_ns,max_ns,class,name,min_ns,p90_ns,p99_ns,mean_ns,sd_ns
+    total_ns,share_pct,count,p50_ns,max_ns,class,name,min_ns,p90_ns,p99_ns,mean_ns,sd_ns,is_slow
+run trace kineto-rank-0.json kernels --slow-kernel 0.0001
+expect_out "take 0.0001 ms or more on average (--slow-kernel)"
+run trace kineto-rank-0.json operators --slow-operator 0.001
+expect_out "bottlenecks, 0.001 ms or more by themselves (--slow-operator)"
+run trace kineto-rank-0.json operators --slow-operator 0
+expect 2 "slow-operator"
 
 # a folder is its traces; one without any, and what is no trace, are told
 mkdir job void

@@ -74,7 +74,15 @@ static void analyze(const tp_selection *s, tp_error *err)
     tp_roofline_make(s, &ops, &roofline);
     check_sums(s, &all, &path);
     if (tp_memory_usage_make(s, &ops, &memory, err) == TP_OK) {
-        const tp_finding_inputs in = {s, &all, &kernels, &idle, &launches, &copies, &comm, &memory};
+        const tp_finding_inputs in = {.limits = TP_FINDING_LIMITS,
+                                      .selection = s,
+                                      .all = &all,
+                                      .kernels = &kernels,
+                                      .idle = &idle,
+                                      .launches = &launches,
+                                      .copies = &copies,
+                                      .comm = &comm,
+                                      .memory = &memory};
         tp_findings_make(&in, &findings);
         tp_memory_usage_release(&memory);
     }

@@ -488,7 +488,7 @@ tp_status tp_machine_measure_units(const tp_backend *backend, int threads, doubl
 
 /* ---- using it ---- */
 
-static double gemm_rate_of(const tp_machine *m, tp_dtype dtype)
+double tp_machine_product_flops(const tp_machine *m, tp_dtype dtype)
 {
     return dtype == TP_DTYPE_BF16 ? m->gemm_bf16_flops : m->gemm_f32_flops;
 }
@@ -500,7 +500,7 @@ double tp_machine_unit_flops(const tp_machine *m, tp_dtype dtype)
 
 double tp_machine_seconds(const tp_machine *machine, tp_dtype dtype, double flops, double bytes)
 {
-    return fmax(flops / gemm_rate_of(machine, dtype), bytes / machine->copy_bytes);
+    return fmax(flops / tp_machine_product_flops(machine, dtype), bytes / machine->copy_bytes);
 }
 
 tp_share tp_machine_share(const tp_machine *machine, tp_dtype dtype, double flops, double bytes,

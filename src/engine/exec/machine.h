@@ -84,8 +84,9 @@ TP_CHECKED tp_status tp_machine_measure_units(const tp_backend *backend, int thr
 /* The time of work on this machine, by the best product and the memory: an estimate. */
 double tp_machine_seconds(const tp_machine *machine, tp_dtype dtype, double flops, double bytes);
 
-/* The peak of the unit that multiplies `dtype`. */
+/* The peak of the unit that multiplies `dtype`, and our best product on it. */
 double tp_machine_unit_flops(const tp_machine *machine, tp_dtype dtype);
+double tp_machine_product_flops(const tp_machine *machine, tp_dtype dtype);
 
 /* `machine` may be NULL; flops or bytes NaN when not known. */
 tp_share tp_machine_share(const tp_machine *machine, tp_dtype dtype, double flops, double bytes,

@@ -39,6 +39,7 @@ typedef struct {
     bool skipped;      /* an update was left out */
     bool overflowed;   /* ... by the loss scaler */
     double wire_error; /* what compression kept back of gradients; NaN: nothing was compressed */
+    double least_s;    /* of its launches on the roofline; NaN: unknown */
 } step_result;
 
 /* One thing that has to be in order before a run can begin.  Training goes through all of them

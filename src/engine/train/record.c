@@ -39,13 +39,40 @@ double tp_trainer_step_flops(const tp_model *model, int64_t tokens, double sum_o
            3.0 * (2.0 * adapter * (double)tokens + attention);
 }
 
+static tp_dtype multiplied_in(const trainer *t)
+{
+    return t->o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+}
+
 /* The peak of the unit that multiplies in the run's precision. */
 static double ceiling(const trainer *t)
 {
-    bool is_bf16 = t->o->policy.precision == TP_PRECISION_BFLOAT16;
-    return t->hooks->machine
-               ? tp_machine_unit_flops(t->hooks->machine, is_bf16 ? TP_DTYPE_BF16 : TP_DTYPE_F32)
-               : NAN;
+    const tp_machine *m = t->hooks->machine;
+    return m ? tp_machine_unit_flops(m, multiplied_in(t)) : NAN;
+}
+
+static double best_product(const trainer *t)
+{
+    const tp_machine *m = t->hooks->machine;
+    return m ? tp_machine_product_flops(m, multiplied_in(t)) : NAN;
+}
+
+/* A launch whose operands stay in the caches beats memory's line: its own time is the least. */
+double tp_trainer_least_seconds(trainer *t)
+{
+    const tp_machine *m = t->hooks->machine;
+    double sum = 0;
+    if (!m)
+        return NAN;
+    tp_train_event e = tp_trainer_event(t, TP_EVENT_STEP);
+    for (int p = 0; p < e.n_programs; p++)
+        for (size_t i = 0; i < tp_exec_launch_count(e.programs[p].exec); i++) {
+            const tp_launch_info *l = tp_exec_launch(e.programs[p].exec, i);
+            double arithmetic = l->done_flops / ceiling(t);
+            if (tp_launch_is_counted(l))
+                sum += fmin(fmax(arithmetic, l->done_bytes / m->copy_bytes), (double)l->ns * 1e-9);
+        }
+    return sum;
 }
 
 /* NaN where the ceiling is unknown, or so far below the work done that it was measured while
@@ -123,8 +150,12 @@ static void publish_step(trainer *t, const step_result *r)
     tp_metric_put(bus, "performance/padded_tokens_per_sec",
                   (double)(r->used + r->padded) / r->seconds);
     tp_metric_put(bus, "performance/model_flops", r->flops);
-    if (!isnan(mfu)) /* otherwise it is unknown */
+    if (!isnan(mfu)) { /* otherwise it is unknown */
         tp_metric_put(bus, "train/train_fp_utilization", mfu);
+        tp_metric_put(bus, "train/best_product_utilization",
+                      r->flops / r->seconds / best_product(t));
+        tp_metric_put(bus, "train/roofline_share", r->least_s / r->seconds);
+    }
     tp_metric_put(bus, "memory/peak_bytes", (double)memory.total_peak);
     tp_metric_put(bus, "memory/allocated_bytes", (double)memory.total_current);
     put_memory_kinds(bus, &memory);

@@ -63,9 +63,11 @@ static tp_status run_step(trainer *t, step_result *r, tp_error *err)
 {
     TP_ZONE("step");
     t->phases.step = t->state.step + 1;
+    double least_s = tp_trainer_least_seconds(t);
     double start = tp_clock_s(), limit = tp_trainer_watch(t);
     tp_status status = t->a->step(t, r, err);
     r->seconds = tp_clock_s() - start;
+    r->least_s = tp_trainer_least_seconds(t) - least_s;
     tp_trainer_watched(t, r->seconds, limit);
     if (status == TP_ERR_INTERRUPTED || (status != TP_OK && t->step_is_void))
         return status;

@@ -97,6 +97,9 @@ double tp_trainer_mean_step(const trainer *t);    /* seconds; NaN before the fir
 tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind);
 
 /* record.c */
+/* What all launches so far would have taken on the machine's roofline; NaN: its ceilings are not
+ * known. */
+double tp_trainer_least_seconds(trainer *t);
 void tp_trainer_record_step(trainer *t, const step_result *r);
 TP_CHECKED tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err);
 

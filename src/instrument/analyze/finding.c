@@ -12,6 +12,17 @@ const char *tp_severity_name(tp_severity severity)
     return names[severity];
 }
 
+tp_severity tp_severity_of_growth(double bytes)
+{
+    return bytes > 100e6 ? TP_SEVERITY_HIGH : bytes > 10e6 ? TP_SEVERITY_MEDIUM : TP_SEVERITY_LOW;
+}
+
+bool tp_severity_of_use(double busy, tp_severity *ret)
+{
+    *ret = busy < 0.5 ? TP_SEVERITY_HIGH : TP_SEVERITY_MEDIUM;
+    return busy < 0.8;
+}
+
 tp_finding *tp_findings_add(tp_findings *f, const char *title, int64_t cost_ns, double share,
                             const char *advice)
 {

@@ -12,6 +12,12 @@
 typedef enum { TP_SEVERITY_LOW, TP_SEVERITY_MEDIUM, TP_SEVERITY_HIGH } tp_severity;
 const char *tp_severity_name(tp_severity severity); /* "low", "medium", "high" */
 
+/* Growing memory, by bytes a step: medium above 10 MB, high above 100 MB. */
+tp_severity tp_severity_of_growth(double bytes_per_step);
+/* What is busy less than 80 % of the time is medium, less than 50 % high; false: busier than that.
+ */
+bool tp_severity_of_use(double busy, tp_severity *ret);
+
 /* Below this share of the whole a cost is not worth a word. */
 #define TP_FINDING_LEAST_SHARE 0.02
 

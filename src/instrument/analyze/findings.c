@@ -26,6 +26,26 @@ static tp_finding *add(tp_findings *f, const char *title, int64_t cost, int64_t 
 
 static double ms(int64_t ns) { return (double)ns * 1e-6; }
 
+/* What it waits for is said by the findings of idle time. */
+static void look_at_use(const tp_finding_inputs *in, tp_findings *f)
+{
+    int64_t busy = 0, span = 0;
+    size_t n = in->by_device ? in->selection->n_devices : 0;
+    tp_severity severity;
+    for (size_t i = 0; i < n; i++) {
+        busy = tp_add_saturating(busy, in->by_device[i].busy_ns);
+        span = tp_add_saturating(span, in->by_device[i].span_ns);
+    }
+    if (span <= 0 || !tp_severity_of_use(share(busy, span), &severity))
+        return;
+    tp_finding *one = add(f, "the device is not used", span - busy, span,
+                          "larger batches; what it waits for is in the other lines, gap by gap in "
+                          "the view idle");
+    one->severity = severity;
+    tp_finding_evidence(one, "busy %.1f %% of %.3f ms on %zu device%s", 100 * share(busy, span),
+                        ms(span), n, tp_plural(n));
+}
+
 static tp_idle_row sum_idle(const tp_idle_table *t)
 {
     tp_idle_row s = {0};
@@ -124,6 +144,36 @@ static void look_at_copies(const tp_finding_inputs *in, tp_findings *f)
         ms(b->exposed_mem_ns), (long long)pageable, (long long)count);
 }
 
+/* Communication has its own rule. */
+static void look_at_slow_kernels(const tp_finding_inputs *in, tp_findings *f)
+{
+    const tp_kernel_table *k = in->kernels;
+    const tp_kernel_row *slowest = NULL;
+    int64_t names = 0, launches = 0, total = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        const tp_kernel_row *row = &k->rows[i];
+        if (!tp_kernel_is_slow(row, in->limits.kernel_ns))
+            continue;
+        slowest = slowest && slowest->mean_ns >= row->mean_ns ? slowest : row;
+        names++;
+        launches += row->count;
+        total = tp_add_saturating(total, row->total_ns);
+    }
+    if (!names)
+        return;
+    tp_finding *one =
+        add(f, "slow kernels", total, in->all->span_ns,
+            "the view roofline says how near they are to the device's peak; other shapes, 16-bit "
+            "types, fused attention and losses, smaller pieces that overlap");
+    tp_slice name = tp_events_name_text(in->selection->events, slowest->name);
+    tp_finding_evidence(one,
+                        "%lld kernel%s in %lld launches take %.3g ms or more on average; the "
+                        "slowest %.3f ms: %.*s",
+                        (long long)names, tp_plural((uint64_t)names), (long long)launches,
+                        ms(in->limits.kernel_ns), slowest->mean_ns * 1e-6,
+                        name.len > 90 ? 90 : (int)name.len, name.data);
+}
+
 static void look_at_kernels(const tp_finding_inputs *in, tp_findings *f)
 {
     const tp_launch_row *l = &in->launches->all;
@@ -184,7 +234,7 @@ static void look_at_memory(const tp_finding_inputs *in, tp_findings *f)
             tp_finding *one = add(f, "memory grows from step to step", TP_UNKNOWN, 1,
                                   "look at what is never freed (view memory): tensors kept in "
                                   "lists, losses summed without .item(), growing caches");
-            one->severity = TP_SEVERITY_HIGH;
+            one->severity = tp_severity_of_growth(d->leak.slope);
             tp_finding_evidence(
                 one, "%s: %.0f bytes per step (95 %% interval %.0f to %.0f, p %.2g, %zu step%s)",
                 d->label, d->leak.slope, d->leak.lo, d->leak.hi, d->leak.p_rising, d->leak.n_used,
@@ -208,10 +258,12 @@ void tp_findings_make(const tp_finding_inputs *in, tp_findings *ret)
 {
     tp_findings f = {.n = 0};
     if (in->all && in->all->span_ns > 0) {
+        look_at_use(in, &f);
         look_at_idle(in, &f);
         look_at_comm(in, &f);
         look_at_copies(in, &f);
         look_at_kernels(in, &f);
+        look_at_slow_kernels(in, &f);
         look_at_steps(in, &f);
     }
     look_at_memory(in, &f);

@@ -9,10 +9,19 @@
 #include "instrument/analyze/launch.h"
 #include "instrument/analyze/memory_usage.h"
 
+/* From which time on, all calls together, an operator is a bottleneck, and a kernel slow on
+ * average. */
+typedef struct {
+    int64_t operator_ns, kernel_ns;
+} tp_finding_limits;
+#define TP_FINDING_LIMITS ((tp_finding_limits){1000000, 1000000})
+
 /* What the rules look at; members may be NULL. */
 typedef struct {
+    tp_finding_limits limits;
     const tp_selection *selection;
     const tp_breakdown *all;
+    const tp_breakdown *by_device; /* of each device of the selection */
     const tp_kernel_table *kernels;
     const tp_idle_table *idle;
     const tp_launch_table *launches;

@@ -97,6 +97,11 @@ void tp_kernels_make(const tp_activity *v, size_t n, bool only_kernels, tp_name_
     *ret = t;
 }
 
+bool tp_kernel_is_slow(const tp_kernel_row *k, int64_t average_ns)
+{
+    return k->work == TP_WORK_COMPUTE && k->mean_ns >= (double)average_ns;
+}
+
 void tp_kernels_release(tp_kernel_table *table)
 {
     free(table->rows);

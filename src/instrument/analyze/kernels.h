@@ -25,6 +25,9 @@ typedef struct {
     int64_t kernels, total_ns;
 } tp_kernel_table;
 
+/* One that computes, and takes that long on average. */
+bool tp_kernel_is_slow(const tp_kernel_row *kernel, int64_t average_ns);
+
 /* The text of an interned name, for the order of equal totals. */
 typedef tp_slice (*tp_name_text)(const void *names, uint32_t name);
 

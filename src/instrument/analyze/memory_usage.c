@@ -66,6 +66,7 @@ static void pair_up(walk *w, size_t i)
     if (m->bytes > 0) {
         w->d->allocs++;
         w->d->alloc_bytes = tp_add_saturating(w->d->alloc_bytes, m->bytes);
+        tp_allocation_made(&w->d->allocations, m->bytes);
         tp_number_map_set(&w->live, m->addr, (uint32_t)i);
         return;
     }
@@ -81,7 +82,9 @@ static void pair_up(walk *w, size_t i)
     tp_number_map_set(&w->live, m->addr, GONE);
     w->lifetimes =
         tp_vec_room(w->lifetimes, &w->cap_lifetimes, w->n_lifetimes + 1, sizeof *w->lifetimes);
-    w->lifetimes[w->n_lifetimes++] = tp_subtract_saturating(m->ts, at(w, from)->ts);
+    int64_t lived = tp_subtract_saturating(m->ts, at(w, from)->ts);
+    w->lifetimes[w->n_lifetimes++] = lived;
+    tp_allocation_freed(&w->d->allocations, at(w, from)->bytes, lived);
 }
 
 static void follow(walk *w)
@@ -132,33 +135,57 @@ static int most_first(const void *a, const void *b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
+typedef struct {
+    tp_memory_owner *list;
+    size_t n, cap;
+    tp_number_map row_of;
+} owners;
+
+static void add_owned(const walk *w, const tp_memory_instant *m, owners *o)
+{
+    uint32_t op = owner_of(w, m), row = tp_number_map_get(&o->row_of, op);
+    if (row == TP_NO_ROW) {
+        o->list = tp_vec_room(o->list, &o->cap, o->n + 1, sizeof *o->list);
+        o->list[o->n] = (tp_memory_owner){.op = op};
+        row = (uint32_t)o->n++;
+        tp_number_map_add(&o->row_of, op, row);
+    }
+    o->list[row].bytes = tp_add_saturating(o->list[row].bytes, m->bytes);
+    o->list[row].count++;
+}
+
+static size_t close_owners(owners *o, tp_memory_owner **ret)
+{
+    if (o->n)
+        qsort(o->list, o->n, sizeof *o->list, most_first);
+    tp_number_map_release(&o->row_of);
+    *ret = o->list;
+    return o->n;
+}
+
 static size_t list_owners(const walk *w, const tp_number_map *live, tp_memory_owner **ret,
                           int64_t *ret_count, int64_t *ret_bytes)
 {
-    tp_memory_owner *list = NULL;
-    TP_OWN(tp_number_map) row_of = {0};
-    size_t n = 0, cap = 0;
+    owners o = {0};
     for (size_t slot = 0; slot < live->n_slots; slot++) {
         uint32_t from = live->slots[slot].value;
         if (from == TP_NO_ROW || from == GONE)
             continue;
         const tp_memory_instant *m = at(w, from);
-        uint32_t op = owner_of(w, m), row = tp_number_map_get(&row_of, op);
-        if (row == TP_NO_ROW) {
-            list = tp_vec_room(list, &cap, n + 1, sizeof *list);
-            list[n] = (tp_memory_owner){.op = op};
-            row = (uint32_t)n++;
-            tp_number_map_add(&row_of, op, row);
-        }
-        list[row].bytes = tp_add_saturating(list[row].bytes, m->bytes);
-        list[row].count++;
+        add_owned(w, m, &o);
         *ret_count += 1;
         *ret_bytes = tp_add_saturating(*ret_bytes, m->bytes);
     }
-    if (n)
-        qsort(list, n, sizeof *list, most_first);
-    *ret = list;
-    return n;
+    return close_owners(&o, ret);
+}
+
+static void attribute_allocations(walk *w)
+{
+    owners o = {0};
+    for (size_t i = 0; i < w->n; i++)
+        if (at(w, i)->bytes > 0)
+            add_owned(w, at(w, i), &o);
+    w->d->n_allocated = close_owners(&o, &w->d->allocated);
 }
 
 static void attribute_peak(walk *w)
@@ -207,6 +234,7 @@ static tp_status analyze_device(const tp_selection *sel, walk *w, tp_error *err)
     follow(w);
     d->n_kept = list_owners(w, &w->live, &d->kept, &d->never_freed, &d->never_freed_bytes);
     attribute_peak(w);
+    attribute_allocations(w);
     tp_status status = follow_steps(w, &sel->steps, limit_of(w->e, d), err);
     tp_number_map_release(&w->live);
     free(w->lifetimes);
@@ -250,6 +278,7 @@ void tp_memory_usage_release(tp_memory_usage *u)
     for (size_t i = 0; i < u->n; i++) {
         free(u->devices[i].at_peak);
         free(u->devices[i].kept);
+        free(u->devices[i].allocated);
         free(u->devices[i].points);
         free(u->devices[i].step_bytes);
     }

@@ -8,6 +8,7 @@
 #ifndef TP_INSTRUMENT_ANALYZE_MEMORY_USAGE_H
 #define TP_INSTRUMENT_ANALYZE_MEMORY_USAGE_H
 
+#include "instrument/analyze/allocations.h"
 #include "instrument/analyze/leak.h"
 #include "instrument/analyze/operators.h"
 
@@ -34,10 +35,13 @@ typedef struct {
     int64_t never_freed, never_freed_bytes;   /* allocated in the window, alive at its end */
     int64_t older_frees, older_free_bytes;    /* freed here, allocated before */
     int64_t lifetime_p50_ns, lifetime_p90_ns; /* TP_UNKNOWN without pairs */
-    tp_memory_owner *at_peak;                 /* alive at the peak, by operator, most first */
+    tp_allocations allocations;
+    tp_memory_owner *at_peak; /* alive at the peak, by operator, most first */
     size_t n_at_peak;
     tp_memory_owner *kept; /* never freed, by operator */
     size_t n_kept;
+    tp_memory_owner *allocated; /* whether freed or not, by operator */
+    size_t n_allocated;
     tp_memory_point *points; /* every instant in order */
     double *step_bytes;      /* in use at the end of every step */
     size_t n_steps;

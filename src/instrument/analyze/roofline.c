@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "instrument/analyze/device_peaks.h"
 
 /* ---- shapes ---- */
 
@@ -70,38 +71,14 @@ static double flops_of_shapes(const char *name, const char *dims)
 
 /* ---- peaks ---- */
 
-static double device_peak(const char *device, const char *type)
+static double peak_for(const tp_device_peaks *p, const char *type)
 {
-    static const struct {
-        const char *device;
-        double half, single; /* TFLOP/s: 16-bit matrix units; 32-bit without TF32 */
-    } rows[] = {{"B200", 2250, 75},    {"H200", 989, 67},       {"H100 PCIe", 756, 51},
-                {"H100 NVL", 835, 60}, {"H100", 989, 67},       {"A100", 312, 19.5},
-                {"V100", 125, 15.7},   {"L40S", 362, 91.6},     {"A10G", 125, 31.2},
-                {"L4", 121, 30.3},     {"T4", 65, 8.1},         {"MI300X", 1307, 163.4},
-                {"MI250X", 383, 95.7}, {"RTX 4090", 165, 82.6}, {"RTX 3090", 71, 35.6}};
     bool is_half = strstr(type, "BFloat16") || strstr(type, "Half");
     bool is_single = strstr(type, "float") || strstr(type, "Float");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (!strstr(device, rows[i].device))
-            continue;
-        if (is_half)
-            return rows[i].half * 1e12;
-        return is_single ? rows[i].single * 1e12 : (double)NAN;
-    }
-    return (double)NAN;
+    return p && is_half ? p->half : p && is_single ? p->single : (double)NAN;
 }
 
 /* ---- rows ---- */
-
-static const char *first_device(const tp_selection *sel)
-{
-    const tp_events *e = sel->events;
-    for (size_t i = 0; i < e->info.n_devices && sel->n_devices; i++)
-        if (e->info.devices[i].id == sel->device_ids[0])
-            return tp_events_str(e, e->info.devices[i].name);
-    return "";
-}
 
 static double flops_of(const tp_events *e, uint32_t event)
 {
@@ -122,6 +99,7 @@ static int by_flops(const void *a, const void *b)
 void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_roofline *ret)
 {
     const tp_events *e = sel->events;
+    const tp_device_peaks *peaks = tp_device_peaks_of(sel);
     tp_roofline r = {0};
     TP_OWN(tp_number_map) row_of = {0};
     size_t cap = 0;
@@ -149,7 +127,7 @@ void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_rooflin
             r.rows = tp_vec_room(r.rows, &cap, r.n + 1, sizeof *r.rows);
             at = (uint32_t)r.n++;
             r.rows[at] = (tp_roofline_row){.name = e->name[event], .types = types};
-            r.rows[at].peak = device_peak(first_device(sel), tp_events_str(e, types));
+            r.rows[at].peak = peak_for(peaks, tp_events_str(e, types));
             tp_number_map_add(&row_of, key, at);
         }
         r.rows[at].calls++;

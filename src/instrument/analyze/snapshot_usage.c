@@ -43,6 +43,7 @@ static void on_alloc(ring *r, size_t i)
     const tp_mem_entry *e = &r->snapshot->entries[i];
     r->d->alloc_bytes = tp_add_saturating(r->d->alloc_bytes, known(e->size));
     r->d->net_bytes = tp_add_saturating(r->d->net_bytes, known(e->size));
+    tp_allocation_made(&r->d->allocations, known(e->size));
     tp_number_map_set(&r->at, e->addr, (uint32_t)i);
 }
 
@@ -59,11 +60,15 @@ static void on_free(ring *r, size_t i)
     }
     tp_number_map_set(&r->at, e->addr, GONE);
     const tp_mem_entry *a = &r->snapshot->entries[from];
-    if (a->time_us == TP_UNKNOWN || e->time_us == TP_UNKNOWN)
+    bool has_times = a->time_us != TP_UNKNOWN && e->time_us != TP_UNKNOWN;
+    int64_t lived = has_times ? tp_subtract_saturating(e->time_us, a->time_us) : TP_UNKNOWN;
+    tp_allocation_freed(&r->d->allocations, known(a->size),
+                        lived >= 0 && lived < INT64_MAX / 1000 ? lived * 1000 : TP_UNKNOWN);
+    if (!has_times)
         return;
     r->lifetimes =
         tp_vec_room(r->lifetimes, &r->cap_lifetimes, r->n_lifetimes + 1, sizeof *r->lifetimes);
-    r->lifetimes[r->n_lifetimes++] = tp_subtract_saturating(e->time_us, a->time_us);
+    r->lifetimes[r->n_lifetimes++] = lived;
 }
 
 static void count_live(ring *r)

@@ -11,6 +11,7 @@
 #ifndef TP_INSTRUMENT_ANALYZE_SNAPSHOT_USAGE_H
 #define TP_INSTRUMENT_ANALYZE_SNAPSHOT_USAGE_H
 
+#include "instrument/analyze/allocations.h"
 #include "instrument/ingest/memory_snapshot.h"
 
 typedef struct {
@@ -28,10 +29,11 @@ typedef struct {
     int64_t live, live_bytes;                 /* allocated in the ring and not freed in it */
     int64_t net_bytes, peak_net_bytes;
     int64_t lifetime_us_median, lifetime_us_p90; /* TP_UNKNOWN without lifetimes */
-    int64_t duration_us;                         /* TP_UNKNOWN without times */
-    int64_t initial_bytes;                       /* reconstructed */
-    int64_t peak_bytes;                          /* initial + the largest net */
-    size_t peak_entry;                           /* index of the entry that reached it */
+    tp_allocations allocations;
+    int64_t duration_us;   /* TP_UNKNOWN without times */
+    int64_t initial_bytes; /* reconstructed */
+    int64_t peak_bytes;    /* initial + the largest net */
+    size_t peak_entry;     /* index of the entry that reached it */
 } tp_snapshot_device;
 
 /* Bytes by the stack that allocated them. */

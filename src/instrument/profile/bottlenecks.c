@@ -9,7 +9,6 @@
 
 /* An operator below half of its limit is worth a look when that costs this share of a step. */
 static const double share_low = TP_FINDING_LEAST_SHARE;
-static const double busy_low = 0.8, busy_high = 0.5;
 
 static int64_t ns_of(double seconds) { return (int64_t)llround(seconds * 1e9); }
 
@@ -69,12 +68,13 @@ static void look_at_waiting(const tp_profile_data *d, double step_s, tp_findings
 static void look_at_processor(const tp_profile_data *d, double step_s, tp_findings *f)
 {
     double busy = d->cpu_s / (d->wall_s * d->threads);
-    if (!(busy < busy_low))
+    tp_severity severity;
+    if (!tp_severity_of_use(busy, &severity))
         return;
     tp_finding *one = add(f, "processor not used", (1 - busy) * step_s, step_s,
                           "larger micro-batches, so that each launch keeps all threads busy; "
                           "check for other load on the machine");
-    one->severity = busy < busy_high ? TP_SEVERITY_HIGH : TP_SEVERITY_MEDIUM;
+    one->severity = severity;
     tp_finding_evidence(one, "%.0f %% of %d threads' time was used (%.3g of %.3g s)", 100 * busy,
                         d->threads, d->cpu_s, d->wall_s * d->threads);
 }
@@ -129,9 +129,7 @@ static void look_at_memory(const tp_profile_data *d, tp_findings *f)
         tp_finding *one = tp_findings_add(f, "memory grows", TP_UNKNOWN, 0,
                                           "'temper trace memory' on a longer trace names what "
                                           "survives");
-        one->severity = g.leak.slope > 100e6  ? TP_SEVERITY_HIGH
-                        : g.leak.slope > 10e6 ? TP_SEVERITY_MEDIUM
-                                              : TP_SEVERITY_LOW;
+        one->severity = tp_severity_of_growth(g.leak.slope);
         tp_finding_evidence(one, "%s a step [%s, %s], p = %.2g; most of it in %s",
                             tp_human_bytes(g.leak.slope, a), tp_human_bytes(g.leak.lo, b),
                             tp_human_bytes(g.leak.hi, c), g.leak.p_rising, g.owner);

@@ -16,16 +16,16 @@ static double *series(int64_t n)
 void tp_profile_data_init(tp_profile_data *d, int64_t warmup, int64_t n, int64_t recorded)
 {
     *d = (tp_profile_data){.warmup = warmup, .n = n, .recorded = recorded, .mfu = (double)NAN};
-    double **all[] = {&d->step_s, &d->used_tokens,  &d->trained_tokens, &d->padded_tokens,
-                      &d->wait_s, &d->memory_bytes, &d->rss_bytes};
+    double **all[] = {&d->step_s,  &d->used_tokens, &d->trained_tokens, &d->padded_tokens,
+                      &d->samples, &d->wait_s,      &d->memory_bytes,   &d->rss_bytes};
     for (size_t i = 0; i < TP_COUNTOF(all); i++)
         *all[i] = series(n);
 }
 
 void tp_profile_data_release(tp_profile_data *d)
 {
-    double *all[] = {d->step_s, d->used_tokens,  d->trained_tokens, d->padded_tokens,
-                     d->wait_s, d->memory_bytes, d->rss_bytes};
+    double *all[] = {d->step_s,  d->used_tokens, d->trained_tokens, d->padded_tokens,
+                     d->samples, d->wait_s,      d->memory_bytes,   d->rss_bytes};
     for (size_t i = 0; i < TP_COUNTOF(all); i++)
         free(all[i]);
     for (int k = 0; k < d->n_kinds; k++)

@@ -43,6 +43,7 @@ typedef struct {
     int64_t warmup, n, recorded; /* steps */
     int64_t n_done;              /* timed so far */
     double *step_s, *used_tokens, *trained_tokens, *padded_tokens, *wait_s;
+    double *samples;                  /* sequences of the step's batch */
     double *memory_bytes, *rss_bytes; /* after each timed step */
     tp_profile_kind kinds[TP_PROFILE_KINDS];
     int n_kinds;

@@ -49,6 +49,9 @@ static void add_head(const tp_profile_report *r, tp_buf *out)
     tp_buf_addf(out, "\n%-16s %s tokens/s trained, %s with those not trained, %.1f %% padding\n",
                 "throughput", tp_human_count(trained / s, a), tp_human_count(used / s, b),
                 100 * padded / (used + padded));
+    double samples = mean(d->samples, d->n_done);
+    tp_buf_addf(out, "%-16s %s samples a step, %s samples/s\n", "batch", tp_human_count(samples, a),
+                tp_human_count(samples / s, b));
     tp_buf_addf(out, "%-16s %s parameters, %d thread%s, processor %.0f %% busy, ", "work",
                 tp_human_count((double)d->parameters, a), d->threads,
                 tp_plural((uint64_t)d->threads), 100 * d->cpu_s / (d->wall_s * d->threads));
@@ -360,6 +363,8 @@ static void put_step(const tp_profile_data *d, tp_json_w *w)
         tp_json_w_put_known(w, "step_mean_high_s", t.t_ci.hi);
         tp_json_w_put_known(w, "step_median_s", t.median);
     }
+    tp_json_w_put_known(w, "batch_samples", mean(d->samples, d->n_done));
+    tp_json_w_put_known(w, "samples_per_s", mean(d->samples, d->n_done) / s);
     tp_json_w_put_known(w, "used_tokens_per_step", mean(d->used_tokens, d->n_done));
     tp_json_w_put_known(w, "trained_tokens_per_s", mean(d->trained_tokens, d->n_done) / s);
     tp_json_w_put_known(w, "used_tokens_per_s", mean(d->used_tokens, d->n_done) / s);

@@ -224,12 +224,13 @@ static void put_row(tp_buf *out, const tp_analysis_dimension *f)
 
 static void put_body(const dashboard *d, const tp_picture *picture, tp_buf *out)
 {
+    tp_buf_adds(out, "<div class=wide>\n");
     tp_picture_svg(picture, out);
     tp_buf_adds(out, "<table>\n<tr><th>dimension<th class=n>value<th class=n>95 % interval"
                      "<th class=n>threshold<th>verdict<th>what\n");
     for (size_t i = 0; i < tp_analysis_count(d->analysis); i++)
         put_row(out, tp_analysis_result(d->analysis, i));
-    tp_buf_adds(out, "</table>\n");
+    tp_buf_adds(out, "</table></div>\n");
 }
 
 static void make_page(const dashboard *d, const tp_picture *picture, tp_buf *out)
@@ -242,7 +243,8 @@ static void make_page(const dashboard *d, const tp_picture *picture, tp_buf *out
                 "margin:1em;max-width:100em}svg{max-width:100%;height:auto}"
                 "table{border-collapse:collapse}th,td{padding:.3em .8em;text-align:left;"
                 "vertical-align:top;border-bottom:1px solid #8884}.n{text-align:right;"
-                "white-space:nowrap}.bad{font-weight:bold;color:#d55e00}</style>\n");
+                "white-space:nowrap}.wide{overflow-x:auto}"
+                ".wide svg{min-width:45em}.bad{font-weight:bold;color:#d55e00}</style>\n");
     put_body(d, picture, out);
     tp_buf_adds(out, "</html>\n");
 }

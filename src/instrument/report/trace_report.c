@@ -19,7 +19,7 @@ static void make_breakdowns(tp_trace_report *r)
 void tp_trace_report_make(const tp_trace_file *file, const tp_select_options *options,
                           tp_trace_report *ret)
 {
-    *ret = (tp_trace_report){.file = file};
+    *ret = (tp_trace_report){.file = file, .limits = TP_FINDING_LIMITS};
     if (!file->events)
         return;
     tp_selection_make(file->events, options, &ret->selection);
@@ -61,8 +61,10 @@ static void make_path(tp_trace_report *r)
 
 static void make_findings(tp_trace_report *r)
 {
-    const tp_finding_inputs in = {.selection = &r->selection,
+    const tp_finding_inputs in = {.limits = r->limits,
+                                  .selection = &r->selection,
                                   .all = &r->all,
+                                  .by_device = r->by_device,
                                   .kernels = &r->kernels,
                                   .idle = tp_trace_report_idle(r),
                                   .launches = tp_trace_report_launches(r),

@@ -28,6 +28,7 @@ typedef struct {
     tp_breakdown all;
     tp_breakdown *by_device; /* one per device of the selection */
     tp_kernel_table kernels;
+    tp_finding_limits limits; /* the usual ones; to be set before the first analysis */
 
     /* Made when first asked for. */
 #define ANALYSIS(name, type, make) \

@@ -275,7 +275,7 @@ static void put_events(tp_trace_report *r, size_t top, int width, tp_buf *out)
         put_comm(r, width, out);
     if (r->file->events->n_memory)
         put_grid(r, tp_view_memory, FEW, width, out);
-    if (r->has_work)
+    if (r->has_work || tp_trace_report_findings(r)->n)
         put_findings(r, width, out);
     put_unknown(r, width, out);
 }

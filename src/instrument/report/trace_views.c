@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/platform.h"
+#include "instrument/analyze/device_peaks.h"
 #include "instrument/analyze/roofline.h"
 
 static const char *work_name(uint8_t work)
@@ -28,23 +30,83 @@ void tp_view_kernels(tp_trace_report *r, tp_grid *g)
     TP_GRID_MEMBER(g, "p99_ns", NULL, TP_CELL_NS, tp_kernel_row, p99_ns);
     TP_GRID_MEMBER(g, "mean_ns", NULL, TP_CELL_REAL, tp_kernel_row, mean_ns);
     TP_GRID_MEMBER(g, "sd_ns", NULL, TP_CELL_REAL, tp_kernel_row, sd_ns);
+    tp_grid_hidden(g, "is_slow", TP_CELL_TEXT);
+    int64_t slow = 0;
     for (size_t i = 0; i < r->kernels.n; i++) {
         const tp_kernel_row *k = &r->kernels.rows[i];
+        bool is_slow = tp_kernel_is_slow(k, r->limits.kernel_ns);
+        slow += is_slow;
         tp_grid_row(g, k);
         tp_grid_real(g, tp_percent(k->total_ns, r->kernels.total_ns));
         tp_grid_row(g, k);
         tp_grid_text(g, work_name(k->work));
         tp_grid_name(g, e, k->name);
         tp_grid_row(g, k);
+        tp_grid_text(g, is_slow ? "yes" : "no");
     }
     if (r->kernels.n == 0)
         tp_grid_note(g, "no kernels in scope");
+    if (slow)
+        tp_grid_note(g, "slow: %lld of them take %.3g ms or more on average (--slow-kernel)",
+                     (long long)slow, (double)r->limits.kernel_ns * 1e-6);
+}
+
+/* What the operator takes by itself, where the time goes: on the device, else on the host. */
+static int64_t own_ns(const tp_operator_row *row, bool has_device)
+{
+    return has_device ? row->device_self_ns : row->self_union_ns;
+}
+
+/* "bottlenecks, ...: aten::mm 6.669 ms, ...". */
+static void note_bottlenecks(const tp_trace_report *r, const tp_operators *o, tp_grid *g)
+{
+    enum { NAMED = 6 };
+    TP_OWN(tp_buf) names = {0};
+    char text[32];
+    int64_t last = INT64_MAX;
+    size_t n = 0;
+    for (size_t i = 0; i < o->n; i++)
+        n += own_ns(&o->rows[i], r->selection.n > 0) >= r->limits.operator_ns;
+    for (size_t k = 0; k < n && k < NAMED; k++) { /* the largest below the last one */
+        const tp_operator_row *most = NULL;
+        for (size_t i = 0; i < o->n; i++) {
+            int64_t own = own_ns(&o->rows[i], r->selection.n > 0);
+            if (own < last && (!most || own > own_ns(most, r->selection.n > 0)))
+                most = &o->rows[i];
+        }
+        if (!most)
+            break;
+        last = own_ns(most, r->selection.n > 0);
+        tp_slice name = tp_events_name_text(r->file->events, most->name);
+        tp_buf_addf(&names, "%s%.*s %s", k ? ", " : "", (int)TP_MIN(name.len, 60), name.data,
+                    tp_human_ns(last, text));
+    }
+    if (n)
+        tp_grid_note(g, "bottlenecks, %.3g ms or more by themselves (--slow-operator): %zu: %s%s",
+                     (double)r->limits.operator_ns * 1e-6, n, tp_buf_str(&names),
+                     n > NAMED ? ", ..." : "");
+}
+
+/* Bytes that each operator allocated, on any device; -1: the file does not tell. */
+static int64_t *allocated_by(tp_trace_report *r, const tp_operators *o)
+{
+    const tp_memory_usage *u = tp_trace_report_memory(r);
+    int64_t *bytes = tp_new(o->n + 1, sizeof *bytes);
+    for (size_t i = 0; i < o->n; i++) {
+        bytes[i] = u->n ? 0 : TP_UNKNOWN;
+        for (size_t d = 0; d < u->n; d++)
+            for (size_t k = 0; k < u->devices[d].n_allocated; k++)
+                if (u->devices[d].allocated[k].op == o->rows[i].name)
+                    bytes[i] = tp_add_saturating(bytes[i], u->devices[d].allocated[k].bytes);
+    }
+    return bytes;
 }
 
 void tp_view_operators(tp_trace_report *r, tp_grid *g)
 {
     const tp_operators *o = tp_trace_report_operators(r);
-    bool has_device = r->selection.n > 0;
+    bool has_device = r->selection.n > 0, has_memory = tp_trace_report_memory(r)->n > 0;
+    TP_FREED int64_t *allocated = allocated_by(r, o);
     char total[32];
     g->title = o->kind == TP_EVENT_CPU_OP ? "Operators" : "Spans of the host";
     tp_grid_column(g, "name", "operator", TP_CELL_TEXT);
@@ -54,7 +116,13 @@ void tp_view_operators(tp_trace_report *r, tp_grid *g)
     TP_GRID_MEMBER(g, "device_self_ns", "device self", TP_CELL_NS, tp_operator_row, device_self_ns);
     TP_GRID_MEMBER(g, "device_total_ns", "device total", TP_CELL_NS, tp_operator_row,
                    device_total_union_ns);
+    tp_grid_column(g, "mean_ns", "average", TP_CELL_NS);
     tp_grid_column(g, "device_share_pct", "share", TP_CELL_PERCENT);
+    if (has_memory)
+        tp_grid_column(g, "allocated_bytes", "allocated", TP_CELL_BYTES);
+    else
+        tp_grid_hidden(g, "allocated_bytes", TP_CELL_BYTES);
+    tp_grid_hidden(g, "is_bottleneck", TP_CELL_TEXT);
     TP_GRID_MEMBER(g, "kernels", NULL, TP_CELL_COUNT, tp_operator_row, kernels);
     TP_GRID_MEMBER(g, "host_self_sum_ns", NULL, TP_CELL_NS, tp_operator_row, self_sum_ns);
     TP_GRID_MEMBER(g, "host_total_sum_ns", NULL, TP_CELL_NS, tp_operator_row, total_sum_ns);
@@ -64,10 +132,15 @@ void tp_view_operators(tp_trace_report *r, tp_grid *g)
         const tp_operator_row *row = &o->rows[i];
         tp_grid_name(g, r->file->events, row->name);
         tp_grid_row(g, row);
+        tp_grid_int(g, (has_device ? row->device_total_sum_ns : row->total_sum_ns) /
+                           TP_MAX(row->calls, 1));
         tp_grid_real(g, r->has_work ? tp_percent(row->device_total_union_ns, r->all.busy_ns)
                                     : (double)NAN);
+        tp_grid_known(g, allocated[i]);
+        tp_grid_text(g, own_ns(row, has_device) >= r->limits.operator_ns ? "yes" : "no");
         tp_grid_row(g, row);
     }
+    note_bottlenecks(r, o, g);
     if (o->n == 0)
         tp_grid_note(g, "no operators recorded: profile with activities=[CPU, CUDA]");
     else if (has_device && o->n_unattributed)
@@ -124,9 +197,28 @@ void tp_view_comm(tp_trace_report *r, tp_grid *g)
                                                      : "PyTorch 2.3 and newer record them");
 }
 
+/* All bytes over all time, of what the path can do; a copy within the device reads and writes it.
+ */
+static double of_peak(const tp_copy_row *c, const tp_device_peaks *p)
+{
+    double rate = c->sum_ns > 0 ? (double)c->bytes / (double)c->sum_ns * 1e9 : (double)NAN;
+    switch (c->direction) {
+    case TP_COPY_DEVICE_TO_DEVICE:
+        return p ? 100 * 2 * rate / p->memory : (double)NAN;
+    case TP_COPY_FILL:
+        return p ? 100 * rate / p->memory : (double)NAN;
+    case TP_COPY_HOST_TO_DEVICE:
+    case TP_COPY_DEVICE_TO_HOST:
+        return p ? 100 * rate / p->link : (double)NAN;
+    default:
+        return (double)NAN;
+    }
+}
+
 void tp_view_bandwidth(tp_trace_report *r, tp_grid *g)
 {
     const tp_copy_table *t = tp_trace_report_copies(r);
+    const tp_device_peaks *peaks = tp_device_peaks_of(&r->selection);
     g->title = "Copies and fills by direction";
     tp_grid_column(g, "direction", "direction", TP_CELL_TEXT);
     TP_GRID_MEMBER(g, "count", "count", TP_CELL_COUNT, tp_copy_row, count);
@@ -137,6 +229,7 @@ void tp_view_bandwidth(tp_trace_report *r, tp_grid *g)
     TP_GRID_MEMBER(g, "p50_bytes_per_s", "median", TP_CELL_RATE, tp_copy_row, p50_rate);
     TP_GRID_MEMBER(g, "p90_bytes_per_s", "p90", TP_CELL_RATE, tp_copy_row, p90_rate);
     TP_GRID_MEMBER(g, "max_bytes_per_s", "max", TP_CELL_RATE, tp_copy_row, max_rate);
+    tp_grid_column(g, "of_peak_pct", "of peak", TP_CELL_PERCENT);
     TP_GRID_MEMBER(g, "pageable", "pageable", TP_CELL_COUNT, tp_copy_row, pageable);
     TP_GRID_MEMBER(g, "union_ns", NULL, TP_CELL_NS, tp_copy_row, union_ns);
     TP_GRID_MEMBER(g, "without_size", NULL, TP_CELL_COUNT, tp_copy_row, unknown_bytes);
@@ -145,12 +238,21 @@ void tp_view_bandwidth(tp_trace_report *r, tp_grid *g)
         const tp_copy_row *c = &t->rows[i];
         tp_grid_text(g, tp_copy_direction_name(c->direction));
         tp_grid_row(g, c);
+        tp_grid_real(g, of_peak(c, peaks));
+        tp_grid_row(g, c);
     }
     if (t->n == 0)
         tp_grid_note(g, "no copies or fills in scope");
     else
         tp_grid_note(g, "bandwidth = bytes / duration, computed here; the file's own field is not "
                         "used");
+    if (t->n && peaks)
+        tp_grid_note(g,
+                     "of peak: all bytes over all time; data sheet of '%s': memory %.0f GB/s (a "
+                     "copy within the device reads and writes), link to the host %.0f GB/s",
+                     peaks->device, peaks->memory * 1e-9, peaks->link * 1e-9);
+    else if (t->n)
+        tp_grid_note(g, "of peak: the device is none whose data sheet is known here");
 }
 
 static void put_stream(tp_trace_report *r, tp_grid *g, const tp_launch_row *row)

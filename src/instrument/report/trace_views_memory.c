@@ -8,6 +8,12 @@
 
 /* ---- instants of a trace ---- */
 
+/* "" of what does not grow. */
+static const char *severity_of(const tp_leak *l)
+{
+    return l->verdict == TP_LEAK_GROWING ? tp_severity_name(tp_severity_of_growth(l->slope)) : "";
+}
+
 static void say_verdict(const tp_memory_device *d, tp_buf *out)
 {
     char a[32], b[32];
@@ -23,7 +29,8 @@ static void say_verdict(const tp_memory_device *d, tp_buf *out)
         return;
     }
     bool is_negative = l->slope < 0;
-    tp_buf_addf(out, "%s: %s%s per step (", tp_leak_verdict_name(l->verdict),
+    tp_buf_addf(out, "%s%s%s: %s%s per step (", tp_leak_verdict_name(l->verdict),
+                l->verdict == TP_LEAK_GROWING ? ", severity " : "", severity_of(l),
                 is_negative ? "-" : "", tp_human_bytes(fabs(l->slope), a));
     if (isnan(l->p_rising)) /* no test where nothing varies */
         tp_buf_addf(out, "the same after each of %zu steps", l->n_used);
@@ -60,6 +67,7 @@ static void fill_devices(tp_trace_report *r, tp_grid *g)
     TP_GRID_MEMBER(g, "older_frees", NULL, TP_CELL_COUNT, tp_memory_device, older_frees);
     TP_GRID_MEMBER(g, "older_free_bytes", NULL, TP_CELL_BYTES, tp_memory_device, older_free_bytes);
     tp_grid_hidden(g, "leak_verdict", TP_CELL_TEXT);
+    tp_grid_hidden(g, "leak_severity", TP_CELL_TEXT);
     tp_grid_hidden(g, "leak_steps", TP_CELL_COUNT);
     TP_GRID_MEMBER(g, "leak_p_rising", NULL, TP_CELL_REAL, tp_memory_device, leak.p_rising);
     TP_GRID_MEMBER(g, "leak_bytes_per_step", NULL, TP_CELL_REAL, tp_memory_device, leak.slope);
@@ -72,6 +80,7 @@ static void fill_devices(tp_trace_report *r, tp_grid *g)
         tp_grid_int(g, d->peak_ts - tp_trace_report_origin(r));
         tp_grid_row(g, d);
         tp_grid_text(g, tp_leak_verdict_name(d->leak.verdict));
+        tp_grid_text(g, *severity_of(&d->leak) ? severity_of(&d->leak) : NULL);
         tp_grid_int(g, (int64_t)d->leak.n_steps);
         tp_grid_row(g, d);
         tp_buf_clear(&verdict);
@@ -165,6 +174,47 @@ static void stack_columns(tp_grid *g)
     tp_grid_column(g, "bytes", "bytes", TP_CELL_BYTES);
     tp_grid_column(g, "count", "blocks", TP_CELL_COUNT);
     tp_grid_column(g, "stack", "allocated at, innermost first", TP_CELL_TEXT);
+}
+
+/* ---- sizes and lifetimes ---- */
+
+static void put_sizes(tp_grid *g, const char *device, const tp_allocations *a)
+{
+    for (size_t k = 0; k < TP_ALLOCATION_SIZES; k++) {
+        if (!a->sizes[k].count)
+            continue;
+        tp_grid_text(g, device);
+        tp_grid_text(g, tp_allocation_size_name(k));
+        tp_grid_row(g, &a->sizes[k]);
+    }
+}
+
+void tp_view_memory_sizes(tp_trace_report *r, tp_grid *g)
+{
+    const tp_memory_usage *u = r->file->events ? tp_trace_report_memory(r) : NULL;
+    const tp_snapshot_usage *s = tp_trace_report_usage(r);
+    char device[24];
+    g->title = "Allocations by size and by how long they lived";
+    tp_grid_column(g, "device", "device", TP_CELL_TEXT);
+    tp_grid_column(g, "size", "size", TP_CELL_TEXT);
+    TP_GRID_MEMBER(g, "allocs", "allocs", TP_CELL_COUNT, tp_allocation_size, count);
+    TP_GRID_MEMBER(g, "bytes", "bytes", TP_CELL_BYTES, tp_allocation_size, bytes);
+    TP_GRID_MEMBER(g, "frees", "frees", TP_CELL_COUNT, tp_allocation_size, frees);
+    TP_GRID_MEMBER(g, "lived_to_100_us", "to 100 us", TP_CELL_COUNT, tp_allocation_size, lived[0]);
+    TP_GRID_MEMBER(g, "lived_to_10_ms", "to 10 ms", TP_CELL_COUNT, tp_allocation_size, lived[1]);
+    TP_GRID_MEMBER(g, "lived_to_1_s", "to 1 s", TP_CELL_COUNT, tp_allocation_size, lived[2]);
+    TP_GRID_MEMBER(g, "lived_longer", "longer", TP_CELL_COUNT, tp_allocation_size, lived[3]);
+    TP_GRID_MEMBER(g, "never_freed", "never freed", TP_CELL_COUNT, tp_allocation_size, never_freed);
+    TP_GRID_MEMBER(g, "never_freed_bytes", "bytes", TP_CELL_BYTES, tp_allocation_size,
+                   never_freed_bytes);
+    for (size_t i = 0; u && i < u->n; i++)
+        put_sizes(g, u->devices[i].label, &u->devices[i].allocations);
+    for (size_t i = 0; i < s->n_devices; i++) {
+        snprintf(device, sizeof device, "%u", s->devices[i].device);
+        put_sizes(g, device, &s->devices[i].allocations);
+    }
+    if (!tp_grid_rows(g))
+        tp_grid_note(g, "no allocation in the window");
 }
 
 /* ---- timelines ---- */
@@ -273,6 +323,7 @@ static void growth_columns(tp_grid *g, const char *whose)
     tp_grid_column(g, "bytes_per_step", "per step", TP_CELL_REAL);
     tp_grid_column(g, "p_adjusted", "p", TP_CELL_REAL);
     tp_grid_column(g, "verdict", "verdict", TP_CELL_TEXT);
+    tp_grid_column(g, "severity", "severity", TP_CELL_TEXT);
     tp_grid_column(g, "last_bytes", "at the end", TP_CELL_BYTES);
     tp_grid_column(g, "allocated_in", whose, TP_CELL_TEXT);
 }
@@ -282,6 +333,7 @@ static void put_survivor(tp_grid *g, const tp_survivor_row *row)
     tp_grid_real(g, row->slope);
     tp_grid_real(g, row->p);
     tp_grid_text(g, row->is_growing ? "growing" : isnan(row->p) ? "cannot tell" : "not shown");
+    tp_grid_text(g, row->is_growing ? tp_severity_name(tp_severity_of_growth(row->slope)) : NULL);
     tp_grid_int(g, row->last_bytes);
 }
 
@@ -311,9 +363,10 @@ static void fill_snapshot_growth(tp_trace_report *r, tp_grid *g)
                          "torch.cuda.memory._record_memory_history)",
                          d->device);
         else
-            tp_grid_note(g, "device %u: %s over %zu ends of '%s'", d->device,
-                         tp_leak_verdict_name(growth.leak.verdict), growth.n_steps,
-                         tp_snapshot_str(s, growth.annotation));
+            tp_grid_note(g, "device %u: %s%s%s over %zu ends of '%s'", d->device,
+                         tp_leak_verdict_name(growth.leak.verdict),
+                         *severity_of(&growth.leak) ? ", severity " : "", severity_of(&growth.leak),
+                         growth.n_steps, tp_snapshot_str(s, growth.annotation));
         tp_snapshot_growth_release(&growth);
     }
 }

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/library.h"
@@ -403,6 +404,26 @@ static enum MHD_Result answer(tp_http *h, struct MHD_Connection *c, const char *
     return result;
 }
 
+/* Every header counts: of two Hosts another program may have believed the other one. */
+typedef struct {
+    const tp_http_names *names;
+    bool has_host, is_our_host, is_our_origin;
+} caller;
+
+static enum MHD_Result see_header(void *user, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    caller *x = user;
+    (void)kind;
+    if (strcasecmp(name, "Host") == 0) {
+        x->has_host = true;
+        x->is_our_host &= value && tp_http_is_our_host(x->names, value);
+    } else if (strcasecmp(name, "Origin") == 0) {
+        x->is_our_origin &= value && tp_http_is_our_origin(x->names, value);
+    }
+    return MHD_YES;
+}
+
 static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *path,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **state)
@@ -416,13 +437,13 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
         return MHD_YES;
     }
     *upload_size = 0;
-    const char *host = mhd.value(c, MHD_HEADER_KIND, "Host");
-    const char *origin = mhd.value(c, MHD_HEADER_KIND, "Origin");
+    caller who = {&h->names, false, true, true};
+    (void)mhd.values(c, MHD_HEADER_KIND, see_header, &who);
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return send_text(c, 405, "only GET and HEAD are answered\n");
-    if (!host || !tp_http_is_our_host(&h->names, host))
+    if (!who.has_host || !who.is_our_host)
         return send_text(c, 403, "the Host of the request is not this server's\n");
-    if (origin && !tp_http_is_our_origin(&h->names, origin))
+    if (!who.is_our_origin)
         return send_text(c, 403, "the Origin of the request is another site\n");
     if (h->token) {
         const char *given = mhd.value(c, MHD_GET_ARGUMENT_KIND, "token");

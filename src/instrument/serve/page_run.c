@@ -13,6 +13,7 @@
 #include "instrument/report/run_dashboard.h"
 #include "instrument/serve/plot.h"
 #include "instrument/serve/site.h"
+#include "instrument/store/run_index.h"
 #include "text/json/json.h"
 
 static const struct {
@@ -21,10 +22,16 @@ static const struct {
             {"timeline", "Timeline"}, {"samples", "Samples"},     {"alarms", "Alarms"},
             {"report", "Report"},     {"settings", "Settings"}};
 
-/* The line that is renewed while the run goes on. */
-static void put_summary(tp_page *p, const tp_run_entry *e)
+/* The line that is renewed while the run goes on: as soon as the run is read on, which is more
+ * often than the folder is looked through. */
+static void put_summary(tp_page *p, const tp_run_entry *listed)
 {
     tp_buf *out = &p->reply->body;
+    tp_run_entry now = *listed;
+    const tp_run_entry *e = &now;
+    tp_metrics *m = tp_page_opened_run(p, listed);
+    if (m)
+        tp_run_entry_see(&now, m);
     const struct {
         const char *name;
         double value;

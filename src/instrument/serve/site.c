@@ -62,6 +62,14 @@ tp_metrics *tp_page_open_run(tp_page *p, const tp_run_entry *e)
     return o->m;
 }
 
+tp_metrics *tp_page_opened_run(const tp_page *p, const tp_run_entry *e)
+{
+    for (int i = 0; i < TP_SITE_OPEN_RUNS; i++)
+        if (p->site->open[i].m && strcmp(p->site->open[i].id, e->id) == 0)
+            return p->site->open[i].m;
+    return NULL;
+}
+
 char *tp_page_file(tp_page *p, const tp_run_entry *e, const char *name)
 {
     char real[PATH_MAX];

@@ -37,6 +37,8 @@ typedef struct {
 /* The run, opened and up to date; it stays open for a while.  NULL after a reply of 404 (no such
  * run) or 422 (it cannot be read). */
 tp_metrics *tp_page_open_run(tp_page *p, const tp_run_entry *e);
+/* The same where it is open already, else NULL. */
+tp_metrics *tp_page_opened_run(const tp_page *p, const tp_run_entry *e);
 /* A file below the folder of a run: the path, NULL where it is not there or a link leads out of the
  * folder that is served.  free() it. */
 char *tp_page_file(tp_page *p, const tp_run_entry *e, const char *name);

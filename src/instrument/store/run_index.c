@@ -148,26 +148,27 @@ static double last_of(tp_metrics *m, tp_run_role role, double *step)
     return v;
 }
 
-static void read_figures(tp_run_row *r, tp_metrics *m)
+void tp_run_entry_see(tp_run_entry *e, tp_metrics *m)
 {
     double step = -1, last = NAN;
-    r->e.n_metrics = (int64_t)tp_metrics_count(m);
-    r->e.loss = last_of(m, TP_ROLE_LOSS, &step);
-    r->e.reward = last_of(m, TP_ROLE_REWARD, &step);
-    r->e.tokens_per_s = last_of(m, TP_ROLE_TRAIN_RATE, &step);
+    e->n_metrics = (int64_t)tp_metrics_count(m);
+    e->n_points = 0;
+    e->loss = last_of(m, TP_ROLE_LOSS, &step);
+    e->reward = last_of(m, TP_ROLE_REWARD, &step);
+    e->tokens_per_s = last_of(m, TP_ROLE_TRAIN_RATE, &step);
     for (size_t i = 0; i < tp_metrics_count(m); i++) {
         tp_metric_point begin, end;
         size_t n = tp_view_ends(m, i, &begin, &end);
-        r->e.n_points += (int64_t)n;
+        e->n_points += (int64_t)n;
         if (n) {
-            r->e.started = fmin(r->e.started, begin.wall_time);
+            e->started = fmin(e->started, begin.wall_time);
             last = fmax(last, end.wall_time);
         }
     }
     if (isfinite(last)) /* files may have been copied since */
-        r->e.updated = last;
-    if (r->e.step < 0 && step >= 0)
-        r->e.step = (int64_t)step;
+        e->updated = last;
+    if (step >= 0 && (int64_t)step > e->step) /* run.json is written less often */
+        e->step = (int64_t)step;
 }
 
 /* A run that changed before grows: it stays open. */
@@ -184,7 +185,7 @@ static void read_run(tp_run_row *r, const char *path, const char *format, tp_met
         m = NULL;
     }
     if (m || tp_metrics_open(path, NULL, &m, &why) == TP_OK)
-        read_figures(r, m);
+        tp_run_entry_see(&r->e, m);
     else
         r->problem = tp_strdup(why.message);
     if (keep && !r->problem)

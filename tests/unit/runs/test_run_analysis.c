@@ -88,6 +88,61 @@ static void one_run(void **state)
     tp_metrics_close(m);
 }
 
+/* What others call their figures: each is found under the names of its role. */
+static void names_of_others(void **state)
+{
+    static const char *const losses[] = {"train_loss", "Loss/train", "epoch_loss",
+                                         "sunny-sun-1 - train/loss"};
+    const char *training = "training";
+    const tp_analysis_options options = {
+        .size = sizeof options, .dimensions = &training, .n_dimensions = 1};
+    for (size_t k = 0; k < sizeof losses / sizeof *losses; k++) {
+        tp_buf text = {0};
+        tp_buf_addf(&text, "current_steps,%s,%s__MIN\n", losses[k], losses[k]);
+        for (int i = 0; i < 50; i++) /* 4 to 3.02 */
+            tp_buf_addf(&text, "%d,%.2f,0\n", 5 * i, 4 - 0.02 * i);
+        write_text("a.csv", text.data);
+        tp_buf_release(&text);
+        tp_metrics *m = open_run(run_path("a.csv"));
+        tp_analysis *a;
+        const tp_metric_point *p;
+        assert_int_equal(tp_metrics_curve(m, 0, &p), 50);
+        assert_int_equal(p[49].step, 245);
+        assert_int_equal(tp_runs_analyze(&m, 1, &options, &a, NULL), TP_OK);
+        if (fabs(tp_analysis_result(a, 0)->value - (3.91 - 3.11) / 3.91) > 1e-9)
+            fail_msg("%s: %g, %s", losses[k], tp_analysis_result(a, 0)->value,
+                     tp_analysis_result(a, 0)->error);
+        tp_analysis_free(a);
+        tp_metrics_close(m);
+    }
+}
+
+static void efficiency_beside_other_limits(void **state)
+{
+    const char *efficiency = "efficiency";
+    const tp_analysis_options options = {
+        .size = sizeof options, .dimensions = &efficiency, .n_dimensions = 1};
+    tp_buf text = {0};
+    tp_analysis *a;
+    for (int i = 0; i < 4; i++)
+        tp_buf_addf(&text,
+                    "{\"step\": %d, \"train/train_fp_utilization\": 0.25, "
+                    "\"train/best_product_utilization\": 0.5, \"train/roofline_share\": 0.75, "
+                    "\"performance/tokens_per_sec\": 2000, \"system/power_watts\": 100}\n",
+                    i);
+    write_text("a.jsonl", text.data);
+    tp_buf_release(&text);
+    tp_metrics *m = open_run(run_path("a.jsonl"));
+    assert_int_equal(tp_runs_analyze(&m, 1, &options, &a, NULL), TP_OK);
+    assert_true(dimension(a, efficiency)->value == 0.25);
+    assert_true(input(a, efficiency, "of_best_product") == 0.5);
+    assert_true(input(a, efficiency, "of_roofline") == 0.75);
+    assert_true(input(a, efficiency, "watts") == 100);
+    assert_true(input(a, efficiency, "joules_per_token") == 0.05);
+    tp_analysis_free(a);
+    tp_metrics_close(m);
+}
+
 static void several_runs(void **state)
 {
     static const double sizes[] = {1, 2, 4, 8};
@@ -180,6 +235,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ANALYSIS(one_run),
+        ANALYSIS(names_of_others),
+        ANALYSIS(efficiency_beside_other_limits),
         ANALYSIS(several_runs),
         ANALYSIS(names_and_thresholds),
         ANALYSIS(options_that_mean_nothing),

@@ -87,6 +87,76 @@ static void groups_of_seeds(void **state)
         tp_metrics_close(runs[i]);
 }
 
+/* Memory that is planned has no spread over seeds; a score may have none by chance. */
+static void what_is_fixed_differs(void **state)
+{
+    tp_metrics *runs[4];
+    tp_run_comparison *c;
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+        tp_buf text = {0};
+        snprintf(name, sizeof name, "%d.jsonl", i);
+        for (int step = 1; step <= 3; step++)
+            tp_buf_addf(&text, "{\"step\": %d, \"memory/allocated_bytes\": %d%s}\n", step,
+                        (i < 2 ? 800 : 600) + step,
+                        step < 3 ? ""
+                        : i < 2  ? ", \"accuracy\": 0.5"
+                                 : ", \"accuracy\": 0.6");
+        write_text(name, text.data);
+        tp_buf_release(&text);
+        runs[i] = open_run(run_path(name));
+    }
+    assert_int_equal(tp_runs_compare(runs, 2, runs + 2, 2, NULL, &c, NULL), TP_OK);
+    const tp_compared_metric *memory = metric(c, "memory/allocated_bytes");
+    assert_string_equal(memory->verdict, "better");
+    assert_true(memory->effect == -200 && memory->ci_lo == -200 && memory->ci_hi == -200);
+    assert_string_equal(memory->method, "the runs of a side are alike at all 3 steps");
+    assert_string_equal(metric(c, "accuracy")->verdict, "not shown");
+    tp_run_comparison_free(c);
+    for (int i = 0; i < 4; i++)
+        tp_metrics_close(runs[i]);
+}
+
+/* One program's "loss" is another's "train/loss"; rates of a device are no rates of all. */
+static void names_of_two_programs(void **state)
+{
+    tp_run_comparison *c;
+    tp_buf ours = {0}, theirs = {0};
+    for (int i = 1; i <= 10; i++) {
+        tp_buf_addf(&ours,
+                    "{\"step\": %d, \"train/loss\": %d, \"train/lr\": 1, \"validation/val_loss\":"
+                    " 3, \"train/mine\": 4, \"performance/tokens_per_sec\": 9}\n",
+                    i, 20 - i);
+        tp_buf_addf(&theirs,
+                    "{\"step\": %d, \"loss\": %d, \"learning_rate\": 1, \"eval_loss\": 3, "
+                    "\"mine\": 4, \"throughput(tps)\": 9}\n",
+                    i, 20 - i);
+    }
+    write_text("a.jsonl", ours.data);
+    write_text("b.jsonl", theirs.data);
+    tp_buf_release(&ours);
+    tp_buf_release(&theirs);
+    tp_metrics *a = open_run(run_path("a.jsonl")), *b = open_run(run_path("b.jsonl"));
+    assert_int_equal(tp_runs_compare(&a, 1, &b, 1, NULL, &c, NULL), TP_OK);
+    assert_int_equal(tp_run_comparison_count(c), 4);
+    assert_string_equal(metric(c, "train/loss")->name_b, "loss");
+    assert_string_equal(metric(c, "train/loss")->verdict, "same");
+    assert_string_equal(metric(c, "train/lr")->name_b, "learning_rate");
+    assert_string_equal(metric(c, "validation/val_loss")->name_b, "eval_loss");
+    assert_string_equal(metric(c, "train/mine")->name_b, "mine");
+    tp_run_comparison_free(c);
+    /* A metric that A has by that name is itself, and no other's. */
+    append_text("a.jsonl", "{\"step\": 11, \"loss\": 1}\n");
+    bool changed;
+    assert_int_equal(tp_metrics_refresh(a, &changed, NULL), TP_OK);
+    assert_int_equal(tp_runs_compare(&a, 1, &b, 1, NULL, &c, NULL), TP_OK);
+    assert_int_equal(tp_run_comparison_count(c), 4);
+    assert_null(metric(c, "loss")->name_b);
+    tp_run_comparison_free(c);
+    tp_metrics_close(a);
+    tp_metrics_close(b);
+}
+
 static void not_a_number_is_worse(void **state)
 {
     write_text("a.jsonl", "{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": 1}\n");
@@ -161,6 +231,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         COMPARES(two_runs),
         COMPARES(groups_of_seeds),
+        COMPARES(what_is_fixed_differs),
+        COMPARES(names_of_two_programs),
         COMPARES(not_a_number_is_worse),
         COMPARES(options_that_mean_nothing),
         cmocka_unit_test(settings_that_differ),

@@ -342,6 +342,8 @@ static void strangers_are_refused(void **state)
     snprintf(lines, sizeof lines, "Host: 127.0.0.1.evil.example:%d\r\n", port);
     assert_int_equal(ask_with("GET", "/", lines), 403);
     assert_int_equal(ask_with("GET", "/", "Host: 127.0.0.1:1\r\n"), 403);
+    snprintf(lines, sizeof lines, "Host: 127.0.0.1:%d\r\nHost: evil.example:%d\r\n", port, port);
+    assert_int_equal(ask_with("GET", "/", lines), 403);
     snprintf(lines, sizeof lines, "Host: 127.0.0.1:%d\r\nOrigin: http://evil.example\r\n", port);
     assert_int_equal(ask_with("GET", "/", lines), 403);
     snprintf(lines, sizeof lines, "Host: 127.0.0.1:%d\r\nOrigin: null\r\n", port);
@@ -412,6 +414,8 @@ static void a_run_that_grows_is_told(void **state)
     snprintf(word, sizeof word, "\"run\":\"%s\"", id_of("first"));
     assert_true(wait_for_event(s, word));
     close(s);
+    assert_int_equal(ask_run("first", "/summary"), 200); /* not that of the last scan */
+    assert_true(says("step 3, loss 1.25"));
     assert_int_equal(ask_run("first", "/metrics.json"), 200);
     assert_true(says("[3,null,1.25]"));
 }

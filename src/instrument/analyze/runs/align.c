@@ -67,10 +67,19 @@ static void place(tp_metrics *m, size_t index, tp_align align, tp_curve *c)
     tp_curve_release(&places);
 }
 
-static bool load(tp_metrics *const *runs, size_t n, const char *tag, tp_align align, tp_curve *ret)
+/* By the run's own name for it, unless that is another metric of the first run. */
+static size_t find_same(const tp_metrics *first, const tp_metrics *m, const char *tag)
+{
+    size_t index = tp_curve_same(m, tag);
+    const char *name = index == SIZE_MAX ? tag : tp_metrics_tag(m, index);
+    return strcmp(name, tag) == 0 || tp_metrics_find(first, name) == SIZE_MAX ? index : SIZE_MAX;
+}
+
+static bool load(const tp_metrics *first, tp_metrics *const *runs, size_t n, const char *tag,
+                 tp_align align, tp_curve *ret)
 {
     for (size_t i = 0; i < n; i++) {
-        size_t index = tp_metrics_find(runs[i], tag);
+        size_t index = find_same(first, runs[i], tag);
         if (index == SIZE_MAX)
             return false;
         ret[i] = tp_curve_at(runs[i], index);
@@ -152,8 +161,8 @@ bool tp_align_metric(tp_metrics *const *a, size_t n_a, tp_metrics *const *b, siz
                      const char *tag, tp_align align, tp_aligned *ret)
 {
     TP_FREED tp_curve *c = tp_vec_new(n_a + n_b, sizeof *c);
-    bool has_all = load(a, n_a, tag, align, c) && load(b, n_b, tag, align, c + n_a);
-    *ret = (tp_aligned){.n_a = n_a, .n_b = n_b};
+    bool has_all = load(a[0], a, n_a, tag, align, c) && load(a[0], b, n_b, tag, align, c + n_a);
+    *ret = (tp_aligned){.n_a = n_a, .n_b = n_b, .tag_b = n_b ? c[n_a].tag : NULL};
     if (has_all) {
         size_t most = c[0].n;
         ret->place = tp_vec_new(most, sizeof *ret->place);

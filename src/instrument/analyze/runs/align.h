@@ -11,6 +11,7 @@ typedef struct {
     double *place;       /* n steps, tokens or seconds */
     double *value;       /* of run r, those of A first: n values from value + r * n */
     size_t odd_a, odd_b; /* values that are NaN or infinite, left out */
+    const char *tag_b;   /* what the first run of B calls it; NULL without one */
 } tp_aligned;
 
 /* False where a run lacks the metric; else tp_aligned_release() it. */

@@ -7,37 +7,43 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strings.h"
 #include "base/vec.h"
 #include "stats/descriptive.h"
 #include "stats/special.h"
 
-enum { NAMES = 14 };
+enum { NAMES = 16 };
 
-/* Patterns of whole names: TRL's (trainer_state.json, then TensorBoard), NeMo RL's and Temper's,
- * verl's, torchtitan's, Megatron's. */
+/* Patterns of whole names, of either case: TRL's (trainer_state.json, then TensorBoard), NeMo RL's
+ * and Temper's, verl's, torchtitan's, Megatron's, torchtune's, Lightning's, Keras', and those of
+ * PyTorch's own tutorials. */
 static const char *const role_names[TP_ROLE_COUNT][NAMES] = {
     [TP_ROLE_LOSS] = {"train/loss", "loss", "actor/pg_loss", "loss_metrics/global_avg_loss",
-                      "lm loss", "training_loss", "train_loss_step"},
+                      "lm loss", "training_loss", "train_loss_step", "train_loss",
+                      "train_loss_epoch", "loss/train", "epoch_loss", "training/loss"},
     [TP_ROLE_REWARD] = {"train/reward", "reward", "critic/score/mean", "critic/rewards/mean",
-                        "train_data/rewards"},
+                        "train_data/rewards", "objective/scores", "reward/mean"},
     [TP_ROLE_EVAL_LOSS] = {"validation/val_loss", "eval_loss", "eval/loss", "val_loss", "val/loss",
                            "validation_metrics/loss", "lm loss validation", "validation/loss",
-                           "validation-*_loss", "validation-*/loss", "eval_*_loss"},
+                           "validation-*_loss", "validation-*/loss", "eval_*_loss", "loss/val*",
+                           "loss/eval", "loss/test", "valid_loss", "validation_loss"},
     [TP_ROLE_MEMORY] = {"memory/resident_bytes", "memory/allocated_bytes",
                         "perf/max_memory_allocated_gb", "memory/max_reserved(GiB)",
                         "memory/max_active(GiB)", "mem-allocated-bytes", "ray/node.*.gpu.*.mem_gb",
-                        "ray/node.*.mem_gb", "system:gpu/*/memory*", "system:*memory*"},
+                        "ray/node.*.mem_gb", "system:gpu/*/memory*", "system:*memory*",
+                        "peak_memory_active", "peak_memory_alloc"},
     [TP_ROLE_STEP_TIME] = {"timing/train/total_step_time", "train/step_time", "step_time",
                            "timing_s/step", "perf/time_per_step", "time_metrics/end_to_end(s)",
                            "iteration-time"},
     [TP_ROLE_TRAIN_RATE] = {"performance/tokens_per_sec", "performance/tokens_per_sec_per_gpu",
                             "perf/throughput", "throughput(tps)",
                             "timing/train/valid_tokens_per_sec_per_gpu", "train_samples_per_second",
-                            "train/train_samples_per_second"},
+                            "train/train_samples_per_second", "tokens_per_second_per_gpu"},
     [TP_ROLE_OWN_RATE] = {"performance/undisturbed_tokens_per_sec", "performance/tokens_per_sec",
                           "performance/tokens_per_sec_per_gpu", "perf/throughput",
                           "throughput(tps)", "timing/train/valid_tokens_per_sec_per_gpu",
-                          "train_samples_per_second", "train/train_samples_per_second"},
+                          "train_samples_per_second", "train/train_samples_per_second",
+                          "tokens_per_second_per_gpu"},
     [TP_ROLE_INFERENCE_RATE] = {"performance/generated_tokens_per_sec",
                                 "performance/generation_tokens_per_sec*", "eval_samples_per_second",
                                 "eval/samples_per_second", "validation/tokens_per_sec"},
@@ -46,7 +52,10 @@ static const char *const role_names[TP_ROLE_COUNT][NAMES] = {
                                 "timing/validation/total_validation_time", "eval_runtime",
                                 "eval/runtime"},
     [TP_ROLE_UTILIZATION] = {"train/train_fp_utilization", "performance/train_fp_utilization",
-                             "perf/mfu/actor", "mfu(%)", "mfu"},
+                             "perf/mfu/actor", "mfu(%)", "mfu", "train/mfu"},
+    [TP_ROLE_OF_PRODUCT] = {"train/best_product_utilization"},
+    [TP_ROLE_OF_ROOFLINE] = {"train/roofline_share"},
+    [TP_ROLE_POWER] = {"system/power_watts"},
     [TP_ROLE_MEMORY_SHARE] = {"memory/used_share"},
     [TP_ROLE_KL] = {"train/kl_penalty", "train/kl", "kl", "actor/kl_loss",
                     "actor/reward_kl_penalty"},
@@ -62,10 +71,20 @@ static const char *const role_names[TP_ROLE_COUNT][NAMES] = {
     [TP_ROLE_LEARNING_RATE] = {"train/lr", "train/learning_rate", "learning_rate", "lr", "actor/lr",
                                "learning-rate"},
     [TP_ROLE_ACCURACY] = {"validation/accuracy", "validation-default/accuracy", "eval/accuracy",
-                          "eval_accuracy", "val/accuracy", "val-core/*"},
+                          "eval_accuracy", "val/accuracy", "val-core/*", "val_accuracy",
+                          "accuracy/val*", "accuracy/test"},
     [TP_ROLE_DATA] = {"train/data_fingerprint", "train/global_valid_toks",
                       "train/total_num_tokens"},
 };
+
+/* Whose names all stand for one quantity in one unit, whichever program writes it. */
+static const bool has_one_unit[TP_ROLE_COUNT] = {
+    [TP_ROLE_LOSS] = true,         [TP_ROLE_REWARD] = true,
+    [TP_ROLE_EVAL_LOSS] = true,    [TP_ROLE_STEP_TIME] = true,
+    [TP_ROLE_KL] = true,           [TP_ROLE_ENTROPY] = true,
+    [TP_ROLE_LENGTH] = true,       [TP_ROLE_CLIP_FRACTION] = true,
+    [TP_ROLE_GRAD_NORM] = true,    [TP_ROLE_ACCURACY] = true,
+    [TP_ROLE_LEARNING_RATE] = true};
 
 const char *tp_role_names(tp_run_role role, char *out, size_t size)
 {
@@ -76,12 +95,48 @@ const char *tp_role_names(tp_run_role role, char *out, size_t size)
     return out;
 }
 
+/* W&B's tables call a column "RUN - TAG". */
+static bool is_named(const char *pattern, const char *tag)
+{
+    const char *dash = strstr(tag, " - ");
+    return fnmatch(pattern, tag, FNM_CASEFOLD) == 0 ||
+           (dash && fnmatch(pattern, dash + 3, FNM_CASEFOLD) == 0);
+}
+
 int tp_role_rank(tp_run_role role, const char *tag)
 {
     for (int k = 0; k < NAMES && role_names[role][k]; k++)
-        if (fnmatch(role_names[role][k], tag, 0) == 0)
+        if (is_named(role_names[role][k], tag))
             return k;
     return -1;
+}
+
+/* transformers writes "loss" and "eval_loss" into its state, and "train/loss" and "eval/loss" to
+ * everybody else. */
+static const char *other_spelling(const char *tag, char *out, size_t size)
+{
+    if (tp_str_starts(tag, "train/"))
+        return tag + 6;
+    if (tp_str_starts(tag, "eval/"))
+        snprintf(out, size, "eval_%s", tag + 5);
+    else if (tp_str_starts(tag, "eval_"))
+        snprintf(out, size, "eval/%s", tag + 5);
+    else
+        snprintf(out, size, "train/%s", tag);
+    return out;
+}
+
+size_t tp_curve_same(const tp_metrics *m, const char *tag)
+{
+    char other[300];
+    size_t index = tp_metrics_find(m, tag);
+    if (index == SIZE_MAX)
+        index = tp_metrics_find(m, other_spelling(tag, other, sizeof other));
+    for (int role = 0; role < TP_ROLE_COUNT && index == SIZE_MAX; role++)
+        if (has_one_unit[role] && tp_role_rank((tp_run_role)role, tag) >= 0)
+            for (size_t k = 0; k < NAMES && role_names[role][k] && index == SIZE_MAX; k++)
+                index = tp_metrics_find(m, role_names[role][k]);
+    return index;
 }
 
 tp_curve tp_curve_at(tp_metrics *m, size_t index)
@@ -109,7 +164,7 @@ static size_t find_role(tp_metrics *m, tp_run_role role)
     tp_metric_point last;
     for (size_t k = 0; k < NAMES && role_names[role][k]; k++)
         for (size_t i = 0; i < tp_metrics_count(m); i++) {
-            if (fnmatch(role_names[role][k], tp_metrics_tag(m, i), 0) != 0)
+            if (!is_named(role_names[role][k], tp_metrics_tag(m, i)))
                 continue;
             size_t n = tp_metrics_curve_end(m, i, &last);
             if (n > most) {

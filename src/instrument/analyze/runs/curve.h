@@ -21,6 +21,9 @@ typedef enum {
     TP_ROLE_INFERENCE_TIME,
     TP_ROLE_UTILIZATION,  /* model FLOP/s over the peak's; 0 to 1, or percent where the name says so
                            */
+    TP_ROLE_OF_PRODUCT,   /* the same over the best product that was measured */
+    TP_ROLE_OF_ROOFLINE,  /* least time of the work over what it took */
+    TP_ROLE_POWER,        /* W */
     TP_ROLE_MEMORY_SHARE, /* of the memory that the run may have */
     TP_ROLE_KL,
     TP_ROLE_ENTROPY,
@@ -51,6 +54,11 @@ void tp_curve_release(tp_curve *c);
 const char *tp_role_names(tp_run_role role, char *out, size_t size);
 /* Which of the role's names the tag has, 0 being the first choice; -1: none. */
 int tp_role_rank(tp_run_role role, const char *tag);
+
+/* The metric that another program, or another log of the same one, calls `tag`: itself, else by
+ * transformers' two spellings, else by the names of a role whose unit they share.  SIZE_MAX: none.
+ */
+size_t tp_curve_same(const tp_metrics *m, const char *tag);
 
 /* Every metric, loss, reward and the like first; `ret` has tp_metrics_count() numbers. */
 void tp_curve_order(tp_metrics *m, size_t *ret);

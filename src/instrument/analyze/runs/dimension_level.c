@@ -176,6 +176,18 @@ void tp_dimension_inference(const tp_dimension_question *q, tp_dimension_figures
     tp_curve_release(&c);
 }
 
+/* What lies beside the value, where the run has it: the mean. */
+static double put_mean(tp_dimension_figures *f, tp_metrics *m, tp_run_role role, const char *key)
+{
+    TP_OWN(tp_curve) c = tp_curve_of(m, role);
+    if (!c.n)
+        return NAN;
+    double mean = tp_mean(c.value, c.n);
+    if (key)
+        tp_dimension_input_number(f, key, mean);
+    return mean;
+}
+
 void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figures *f)
 {
     TP_OWN(tp_curve) c = tp_curve_of(q->runs[0], TP_ROLE_UTILIZATION);
@@ -184,6 +196,12 @@ void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figure
         return;
     }
     level_of(&c, strchr(c.tag, '%') ? 0.01 : 1, q->level, f);
+    (void)put_mean(f, q->runs[0], TP_ROLE_OF_PRODUCT, "of_best_product");
+    (void)put_mean(f, q->runs[0], TP_ROLE_OF_ROOFLINE, "of_roofline");
+    double watts = put_mean(f, q->runs[0], TP_ROLE_POWER, "watts");
+    double rate = put_mean(f, q->runs[0], TP_ROLE_TRAIN_RATE, NULL);
+    if (watts > 0 && rate > 0)
+        tp_dimension_input_number(f, "joules_per_token", watts / rate);
     snprintf(
         f->advice, sizeof f->advice,
         "'temper profile' names the operators below the roofline; larger micro-batches, packed "

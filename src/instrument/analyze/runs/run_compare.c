@@ -51,6 +51,17 @@ static void compare_pair(tp_compared_metric *x, double *a, const double *b, size
         snprintf(x->why, sizeof x->why, "fewer than 3 steps in common");
 }
 
+/* Nothing was drawn: all runs of a side have the same values everywhere, as memory that is planned
+ * and rates that are set have. */
+static bool is_fixed(const tp_aligned *s)
+{
+    bool is = s->n >= 3 && s->n_a > 1 && s->n_b > 1;
+    for (size_t r = 1; r < s->n_a + s->n_b && is; r++)
+        is = r == s->n_a ||
+             memcmp(s->value + r * s->n, s->value + (r - 1) * s->n, s->n * sizeof *s->value) == 0;
+    return is;
+}
+
 static void compare_groups(tp_compared_metric *x, const tp_aligned *s, double level)
 {
     TP_FREED double *means = tp_vec_new(s->n_a + s->n_b, sizeof *means);
@@ -65,9 +76,13 @@ static void compare_groups(tp_compared_metric *x, const tp_aligned *s, double le
     x->p = t.p.two;
     x->n = s->n_a + s->n_b;
     snprintf(x->method, sizeof x->method, "means of %zu and %zu runs, Welch", s->n_a, s->n_b);
-    if (t.why && x->effect == 0)
+    if (t.why && x->effect == 0) {
         x->ci_lo = x->ci_hi = 0, x->p = 1;
-    else if (t.why)
+    } else if (t.why && is_fixed(s)) {
+        x->ci_lo = x->ci_hi = x->effect, x->p = 0;
+        snprintf(x->method, sizeof x->method, "the runs of a side are alike at all %zu steps",
+                 s->n);
+    } else if (t.why)
         snprintf(x->why, sizeof x->why, "needs two runs or more that differ on each side");
 }
 
@@ -222,6 +237,7 @@ tp_status tp_runs_compare(tp_metrics *const *a, size_t n_a, tp_metrics *const *b
             continue;
         tp_compared_metric *x = TP_VEC_PUSH(c->metrics, c->n, c->cap);
         x->name = tp_strdup(tag);
+        x->name_b = strcmp(s.tag_b, tag) == 0 ? NULL : tp_strdup(s.tag_b);
         compare_metric(x, &s, c->level, c->align);
     }
     compare_settings(c, a[0], b[0]);
@@ -239,8 +255,10 @@ void tp_run_comparison_free(tp_run_comparison *c)
 {
     if (!c)
         return;
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; i < c->n; i++) {
         free((char *)(uintptr_t)c->metrics[i].name);
+        free((char *)(uintptr_t)c->metrics[i].name_b);
+    }
     for (size_t i = 0; i < c->n_settings; i++) {
         free(c->settings[i].key);
         free(c->settings[i].a);
@@ -312,6 +330,7 @@ char *tp_run_comparison_json(const tp_run_comparison *c)
         tp_json_w_put_i64(&w, "n", (int64_t)x->n);
         tp_json_w_put_str(&w, "method", x->method[0] ? x->method : NULL);
         tp_json_w_put_str(&w, "why", x->why[0] ? x->why : NULL);
+        tp_json_w_put_str(&w, "name_b", x->name_b);
         tp_json_w_end(&w, '}');
     }
     tp_json_w_end(&w, ']');

@@ -215,8 +215,9 @@ tp_status tp_flat_row_parse(tp_flat_row *row, const char *name, const char *text
 
 /* ---- roles ---- */
 
-static const char *const step_names[] = {"step",      "_step", "global_step", "train/global_step",
-                                         "iteration", "iter",  "steps",       "Step"};
+static const char *const step_names[] = {
+    "step",      "_step", "global_step", "train/global_step", "trainer/global_step",
+    "iteration", "iter",  "steps",       "current_steps",     "Step"};
 static const char *const wall_names[] = {"wall_time", "_timestamp", "timestamp", "Wall time",
                                          "time",      "t",          "ts",        "created_at"};
 static const char *const tag_names[] = {"tag", "metric", "name", "key"};

@@ -82,7 +82,20 @@ function later(what) {
 
 const live = one("#live");
 const events = new EventSource("/events");
-events.onopen = () => { live.textContent = "live"; };
+// What was written before it listened, or while it could not, is told to nobody.
+async function catchUp() {
+  if (rows) return renewRows();
+  if (!summary) return;
+  const reply = await fetch("/run/" + summary.dataset.run + "/summary");
+  const line = document.createElement("p");
+  if (reply.ok) line.innerHTML = await reply.text();
+  if (reply.ok && line.innerHTML !== summary.innerHTML) renewRun(Date.now());
+}
+let times = 0;
+events.onopen = () => {
+  live.textContent = "live";
+  if (times++ || summary) catchUp();
+};
 events.onerror = () => { live.textContent = "not live"; };
 events.onmessage = (message) => {
   const event = JSON.parse(message.data);

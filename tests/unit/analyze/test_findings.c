@@ -1,0 +1,187 @@
+/* Bottlenecks, and the tables beside them, of a trace that is worked out by hand; literal figures.
+ */
+#include "trace_text.h"
+
+#include "instrument/report/trace_report.h"
+
+#define MEMORY(ts, addr, bytes, index)                                                         \
+    "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":9," \
+    "\"tid\":1,\"ts\":" #ts ",\"args\":{\"Addr\":" #addr ",\"Bytes\":" #bytes                  \
+    ",\"Device Type\":1,\"Device Id\":0,\"Ev Idx\":" #index "}}"
+
+/* stream 7  [gemm 100..3100)   [relu 5000..5100)   [gemm 8000..10000)
+ * stream 9                        [copy 5200..5204)
+ * The device is busy 5.104 of 9.9 ms.  aten::mm has both gemms, aten::relu the other. */
+static const char trace[] =
+    OP("aten::mm", 1, 80, 20) "," CALL("cudaLaunchKernel", 1, 90, 5, 1) "," OP("aten::relu", 1, 4000, 50) "," CALL(
+        "cudaLaunchKernel", 1,
+        4010, 5,
+        2) "," OP("aten::mm", 1, 7000,
+                  50) "," CALL("cudaLaunchKernel", 1, 7010, 5,
+                               3) "," KERNEL("gemm", 7, 100, 3000,
+                                             1) "," KERNEL("relu", 7, 5000, 100,
+                                                           2) "," KERNEL("gemm", 7, 8000, 2000,
+                                                                         3) "," COPY("Memcpy DtoD "
+                                                                                     "(Device -> "
+                                                                                     "Device)",
+                                                                                     9, 5200,
+                                                                                     4, 0,
+                                                                                     1555000) "," MEMORY(85,
+                                                                                                         1,
+                                                                                                         1000,
+                                                                                                         1) "," MEMORY(90,
+                                                                                                                       2,
+                                                                                                                       70000,
+                                                                                                                       2) "," MEMORY(130,
+                                                                                                                                     1,
+                                                                                                                                     -1000,
+                                                                                                                                     3) "," MEMORY(4020,
+                                                                                                                                                   3,
+                                                                                                                                                   500,
+                                                                                                                                                   4) "," MEMORY(8000,
+                                                                                                                                                                 3,
+                                                                                                                                                                 -500,
+                                                                                                                                                                 5);
+
+static tp_trace_file *file;
+static tp_trace_report report;
+
+static void open_report(tp_finding_limits limits)
+{
+    const tp_select_options options = {.scope = TP_SCOPE_ALL};
+    file = read_trace("made.json", trace);
+    tp_trace_report_make(file, &options, &report);
+    report.limits = limits;
+}
+
+static void close_report(void)
+{
+    tp_trace_report_release(&report);
+    tp_trace_close(file);
+}
+
+/* NULL: there is none of this title. */
+static const tp_finding *finding(const char *title)
+{
+    const tp_findings *f = tp_trace_report_findings(&report);
+    for (size_t i = 0; i < f->n; i++)
+        if (strcmp(f->list[i].title, title) == 0)
+            return &f->list[i];
+    return NULL;
+}
+
+/* The rows of a view as JSON hold the text. */
+static void view_has(void (*fill)(tp_trace_report *, tp_grid *), const char *const *texts, size_t n)
+{
+    TP_OWN(tp_grid) g = {.name = "rows"};
+    TP_OWN(tp_buf) notes = {0};
+    tp_grid_page page;
+    fill(&report, &g);
+    tp_buf_add(&notes, g.notes.len ? g.notes.data : "", g.notes.len);
+    tp_grid_page_begin(&page, TP_FORM_JSON, 0, 110);
+    tp_json_w_begin(&page.w, '{');
+    tp_grid_page_put(&page, &g, 0, false);
+    tp_json_w_end(&page.w, '}');
+    char *text = tp_grid_page_end(&page);
+    for (size_t i = 0; i < n; i++)
+        if (!strstr(text, texts[i]) && !strstr(tp_buf_str(&notes), texts[i]))
+            fail_msg("lacks '%s': %s%s", texts[i], text, tp_buf_str(&notes));
+    free(text);
+}
+#define VIEW_HAS(fill, ...)                            \
+    view_has(fill, (const char *const[]){__VA_ARGS__}, \
+             sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+static void a_device_that_idles_is_named(void **state)
+{
+    open_report(TP_FINDING_LIMITS);
+    const tp_finding *use = finding("the device is not used");
+    assert_non_null(use);
+    assert_int_equal(use->severity, TP_SEVERITY_MEDIUM);
+    assert_int_equal(use->cost_ns, 9900000 - 5104000);
+    assert_string_equal(use->evidence, "busy 51.6 % of 9.900 ms on 1 device");
+    close_report();
+}
+
+static void slow_kernels_are_named_from_the_limit_on(void **state)
+{
+    open_report(TP_FINDING_LIMITS);
+    const tp_finding *slow = finding("slow kernels");
+    assert_non_null(slow);
+    assert_int_equal(slow->severity, TP_SEVERITY_HIGH);
+    assert_int_equal(slow->cost_ns, 5000000);
+    assert_string_equal(slow->evidence, "1 kernel in 2 launches take 1 ms or more on average; the "
+                                        "slowest 2.500 ms: gemm");
+    VIEW_HAS(tp_view_kernels, "slow: 1 of them take 1 ms or more on average (--slow-kernel)");
+    close_report();
+    open_report((tp_finding_limits){1000000, 2500001});
+    assert_null(finding("slow kernels"));
+    close_report();
+}
+
+static void operators_have_averages_memory_and_a_limit(void **state)
+{
+    open_report(TP_FINDING_LIMITS);
+    VIEW_HAS(tp_view_operators, "\"mean_ns\": 2500000", "\"allocated_bytes\": 71000",
+             "\"allocated_bytes\": 500", "\"is_bottleneck\": \"yes\"", "\"is_bottleneck\": \"no\"",
+             "bottlenecks, 1 ms or more by themselves (--slow-operator): 1: aten::mm 5.000 ms");
+    close_report();
+    open_report((tp_finding_limits){50000, 1000000});
+    VIEW_HAS(tp_view_operators, "0.05 ms or more by themselves (--slow-operator): 2: aten::mm "
+                                "5.000 ms, aten::relu 100.000 us");
+    close_report();
+}
+
+/* 1,555,000 bytes in 4 us, read and written, of 1,555 GB/s. */
+static void copies_are_held_against_the_peak(void **state)
+{
+    open_report(TP_FINDING_LIMITS);
+    VIEW_HAS(tp_view_bandwidth, "\"of_peak_pct\": 50", "data sheet of 'A100': memory 1555 GB/s");
+    close_report();
+}
+
+static void allocations_have_sizes_and_lives(void **state)
+{
+    open_report(TP_FINDING_LIMITS);
+    const tp_memory_usage *u = tp_trace_report_memory(&report);
+    assert_int_equal(u->n, 1);
+    const tp_allocation_size *small = &u->devices[0].allocations.sizes[0],
+                             *middle = &u->devices[0].allocations.sizes[2];
+    assert_int_equal(small->count, 2); /* 1000 bytes for 45 us, 500 for 3.98 ms */
+    assert_int_equal(small->bytes, 1500);
+    assert_int_equal(small->lived[0], 1);
+    assert_int_equal(small->lived[1], 1);
+    assert_int_equal(small->never_freed, 0);
+    assert_int_equal(middle->count, 1);
+    assert_int_equal(middle->never_freed, 1);
+    assert_int_equal(middle->never_freed_bytes, 70000);
+    VIEW_HAS(tp_view_memory_sizes, "\"size\": \"to 1 KiB\"", "\"size\": \"to 1 MiB\"");
+    close_report();
+}
+
+static void severities_have_one_scale(void **state)
+{
+    tp_severity s;
+    (void)state;
+    assert_int_equal(tp_severity_of_growth(9e6), TP_SEVERITY_LOW);
+    assert_int_equal(tp_severity_of_growth(11e6), TP_SEVERITY_MEDIUM);
+    assert_int_equal(tp_severity_of_growth(101e6), TP_SEVERITY_HIGH);
+    assert_false(tp_severity_of_use(0.8, &s));
+    assert_true(tp_severity_of_use(0.79, &s));
+    assert_int_equal(s, TP_SEVERITY_MEDIUM);
+    assert_true(tp_severity_of_use(0.49, &s));
+    assert_int_equal(s, TP_SEVERITY_HIGH);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_device_that_idles_is_named),
+        cmocka_unit_test(slow_kernels_are_named_from_the_limit_on),
+        cmocka_unit_test(operators_have_averages_memory_and_a_limit),
+        cmocka_unit_test(copies_are_held_against_the_peak),
+        cmocka_unit_test(allocations_have_sizes_and_lives),
+        cmocka_unit_test(severities_have_one_scale),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
