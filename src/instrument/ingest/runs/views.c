@@ -67,12 +67,14 @@ static void purge_at_marks(const tp_recorded_series *s, uint32_t mark, uint8_t *
     }
 }
 
-/* A step that is not above the last one kept voids what is at or above it. */
+/* A step that is not above the last one kept voids what is at or above it, also where the value
+ * itself is of a type that is not shown. */
 static void purge_as_rustboard(const tp_recorded_series *s, uint8_t *keep)
 {
     size_t *kept = tp_vec_new(s->n, sizeof *kept), n = 0;
     for (size_t i = 0; i < s->n; i++) {
-        if (!keep[i])
+        bool is_other = (s->points[i].marks & unseen_marks(TP_POINTS_FAST)) == TP_MARK_NOT_FLOAT;
+        if (!keep[i] && !is_other)
             continue;
         while (n && s->points[kept[n - 1]].step >= s->points[i].step)
             keep[kept[--n]] = 0;
