@@ -76,6 +76,31 @@ done
 "$TEMPER" tokenizer --vocab-size 260 from-input - <corpus.txt >out 2>err
 is "a tokenizer from standard input" "$? $(ls from-input/tokenizer.json)" "0 from-input/tokenizer.json"
 
+# And whatever else takes a file.
+"$TEMPER" doctor --cached - <short.yaml >out 2>err
+is "doctor of standard input" $? 0
+expect_out "configuration    ok: -"
+echo 'max_steps: 3' | "$TEMPER" config import - >out 2>err
+is "a recipe of others from standard input" $? 0
+expect_out "max_num_steps: 3"
+printf '{"prompt": "the quick"}\n' | "$TEMPER" generate model -m 2 --prompts - >out 2>err
+is "prompts from standard input" "$? $(wc -l <out)" "0 1"
+printf '{"question": "one and two", "answer": "3"}\n' >sums.jsonl
+cat >judged.yaml <<'END'
+generation: {model_name: model, max_new_tokens: 3}
+tokenizer: {chat_template: null}
+data: {data_path: sums.jsonl}
+env: {math: {}}
+END
+"$TEMPER" eval - --out judged.json <judged.yaml >out 2>err
+is "an evaluation from standard input" "$? $(ls judged.json)" "0 judged.json"
+"$TEMPER" eval summarize - <judged.json >out 2>err
+is "a summary of standard input" $? 0
+expect_out "1 prompt, 1 answer"
+"$TEMPER" eval compare - judged.json <judged.json >out 2>err
+is "a comparison with standard input" $? 0
+expect_out "equal on 1"
+
 # The folder of a run is its recipe, and its figures.
 run config runs/stdin
 expect 0
