@@ -77,7 +77,7 @@ done
 is "a tokenizer from standard input" "$? $(ls from-input/tokenizer.json)" "0 from-input/tokenizer.json"
 
 # And whatever else takes a file.
-"$TEMPER" doctor --cached - <short.yaml >out 2>err
+"$TEMPER" doctor --cached - run.name=looked <short.yaml >out 2>err
 is "doctor of standard input" $? 0
 expect_out "configuration    ok: -"
 echo 'max_steps: 3' | "$TEMPER" config import - >out 2>err
