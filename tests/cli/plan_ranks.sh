@@ -63,7 +63,7 @@ optimizer_of_two=$("$TOOL" get out memory.optimizer)
 # shellcheck disable=SC2086
 run plan tiny.yaml --ranks 4 $shares
 expect 0
-expect_out "2 ranks share the layers (tensor parallelism), 2 the data" "shard_optimizer"
+expect_out "2 ranks share the layers (tensor parallelism), 2 the data" "shard_optimizer" "full_shard"
 # shellcheck disable=SC2086
 run plan tiny.yaml --ranks 4 --json $shares distributed.strategy=shard_optimizer
 expect 0

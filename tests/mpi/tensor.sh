@@ -87,8 +87,6 @@ refused() {
     [ ! -e refused ] || fail "a refused run leaves a folder: $more"
 }
 refused $key=3 "$key=3: 2 processes cannot share the layers by 3: start a multiple of that (mpirun -n 3; temper plan --ranks 3)"
-refused "$key=2 distributed.strategy=full_shard" "$key=2 is not supported together with distributed.strategy=full_shard or hybrid"
-refused "$key=2 policy.peft.enabled=true policy.peft.use_dora=true" "$key=2 is not supported together with policy.peft.use_dora"
 refused "$key=2 policy.peft.enabled=true policy.peft.dropout=0.1" "$key=2 is not supported together with policy.peft.dropout"
 refused "$key=2 policy.peft.enabled=true policy.peft.base=nf4" "$key=2 is not supported together with policy.peft.base in few bits"
 refused "$key=2 policy.activation_compression=int8" "$key=2 is not supported together with policy.activation_compression=int8"

@@ -34,6 +34,18 @@ for family in llama gpt2; do
         is "files of the adapter" "$(ls shared/checkpoints/step-30/model)" "$(ls $family/checkpoints/step-30/model)"
         rm -rf shared
     done
+    # DoRA: lengths are those of whole rows, of which each process has a piece where inputs are divided.
+    run train --quiet tiny.yaml $words policy.model_config=$family.json run.dir=dora policy.peft.use_dora=true engine.threads=1
+    expect 0
+    for way in "2 $key=2" "4 $key=4" "2 $key=2 distributed.sequence_parallel=true" "4 $key=2 distributed.strategy=full_shard"; do
+        ranks ${way%% *} train --quiet tiny.yaml $words policy.model_config=$family.json run.dir=shared policy.peft.use_dora=true ${way#* }
+        expect 0
+        nearly dora shared 1e-5 1e-4
+        as_planned shared
+        is "files of DoRA" "$(ls shared/checkpoints/step-30/model)" "$(ls dora/checkpoints/step-30/model)"
+        rm -rf shared
+    done
+    rm -rf dora
 done
 # shellcheck disable=SC2086
 ranks 4 train --quiet tiny.yaml $words policy.model_config=gpt2.json run.dir=on $key=2 sft.max_num_steps=15

@@ -139,9 +139,4 @@ ranks 4 train --quiet grpo.yaml run.dir=shared $key=2 distributed.strategy=shard
 expect 0
 nearly one shared 1e-5 1e-4
 as_planned shared
-
-for strategy in full_shard hybrid; do
-    run plan tiny.yaml --ranks 4 $key=2 distributed.strategy=$strategy
-    expect 2 "$key=2 is not supported together with distributed.strategy=full_shard or hybrid"
-done
 finish

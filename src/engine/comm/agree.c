@@ -109,34 +109,44 @@ tp_status tp_comm_agree(tp_comm *c, tp_status status, tp_error *err)
     return told_status;
 }
 
-/* "rank 1 (host), rank 3 (host)" */
-static void list_others(const tp_comm *c, const uint64_t *all, size_t stride, size_t at, char *out,
-                        size_t size)
+/* "rank 2 (host), rank 4 (host)": of those that should have what rank `from` has. */
+static void list_others(const tp_comm *c, const uint64_t *all, size_t stride, int from, int every,
+                        char *out, size_t size)
 {
     size_t used = 0;
-    for (int i = 1; i < c->size && used < size; i++)
-        if (memcmp(all + at, all + (size_t)i * stride + at, 2 * sizeof *all) != 0)
+    for (int i = from + every; i < c->size && used < size; i += every)
+        if (memcmp(all + (size_t)from * stride, all + (size_t)i * stride, 2 * sizeof *all) != 0)
             used += (size_t)snprintf(out + used, size - used, "%srank %d (%s)", used ? ", " : "", i,
                                      c->places[i].host);
+}
+
+/* `all` begins with rank 0's. */
+static tp_status compare_one(const tp_comm *c, const tp_comm_fact *fact, const uint64_t *all,
+                             size_t stride, tp_error *err)
+{
+    char who[1024] = "";
+    int every = fact->every > 0 ? fact->every : 1;
+    for (int from = 0; from < every && from < c->size; from++) {
+        list_others(c, all, stride, from, every, who, sizeof who);
+        if (*who)
+            return tp_fail(
+                err, TP_ERR_CONFIG, "ranks do not have the same %s: %s differ%s from rank %d (%s)",
+                fact->what, who, strchr(who, ',') ? "" : "s", from, c->places[from].host);
+    }
+    return TP_OK;
 }
 
 tp_status tp_comm_compare(tp_comm *c, const tp_comm_fact *facts, size_t n, tp_error *err)
 {
     if (tp_comm_size(c) == 1)
         return TP_OK;
-    char who[1024] = "";
     uint64_t *mine = calloc((size_t)(c->size + 1) * 2 * n, sizeof *mine), *all = mine + 2 * n;
     TP_HAVE(mine);
     for (size_t k = 0; k < n; k++)
         memcpy(mine + 2 * k, facts[k].hash, sizeof facts[k].hash);
     tp_status status = tp_comm_gather(c, mine, 2 * n * sizeof *mine, all, err);
-    for (size_t k = 0; k < n && status == TP_OK; k++) {
-        list_others(c, all, 2 * n, 2 * k, who, sizeof who);
-        if (*who)
-            status = tp_fail(err, TP_ERR_CONFIG,
-                             "ranks do not have the same %s: %s differ%s from rank 0 (%s)",
-                             facts[k].what, who, strchr(who, ',') ? "" : "s", c->places[0].host);
-    }
+    for (size_t k = 0; k < n && status == TP_OK; k++)
+        status = compare_one(c, &facts[k], all + 2 * k, 2 * n, err);
     free(mine);
     return tp_comm_agree(c, status, err);
 }

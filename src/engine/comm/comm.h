@@ -120,6 +120,7 @@ TP_CHECKED tp_status tp_comm_agree(tp_comm *comm, tp_status status, tp_error *er
 typedef struct {
     const char *what; /* "training data" */
     uint64_t hash[2];
+    int every; /* rank i has what rank i % every has; 0: all have the same */
 } tp_comm_fact;
 TP_CHECKED tp_status tp_comm_compare(tp_comm *comm, const tp_comm_fact *facts, size_t n,
                                      tp_error *err);

@@ -97,15 +97,22 @@ static bool is_same_type(const tp_tensor *a, const tp_tensor *b)
 /* What was declared whole is sliced as long as it has no memory. */
 static bool becomes_slice(const tp_tensor *old, const tp_tensor *t)
 {
-    return tp_is_sliced(t) && !tp_is_sliced(old) && !old->span.buffer && !old->keeps_part &&
-           is_same_whole(old, t);
+    return tp_is_sliced(t) && !tp_is_sliced(old) && !old->span.buffer && is_same_whole(old, t);
+}
+
+/* A part of what is too small for all ranks may be empty. */
+static size_t bytes_held(const tp_tensor *t)
+{
+    size_t begin, end;
+    tp_tensor_held(t, &begin, &end);
+    return end > begin ? (end - begin) * tp_dtype_size(t->dtype) : LINE;
 }
 
 static void slice(tp_states *states, tp_tensor *old, const tp_tensor *t)
 {
     old->slice = t->slice;
     memcpy(old->dim, t->dim, sizeof old->dim);
-    old->bytes = (size_t)(t->dim[0] * t->dim[1]) * tp_dtype_size(t->dtype);
+    old->bytes = bytes_held(old);
     old->reader = &states->reader;
 }
 
@@ -132,12 +139,10 @@ tp_status tp_states_declare(tp_states *states, const tp_tensor *tensor, tp_error
     t.keeps_part = keeps_part(states, &t);
     t.reader = tp_is_sliced(&t) ? &states->reader : NULL;
     if (t.keeps_part) {
-        size_t begin, end;
         t.shard = t.role == TP_ROLE_ERROR ? states->rows : states->shard;
         t.reader = &states->reader;
         t.copies = t.role == TP_ROLE_ERROR ? 0 : states->copies;
-        tp_tensor_held(&t, &begin, &end);
-        t.bytes = end > begin ? (end - begin) * tp_dtype_size(t.dtype) : LINE;
+        t.bytes = bytes_held(&t);
     }
     make_room(states);
     uint32_t *slot = slot_of(states, t.name);
@@ -269,30 +274,16 @@ tp_status tp_tensor_read_held(const void *source, size_t offset, void *to, size_
     return tp_span_read(to, part_of(state, offset - begin * size), bytes, err);
 }
 
-static tp_status write_slice(const tp_tensor *state, size_t offset, const char *from, size_t bytes,
-                             tp_error *err)
+tp_status tp_tensor_write(const tp_tensor *state, size_t offset, const void *from, size_t bytes,
+                          tp_error *err)
 {
     size_t size = tp_dtype_size(state->dtype), first = offset / size, begin, end;
     tp_slice_run run;
     tp_tensor_held(state, &begin, &end);
     for (size_t at = first; tp_slice_next_held(state, &at, first + bytes / size, &run);)
         TP_TRY(tp_span_write(part_of(state, (run.own - begin) * size),
-                             from + (run.at - first) * size, run.n * size, err));
+                             (const char *)from + (run.at - first) * size, run.n * size, err));
     return TP_OK;
-}
-
-tp_status tp_tensor_write(const tp_tensor *state, size_t offset, const void *from, size_t bytes,
-                          tp_error *err)
-{
-    if (tp_is_sliced(state))
-        return write_slice(state, offset, from, bytes, err);
-    size_t begin, end, size = tp_dtype_size(state->dtype);
-    tp_tensor_held(state, &begin, &end);
-    size_t first = TP_MAX(offset, begin * size), last = TP_MIN(offset + bytes, end * size);
-    if (first >= last)
-        return TP_OK;
-    return tp_span_write(part_of(state, first - begin * size),
-                         (const char *)from + (first - offset), last - first, err);
 }
 
 void tp_states_bytes(const tp_states *states, size_t ret_bytes[TP_MEM_KINDS])

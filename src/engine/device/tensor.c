@@ -64,8 +64,8 @@ void tp_tensor_share(const tp_tensor *t, size_t n, tp_shard among, size_t *ret_b
     int32_t parts = t->shard.count > 1 ? t->shard.count : 1;
     size_t first, last;
     *ret_begin = 0;
-    *ret_end = t->keeps_part || among.index < t->slice.count ? n : 0;
-    if (tp_is_sliced(t)) /* of others that have the same slice the first writes it, or all a part */
+    *ret_end = among.index < t->slice.count * (t->keeps_part ? parts : 1) ? n : 0;
+    if (tp_is_sliced(t)) /* of others that have the same of it the first write it */
         return;
     tp_shard_part(n, t->shard, &first, &last);
     int32_t copies = TP_MAX(t->copies, 1), group = parts * copies;
@@ -131,19 +131,18 @@ typedef struct {
     size_t period, begin, n;
 } comb;
 
-static comb comb_of(const tp_tensor *t, int index)
+static comb comb_of(const tp_tensor *t)
 {
     tp_tensor_slice s = t->slice;
     int64_t begin, end, group = s.length / TP_MAX(s.groups, 1);
     size_t inner = s.axis == 0 ? (size_t)tp_tensor_dim(t, 1) : 1;
-    s.index = index;
     tp_slice_part(s, group, &begin, &end);
     return (comb){(size_t)group * inner, (size_t)begin * inner, (size_t)(end - begin) * inner};
 }
 
-bool tp_slice_next(const tp_tensor *t, int index, size_t *from, size_t end, tp_slice_run *ret)
+static bool next_run(const tp_tensor *t, size_t *from, size_t end, tp_slice_run *ret)
 {
-    comb c = comb_of(t, index);
+    comb c = comb_of(t);
     size_t tooth = *from / c.period, first = tooth * c.period + c.begin;
     if (*from >= first + c.n) {
         tooth++;
@@ -161,7 +160,13 @@ bool tp_slice_next_held(const tp_tensor *t, size_t *from, size_t end, tp_slice_r
 {
     size_t first, last;
     tp_tensor_held(t, &first, &last);
-    while (tp_slice_next(t, t->slice.index, from, end, ret) && ret->own < last) {
+    if (!tp_is_sliced(t)) {
+        size_t at = TP_MAX(*from, first);
+        *from = TP_MAX(at, TP_MIN(end, last));
+        *ret = (tp_slice_run){at, at, *from - at};
+        return ret->n > 0;
+    }
+    while (next_run(t, from, end, ret) && ret->own < last) {
         size_t before = ret->own < first ? TP_MIN(first - ret->own, ret->n) : 0;
         *ret = (tp_slice_run){ret->at + before, ret->own + before, ret->n - before};
         ret->n = TP_MIN(ret->n, last - TP_MIN(ret->own, last));
@@ -169,15 +174,6 @@ bool tp_slice_next_held(const tp_tensor *t, size_t *from, size_t end, tp_slice_r
             return true;
     }
     return false;
-}
-
-size_t tp_slice_count(const tp_tensor *t, int index, size_t first, size_t count)
-{
-    tp_slice_run run;
-    size_t n = 0, end = first + count;
-    while (tp_slice_next(t, index, &first, end, &run))
-        n += run.n;
-    return n;
 }
 
 const char *tp_role_name(tp_role role) { return roles[role].name; }

@@ -114,13 +114,10 @@ bool tp_is_sliced(const tp_tensor *tensor);
 typedef struct {
     size_t at, own, n;
 } tp_slice_run;
-/* The next of those that slice `index` has of a tensor that is sliced, from element *from of the
- * whole on and before `end`; *from gets behind it.  False: there is none. */
-bool tp_slice_next(const tp_tensor *tensor, int index, size_t *from, size_t end, tp_slice_run *ret);
-/* The next of those of its own slice that are in memory: all, or the part that it keeps. */
+/* The next of those that are in memory of its slice, or of all of a tensor that is not sliced: all,
+ * or the part that it keeps; from element *from of the whole on and before `end`; *from gets behind
+ * it. False: there is none. */
 bool tp_slice_next_held(const tp_tensor *tensor, size_t *from, size_t end, tp_slice_run *ret);
-/* How many elements that is in all. */
-size_t tp_slice_count(const tp_tensor *tensor, int index, size_t first, size_t count);
 
 const char *tp_role_name(tp_role role);             /* "weight", ... */
 bool tp_role_parse(const char *name, tp_role *ret); /* false when unknown */

@@ -171,6 +171,8 @@ int tp_program_find(const tp_program *p, const char *name)
     return -1;
 }
 
+int tp_program_count(const tp_program *p) { return p->n; }
+
 tp_exec *tp_program_exec(const tp_program *p, int graph) { return p->parts[graph].exec; }
 
 tp_status tp_program_run(const tp_program *p, int graph, bool accumulate, tp_error *err)

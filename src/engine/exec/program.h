@@ -54,6 +54,7 @@ TP_CHECKED tp_status tp_program_compile(tp_program *program, tp_error *err);
 TP_CHECKED tp_status tp_program_alloc(tp_program *program, tp_states *states, tp_error *err);
 
 int tp_program_find(const tp_program *program, const char *name); /* -1: there is none */
+int tp_program_count(const tp_program *program);                  /* of graphs */
 /* Its inputs, outputs, launches and times. */
 tp_exec *tp_program_exec(const tp_program *program, int graph);
 

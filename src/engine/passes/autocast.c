@@ -40,6 +40,7 @@ tp_ref tp_pass_copy(tp_graph *g, const tp_tensor *weight, tp_dtype dtype, tp_lay
         .of = weight->name,
         .dtype = dtype,
         .layout = layout,
+        .slice = weight->slice,
         .rank = 2,
         .dim = {dim[0], dim[1]}};
     return tp_graph_state(g, &copy);

@@ -29,16 +29,6 @@ typedef struct {
     bool is_encoded;
 } kind;
 
-size_t tp_pass_sent_bytes(const tp_graph *g, const tp_node *n)
-{
-    const tp_value *out = &g->values[n->out[0]];
-    tp_ref in = n->op == TP_OP_reduce_scatter_part ? n->in[1] : n->in[0];
-    const tp_tensor *t = g->values[tp_graph_memory(g, in)].tensor;
-    return t && tp_is_sliced(t)
-               ? tp_slice_count(t, 0, 0, tp_tensor_count(t)) * tp_dtype_size(out->dtype)
-               : tp_value_bytes(out);
-}
-
 /* Those of one kind; where[b]: the node beside which bucket b begins. */
 static void number(tp_graph *g, kind k, size_t most, int32_t *last, uint32_t *where)
 {
@@ -48,7 +38,7 @@ static void number(tp_graph *g, kind k, size_t most, int32_t *last, uint32_t *wh
         if (n->op != k.op || n->attrs.bucket || g->values[n->out[0]].dtype != k.dtype ||
             (n->attrs.wire != 0) != k.is_encoded)
             continue;
-        size_t own = tp_pass_sent_bytes(g, n);
+        size_t own = tp_value_bytes(&g->values[n->out[0]]);
         if (!b.number || b.bytes + own > most || n->phase != b.phase) {
             b = (open_bucket){++*last, 0, n->phase};
             where[b.number] = i;

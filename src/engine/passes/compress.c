@@ -19,11 +19,11 @@ static bool sums(tp_op op)
            op == TP_OP_reduce_scatter_part || op == TP_OP_all_reduce_part;
 }
 
-/* The record of the gradient that a node sums. */
-static const tp_tensor *gradient_of(const tp_graph *g, const tp_node *n)
+/* The memory of the gradient that a node sums. */
+static const tp_value *gradient_of(const tp_graph *g, const tp_node *n)
 {
     tp_ref ref = n->op == TP_OP_reduce_scatter_part ? n->in[1] : n->in[0];
-    return g->values[tp_graph_memory(g, ref)].tensor;
+    return &g->values[tp_graph_memory(g, ref)];
 }
 
 /* As the sum within the node has left them. */
@@ -34,22 +34,21 @@ static tp_ref errors_before(const tp_graph *g, const tp_node *n)
     return within->out[1];
 }
 
-/* Of what ranks share the longest slice, so that all rows are as long. */
-static size_t length_of_row(const tp_tensor *gradient)
+/* On all ranks the same: shapes are those of the longest share. */
+static size_t length_of_row(const tp_value *gradient)
 {
-    size_t n = tp_tensor_count(gradient);
-    n = tp_is_sliced(gradient) ? tp_slice_count(gradient, 0, 0, n) : n;
-    return (n + LINE_ELEMENTS - 1) / LINE_ELEMENTS * LINE_ELEMENTS;
+    return (tp_value_count(gradient) + LINE_ELEMENTS - 1) / LINE_ELEMENTS * LINE_ELEMENTS;
 }
 
-static void keep_errors(tp_graph *g, uint32_t node, const tp_tensor *gradient, int ranks)
+static void keep_errors(tp_graph *g, uint32_t node, const tp_value *gradient, int ranks)
 {
+    const char *of = gradient->tensor->of;
     if (g->nodes[node].op == TP_OP_all_reduce_part) {
         (void)tp_graph_extend(g, node, errors_before(g, &g->nodes[node]));
         return;
     }
-    tp_tensor errors = {.name = tp_arena_printf(&g->arena, "error.%s", gradient->of),
-                        .of = gradient->of,
+    tp_tensor errors = {.name = tp_arena_printf(&g->arena, "error.%s", of),
+                        .of = of,
                         .role = TP_ROLE_ERROR,
                         .dtype = TP_DTYPE_F32,
                         .rank = 2};
@@ -64,9 +63,9 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
     (void)err;
     uint32_t n = options->ranks > 1 && options->wire ? g->n_nodes : 0;
     for (uint32_t i = 1; i < n; i++) {
-        const tp_tensor *gradient = sums(g->nodes[i].op) ? gradient_of(g, &g->nodes[i]) : NULL;
-        if (!gradient || gradient->role != TP_ROLE_GRADIENT || !gradient->of ||
-            gradient->rank != 2 || gradient->dim[1] == 1)
+        const tp_value *gradient = sums(g->nodes[i].op) ? gradient_of(g, &g->nodes[i]) : NULL;
+        const tp_tensor *t = gradient ? gradient->tensor : NULL;
+        if (!t || t->role != TP_ROLE_GRADIENT || !t->of || t->rank != 2 || t->dim[1] == 1)
             continue;
         g->nodes[i].attrs.wire = options->wire;
         g->nodes[i].attrs.keep = options->wire_keep;

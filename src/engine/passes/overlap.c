@@ -56,7 +56,7 @@ static void move_gathers(const tp_graph *g, size_t small, uint32_t *before)
             bytes = 0;
             bucket = n->attrs.bucket;
         }
-        bytes += tp_pass_sent_bytes(g, n);
+        bytes += tp_value_bytes(&g->values[n->out[0]]);
         before[i] = last;
     }
 }

@@ -76,9 +76,11 @@ TP_CHECKED tp_status tp_recompute_parse(const char *text, tp_recompute *ret_mode
 tp_ref tp_pass_copy(tp_graph *g, const tp_tensor *weight, tp_dtype dtype, tp_layout layout,
                     const int64_t dim[2]);
 
-/* Of what a node exchanges, of a tensor that ranks share the longest slice: all ranks have the same
- * buckets.  For passes. */
-size_t tp_pass_sent_bytes(const tp_graph *g, const tp_node *n);
+/* The shapes of a node's results, after those of its operands have changed.  For passes. */
+TP_CHECKED tp_status tp_pass_infer_again(tp_graph *g, uint32_t node, tp_error *err);
+
+/* Of tensors that ranks share the longest share, or the rank's own, and what follows from it. */
+TP_CHECKED tp_status tp_pass_size_shares(tp_graph *g, bool longest, tp_error *err);
 
 /* ---- memory plan ---- */
 

@@ -131,6 +131,15 @@ static tp_status run_plugins(tp_graph *const *set, size_t n, tp_error *err)
     return TP_OK;
 }
 
+/* See shapes.c. */
+static tp_status size_shares(tp_graph *const *set, size_t n, const tp_pass_options *options,
+                             bool longest, tp_error *err)
+{
+    for (size_t i = 0; i < n && options->tensor.count > 1; i++)
+        TP_TRY(tp_pass_size_shares(set[i], longest, err));
+    return TP_OK;
+}
+
 tp_status tp_passes_run(tp_graph *const *set, size_t n, const tp_pass_options *options,
                         tp_error *err)
 {
@@ -142,10 +151,12 @@ tp_status tp_passes_run(tp_graph *const *set, size_t n, const tp_pass_options *o
     for (const tp_pass *const *p = tp_pass_pipeline; *p; p++) {
         if (*p == &tp_pass_pack_weights)
             TP_TRY(run_plugins(set, n, err));
+        if (*p == &tp_pass_schedule)
+            TP_TRY(size_shares(set, n, options, true, err));
         if (!tp_pass_is_disabled(options->disabled, options->n_disabled, (*p)->name))
             TP_TRY(run_one(*p, set, n, options, err));
     }
-    return TP_OK;
+    return size_shares(set, n, options, false, err);
 }
 
 tp_status tp_recompute_parse(const char *text, tp_recompute *ret_mode, int *ret_every,

@@ -8,8 +8,6 @@
  * of a slice those of the slice.  Of a tensor that is too small for all ranks the last ones have
  * nothing, and nothing to do.  Stands in front of `autocast`: copies of weights are made anew when
  * those are whole again. */
-#include <string.h>
-
 #include "engine/passes/pass.h"
 
 static const tp_tensor *state_of(const tp_graph *g, tp_ref ref)
@@ -70,19 +68,6 @@ static void leave_out(tp_graph *g, uint32_t node)
         drop_output(g, n->out[k]);
 }
 
-static tp_status infer_again(tp_graph *g, uint32_t node, tp_error *err)
-{
-    const tp_node *n = &g->nodes[node];
-    tp_value out[TP_MAX_OUT];
-    int n_out;
-    TP_TRY(tp_op_infer(g, n->op, &n->attrs, n->n_in, n->in, &n_out, out, err));
-    for (int k = 0; k < n_out; k++) {
-        g->values[n->out[k]].rank = out[k].rank;
-        memcpy(g->values[n->out[k]].dim, out[k].dim, sizeof out[k].dim);
-    }
-    return TP_OK;
-}
-
 static tp_status divide(tp_graph *g, uint32_t node, tp_shard shard, tp_error *err)
 {
     for (int k = 0; k < g->nodes[node].n_in; k++) {
@@ -96,7 +81,7 @@ static tp_status divide(tp_graph *g, uint32_t node, tp_shard shard, tp_error *er
         }
         g->nodes[node].in[k] = part;
     }
-    return infer_again(g, node, err);
+    return tp_pass_infer_again(g, node, err);
 }
 
 static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)

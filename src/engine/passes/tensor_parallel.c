@@ -81,16 +81,18 @@ static tp_ref share_of(const tp_graph *g, tp_ref ref)
 }
 
 /* Of B A, which is added to a weight: B [outputs, r] is in parts where the weight's outputs are, A
- * [r, inputs] where its inputs are.  A reads what the weight does. */
+ * [r, inputs] where its inputs are, and what they are stretched to [outputs] as B.  A reads what
+ * the weight does. */
 static tp_tensor_slice slice_of_adapter(const tp_sharing *p, tp_ref adapter)
 {
-    tp_ref base = tp_graph_find(p->g, p->g->values[adapter].tensor->of);
+    const tp_tensor *t = p->g->values[adapter].tensor;
+    tp_ref base = tp_graph_find(p->g, t->of);
     const tp_node *own = product_with(p, adapter), *whole = product_with(p, base);
-    if (!own || !whole || p->of[base].is != TP_IS_DIVIDED)
+    if ((!own && t->rank == 2) || !whole || p->of[base].is != TP_IS_DIVIDED)
         return (tp_tensor_slice){0};
     tp_tensor_slice s = p->g->values[base].tensor->slice;
     s.axis ^= whole->attrs.transposed;
-    bool is_a = share_of(p->g, own->in[0]) == share_of(p->g, whole->in[0]);
+    bool is_a = own && share_of(p->g, own->in[0]) == share_of(p->g, whole->in[0]);
     return s.axis == (is_a ? 1 : 0) ? s : (tp_tensor_slice){0};
 }
 
@@ -120,7 +122,8 @@ static int groups_of(const tp_sharing *p, tp_ref product)
         const tp_node *n = &p->g->nodes[i];
         if (n->op == TP_OP_split && n->in[0] == product)
             return n->n_out;
-        if (n->op == TP_OP_add && n->in[0] == product) /* with what an adapter adds */
+        bool is_adapted = n->op == TP_OP_add || n->op == TP_OP_dora;
+        if (is_adapted && n->in[0] == product) /* with what an adapter makes of it */
             product = n->out[0];
     }
     return 1;
@@ -170,7 +173,17 @@ static int64_t first_of(const tp_sharing *p, int64_t length)
 static tp_ref shifted(tp_sharing *p, uint32_t node, tp_ref ids, int64_t vocabulary)
 {
     const tp_attrs attrs = {.n0 = (int32_t)first_of(p, vocabulary)};
-    return attrs.n0 ? emit(p, node, TP_OP_shift, &attrs, 1, &ids) : ids;
+    return emit(p, node, TP_OP_shift, &attrs, 1, &ids);
+}
+
+/* What is added to a sum is added by the first rank; the others read it too, as what they say to
+ * each other is the same on all. */
+static tp_ref added_once(tp_sharing *p, uint32_t node, tp_ref term)
+{
+    const tp_attrs attrs = {.scale = p->options->tensor.index == 0};
+    tp_ref own = emit(p, node, TP_OP_scale, &attrs, 1, &term);
+    p->g->values[own].is_exact = true;
+    return own;
 }
 
 /* ---- one node ---- */
@@ -205,7 +218,7 @@ static tp_status refuse(const tp_sharing *p, const tp_node *n, const char *why)
 static bool fits(const tp_sharing *p, const tp_node *n, const tp_way *w, int *ret_n)
 {
     const tp_signature *sig = tp_op_signature(n->op);
-    bool may_decide = n->op == TP_OP_linear || n->op == TP_OP_embed;
+    bool may_decide = n->op == TP_OP_linear || n->op == TP_OP_embed || n->op == TP_OP_dora;
     *ret_n = 0;
     for (int k = 0; k < n->n_in; k++) {
         int axis = tp_way_axis(w, &sig->in[k], &n->attrs);
@@ -278,7 +291,7 @@ static tp_status divide_attributes(tp_sharing *p, tp_node *n, const tp_way *w)
     return TP_OK;
 }
 
-/* An operand that is added to a sum is added by one rank. */
+/* An operand that is added to a sum. */
 static bool is_term(const tp_node *n, const tp_signature *sig, int k)
 {
     for (int o = 0; o < n->n_out; o++)
@@ -320,12 +333,13 @@ static tp_status prepare_operands(tp_sharing *p, uint32_t node, const tp_way *w)
             tp_ref rows = tp_sharing_rows(p, in);
             p->g->nodes[node].in[k] = rows;
         } else if (axis >= 0 && p->of[in].is != TP_IS_DIVIDED)
-            TP_TRY(decide(p, in, axis, n->op == TP_OP_linear ? groups_of(p, n->out[0]) : 1));
-        else if (axis < 0 && has_sums && is_term(n, sig, k) && p->options->tensor.index > 0)
-            p->g->nodes[node].in[k] = 0;
+            TP_TRY(decide(p, in, axis, n->op == TP_OP_embed ? 1 : groups_of(p, n->out[0])));
         else if (axis < 0 && p->of[in].is == TP_IS_SUM && is_term(n, sig, k))
             return refuse(p, n, "adds a sum to a part of one");
-        else if (axis < 0 && !(has_sums && sig->in[k].is_optional))
+        else if (axis < 0 && has_sums && is_term(n, sig, k)) {
+            tp_ref own = added_once(p, node, in);
+            p->g->nodes[node].in[k] = own;
+        } else if (axis < 0 && !(has_sums && sig->in[k].is_optional))
             TP_TRY(read_whole(p, node, k));
     }
     return TP_OK;
@@ -345,20 +359,6 @@ static void count_from_part(tp_sharing *p, uint32_t node)
     n->in[at[0]] = ids;
     n->attrs.part = op == TP_OP_cross_entropy_grad;
     n->attrs.skip = (int32_t)TP_MAX(n->attrs.skip - first_of(p, vocabulary), 0);
-}
-
-static tp_status infer_again(tp_sharing *p, uint32_t node)
-{
-    tp_node *n = &p->g->nodes[node];
-    tp_value out[TP_MAX_OUT];
-    int n_out;
-    while (n->n_in > 0 && !n->in[n->n_in - 1])
-        n->n_in--;
-    TP_TRY(tp_op_infer(p->g, n->op, &n->attrs, n->n_in, n->in, &n_out, out, p->err));
-    TP_ASSERT(n_out == n->n_out);
-    for (int k = 0; k < n_out; k++)
-        memcpy(p->g->values[n->out[k]].dim, out[k].dim, sizeof out[k].dim);
-    return TP_OK;
 }
 
 /* Terms are float32, where a frozen table is in bf16 as well. */
@@ -396,7 +396,7 @@ static tp_status divide(tp_sharing *p, uint32_t node, const tp_way *w)
             make_exact(p, n, k);
     }
     TP_TRY(divide_attributes(p, n, w));
-    TP_TRY(infer_again(p, node));
+    TP_TRY(tp_pass_infer_again(p->g, node, p->err));
     tp_sharing_put(p, node);
     return TP_OK;
 }
@@ -423,6 +423,29 @@ static void take_product_out(tp_sharing *p, uint32_t node)
     n->in[1] = ce.in[2];
     n->in[2] = ce.in[3];
     n->in[3] = 0;
+}
+
+/* Of a weight that is divided by inputs the norms of its outputs: squares are summed first. */
+static bool is_norm_of_parts(const tp_sharing *p, const tp_node *n)
+{
+    const tp_standing w = p->of[n->in[0]];
+    return n->op == TP_OP_dora_norm && !n->attrs.part && w.is == TP_IS_DIVIDED &&
+           w.axis == !n->attrs.transposed;
+}
+
+static void take_squares_out(tp_sharing *p, uint32_t node)
+{
+    tp_graph *g = p->g;
+    tp_node norm = g->nodes[node];
+    g->phase = norm.phase;
+    g->block = norm.block;
+    norm.attrs.part = 1;
+    tp_ref squares = tp_graph_op(g, TP_OP_dora_norm, &norm.attrs, 3, norm.in, norm.label);
+    tp_node *n = &g->nodes[node];
+    n->op = TP_OP_root;
+    n->attrs = (tp_attrs){0};
+    n->n_in = 1;
+    n->in[0] = squares;
 }
 
 /* Logits stay where they are: ranks tell each other the largest, the sum and the target's. */
@@ -489,8 +512,9 @@ static tp_status visit(tp_sharing *p, uint32_t node)
     tp_way w;
     for (int k = 0; k < g->nodes[node].n_in; k++)
         settle(p, g->nodes[node].in[k]);
-    if (g->nodes[node].op == TP_OP_linear_ce) {
-        take_product_out(p, node);
+    bool has_product = g->nodes[node].op == TP_OP_linear_ce;
+    if (has_product || is_norm_of_parts(p, &g->nodes[node])) {
+        (has_product ? take_product_out : take_squares_out)(p, node);
         TP_TRY(visit(p, g->n_nodes - 1));
     }
     const tp_node *n = &g->nodes[node];

@@ -134,7 +134,7 @@ static bool with_small_chunks(const search *s, tp_train_options *o, char text[96
 static bool without_gathered_copy(const search *s, tp_train_options *o, char text[96])
 {
     (void)s;
-    bool is_new = o->algorithm->generates && o->ranks.ranks > 1 &&
+    bool is_new = o->algorithm->generates && o->ranks.ranks > 1 && o->ranks.tensor.count < 2 &&
                   o->distributed.strategy >= TP_STRATEGY_FULL_SHARD && o->distributed.gathered_copy;
     o->distributed.gathered_copy &= !is_new;
     snprintf(text, 96, "distributed.gathered_copy=false");

@@ -1,5 +1,9 @@
-/* parts.c - ranges of tensors that are kept in parts, gathered. */
+/* parts.c - ranges of tensors that ranks keep in parts, or share the layers of, or both, gathered:
+ * each rank tells what it has of a range, one run behind the other. */
 #include "engine/train/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/platform.h"
 
@@ -14,51 +18,101 @@ size_t tp_parts_count(const tp_states *states, const tp_tensor *part)
     return tp_tensor_count(weight);
 }
 
-/* What of a range of n elements is in a part. */
-static range in_part(range r, size_t n, tp_shard shard)
+static int slices_of(const tp_tensor *t) { return tp_is_sliced(t) ? t->slice.count : 1; }
+
+/* Which of those this rank is that have all of it together: every slice of a part, then of the
+ * next one. */
+static tp_shard holder_of(const tp_tensor *t)
 {
-    range part;
-    tp_shard_part(n, shard, &part.begin, &part.end);
-    part.begin = TP_MAX(part.begin, r.begin);
-    part.end = TP_MAX(TP_MIN(part.end, r.end), part.begin);
-    return part;
+    int slices = slices_of(t), part = t->keeps_part ? t->shard.index : 0;
+    return (tp_shard){part * slices + (slices > 1 ? t->slice.index : 0),
+                      slices * (t->keeps_part ? t->shard.count : 1)};
 }
 
-/* Each rank puts what it has of the range at its place in `data`; then all is there. */
-static tp_status gather(const tp_ranks *ranks, const tp_tensor *own, range r, char *data,
-                        tp_error *err)
+/* The record as another of them has it. */
+static tp_tensor of_holder(const tp_tensor *own, int i)
 {
-    TP_ASSERT(!tp_is_sliced(own) || !own->keeps_part); /* moments, which nobody reads together */
-    if (tp_is_sliced(own))
-        return tp_slices_gather(ranks, own, r.begin, r.end - r.begin, data, err);
-    tp_shard shard = own->shard;
-    size_t n = tp_tensor_count(own), size = tp_dtype_size(own->dtype);
-    size_t *starts = tp_new((size_t)shard.count + 1, sizeof *starts);
-    for (int i = 0; i < shard.count; i++) {
-        range part = in_part(r, n, (tp_shard){i, shard.count});
-        starts[i + 1] = starts[i] + (part.end - part.begin);
+    tp_tensor t = *own;
+    t.shard.index = i / slices_of(own);
+    if (!tp_is_sliced(own))
+        return t;
+    t.slice.index = i % slices_of(own);
+    t.dim[t.slice.axis] = tp_slice_length(t.slice);
+    return t;
+}
+
+static size_t count_held(const tp_tensor *t, range r)
+{
+    tp_slice_run run;
+    size_t n = 0;
+    for (size_t at = r.begin; tp_slice_next_held(t, &at, r.end, &run);)
+        n += run.n;
+    return n;
+}
+
+static tp_status pack(const tp_tensor *own, range r, char *packed, tp_error *err)
+{
+    size_t size = tp_dtype_size(own->dtype);
+    tp_slice_run run;
+    for (size_t at = r.begin; tp_slice_next_held(own, &at, r.end, &run);) {
+        TP_TRY(tp_tensor_read_held(own, run.own * size, packed, run.n * size, err));
+        packed += run.n * size;
     }
-    tp_exchange *exchange;
+    return TP_OK;
+}
+
+static void unpack(const tp_tensor *t, range r, const char *packed, char *whole)
+{
+    size_t size = tp_dtype_size(t->dtype);
+    tp_slice_run run;
+    for (size_t at = r.begin; tp_slice_next_held(t, &at, r.end, &run);) {
+        memcpy(whole + (run.at - r.begin) * size, packed, run.n * size);
+        packed += run.n * size;
+    }
+}
+
+/* Those who share the layers follow one another; of what each of them has the same, one part is
+ * with every so-many-th rank. */
+static tp_comm_group group_of(const tp_ranks *ranks, const tp_tensor *t)
+{
+    tp_shard own = holder_of(t);
+    int stride = tp_is_sliced(t) ? 1 : TP_MAX(ranks->tensor.count, 1);
+    return (tp_comm_group){tp_ranks_row(ranks).index - own.index * stride, stride, own.count};
+}
+
+static tp_status exchange(const tp_ranks *ranks, const tp_tensor *own, range r, char *packed,
+                          const size_t *starts, tp_error *err)
+{
+    tp_exchange *request;
+    size_t size = tp_dtype_size(own->dtype);
     const tp_exchange_spec c = {.kind = TP_ALL_GATHER,
                                 .element = size,
-                                .data = data,
+                                .data = packed,
                                 .starts = starts,
-                                .group = {ranks->rank - shard.index, 1, shard.count}};
-    range mine = in_part(r, n, shard);
-    tp_status status = TP_OK;
-    if (mine.end > mine.begin)
-        status = tp_tensor_read_held(own, mine.begin * size, data + starts[shard.index] * size,
-                                     (mine.end - mine.begin) * size, err);
-    if (status == TP_OK)
-        status = tp_comm_start(ranks->comm, &c, &exchange, err);
-    if (status == TP_OK)
-        status = tp_comm_wait(ranks->comm, exchange, err);
-    free(starts);
-    return status;
+                                .group = group_of(ranks, own)};
+    TP_TRY(pack(own, r, packed + starts[holder_of(own).index] * size, err));
+    TP_TRY(tp_comm_start(ranks->comm, &c, &request, err));
+    return tp_comm_wait(ranks->comm, request, err);
 }
 
 tp_status tp_parts_read_together(void *ranks, const tp_tensor *tensor, size_t first, size_t count,
                                  void *to, tp_error *err)
 {
-    return gather(ranks, tensor, (range){first, first + count}, to, err);
+    const range r = {first, first + count};
+    const int n = holder_of(tensor).count;
+    size_t size = tp_dtype_size(tensor->dtype);
+    TP_FREED size_t *starts = tp_new((size_t)n + 1, sizeof *starts);
+    TP_FREED char *packed = malloc(count * size + 1);
+    TP_HAVE(packed);
+    for (int i = 0; i < n; i++) {
+        tp_tensor its = of_holder(tensor, i);
+        starts[i + 1] = starts[i] + count_held(&its, r);
+    }
+    TP_ASSERT(starts[n] == count);
+    TP_TRY(exchange(ranks, tensor, r, packed, starts, err));
+    for (int i = 0; i < n; i++) {
+        tp_tensor its = of_holder(tensor, i);
+        unpack(&its, r, packed + starts[i] * size, to);
+    }
+    return TP_OK;
 }

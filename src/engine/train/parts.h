@@ -9,10 +9,6 @@
 TP_CHECKED tp_status tp_parts_read_together(void *ranks, const tp_tensor *tensor, size_t first,
                                             size_t count, void *to, tp_error *err);
 
-/* Of a tensor that ranks share the layers of: all of them do this together. */
-TP_CHECKED tp_status tp_slices_gather(const tp_ranks *ranks, const tp_tensor *tensor, size_t first,
-                                      size_t count, char *to, tp_error *err);
-
 /* Elements of the tensor of which `part` is a part: those of the weight that it belongs to. */
 size_t tp_parts_count(const tp_states *states, const tp_tensor *part);
 

@@ -96,20 +96,24 @@ tp_status tp_ranks_find_nodes(tp_train_options *o, tp_error *err)
     r->node = 0;
     if (o->distributed.strategy != TP_STRATEGY_HYBRID || r->ranks < 2)
         return TP_OK;
+    int all = tp_ranks_processes(r), sharers = TP_MAX(r->tensor.count, 1);
     bool is_known = asked != TP_OPT_UNSET_INT;
-    int64_t node = is_known ? asked : r->comm ? ranks_of_first_host(r->comm) : r->ranks;
-    bool is_even = node > 1 && node < r->ranks && r->ranks % node == 0;
-    for (int i = 0; is_even && !is_known && i < r->ranks; i++)
+    int64_t node = is_known ? asked : r->comm ? ranks_of_first_host(r->comm) : all;
+    bool is_even = node > sharers && node % sharers == 0 && node < all && all % node == 0;
+    for (int i = 0; is_even && !is_known && i < all; i++)
         is_even =
             strcmp(tp_comm_host(r->comm, i), tp_comm_host(r->comm, i / (int)node * (int)node)) == 0;
+    char shared[64] = "";
+    if (sharers > 1)
+        snprintf(shared, sizeof shared, ", of which %d share the layers,", sharers);
     if (!is_even)
         return tp_fail(
             err, TP_ERR_CONFIG,
-            "distributed.strategy=hybrid: %d processes are not several nodes of the same "
+            "distributed.strategy=hybrid: %d processes%s are not several nodes of the same "
             "number of them%s; set distributed.ranks_per_node, or take "
             "distributed.strategy=full_shard",
-            r->ranks, is_known ? "" : " on hosts of their own");
-    r->node = (int)node;
+            all, shared, is_known ? "" : " on hosts of their own");
+    r->node = (int)node / sharers;
     return TP_OK;
 }
 
@@ -243,37 +247,37 @@ static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *er
     return status;
 }
 
-/* What the ranks will say to each other in a step, in which order.  Parts of a vocabulary that
- * cannot be divided evenly are not as long as one another. */
-static void hash_schedule(const trainer *t, tp_comm_fact *fact)
+/* What the ranks will say to each other, in which order, what of it goes together; and how much,
+ * which is the same for those that have the same part of the layers. */
+static void hash_schedule(const trainer *t, bool how_much, tp_comm_fact *fact)
 {
-    static const char *const graphs[] = {"train", "norm", "update", "gather", "generate"};
     TP_OWN(tp_buf) text = {0};
-    for (size_t g = 0; g < TP_COUNTOF(graphs); g++) {
-        int found = tp_program_find(t->graphs.program, graphs[g]);
-        const tp_exec *e = found < 0 ? NULL : tp_program_exec(t->graphs.program, found);
-        for (size_t i = 0; e && i < tp_exec_launch_count(e); i++) {
+    for (int g = 0; g < tp_program_count(t->graphs.program); g++) {
+        const tp_exec *e = tp_program_exec(t->graphs.program, g);
+        for (size_t i = 0; i < tp_exec_launch_count(e); i++) {
             const tp_launch_info *l = tp_exec_launch(e, i);
             if (tp_ops[l->op]->traits & TP_OP_COMMUNICATES)
-                tp_buf_addf(&text, "%s %s %.0f\n", tp_ops[l->op]->name, l->label,
-                            t->o->ranks.tensor.count > 1 ? 0 : l->bytes);
+                tp_buf_addf(&text, "%d %s %s %d %.0f\n", g, tp_ops[l->op]->name, l->label,
+                            tp_traffic_bucket(tp_exec_traffic(e), i), how_much ? l->bytes : 0);
         }
     }
     hash_text(fact, tp_buf_str(&text), text.len);
+    fact->every = how_much ? t->o->ranks.tensor.count : 0;
 }
 
 tp_status tp_ranks_compare(trainer *t, tp_error *err)
 {
     if (!t->comm)
         return TP_OK;
-    enum { PROGRAM, ISA, CONFIG, MODEL, WEIGHTS, DATA, SCHEDULE, N };
+    enum { PROGRAM, ISA, CONFIG, MODEL, WEIGHTS, DATA, SCHEDULE, SIZES, N };
     tp_comm_fact facts[N] = {[PROGRAM] = {.what = "program"},
                              [ISA] = {.what = "instruction set (engine.isa)"},
                              [CONFIG] = {.what = "configuration"},
                              [MODEL] = {.what = "model"},
                              [WEIGHTS] = {.what = "weights"},
                              [DATA] = {.what = "training data"},
-                             [SCHEDULE] = {.what = "schedule of communication"}};
+                             [SCHEDULE] = {.what = "schedule of communication"},
+                             [SIZES] = {.what = "sizes of what is communicated"}};
     const tp_train_state *s = &t->state;
     const char *isa = tp_isa_name(tp_cpu_isa());
     int64_t begins[] = {s->step, t->max_steps, (int64_t)s->seed};
@@ -281,7 +285,8 @@ tp_status tp_ranks_compare(trainer *t, tp_error *err)
     hash_config(t, &facts[CONFIG]);
     hash_text(&facts[MODEL], s->model_fingerprint, strlen(s->model_fingerprint));
     hash_text(&facts[DATA], s->data_fingerprint, strlen(s->data_fingerprint));
-    hash_schedule(t, &facts[SCHEDULE]);
+    hash_schedule(t, false, &facts[SCHEDULE]);
+    hash_schedule(t, true, &facts[SIZES]);
     facts[SCHEDULE].hash[0] ^= XXH3_64bits(begins, sizeof begins);
     tp_status status = hash_program(&facts[PROGRAM], err);
     if (status == TP_OK)

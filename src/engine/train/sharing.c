@@ -28,9 +28,9 @@ static tp_status check_sharing(const tp_train_options *o, const char *key, int64
         bool is_set;
     } others[] = {
         {o->algorithm->title, !o->algorithm->shares_layers},
-        {"distributed.strategy=full_shard or hybrid",
-         o->distributed.strategy > TP_STRATEGY_SHARD_GRADIENTS},
-        {"policy.peft.use_dora", o->policy.peft.enabled && o->policy.peft.use_dora},
+        {"distributed.gathered_copy=false", o->algorithm->generates &&
+                                                o->distributed.strategy >= TP_STRATEGY_FULL_SHARD &&
+                                                !o->distributed.gathered_copy},
         {"policy.peft.dropout", o->policy.peft.enabled && o->policy.peft.dropout > 0},
         {"policy.peft.base in few bits",
          o->policy.peft.enabled &&

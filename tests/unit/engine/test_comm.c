@@ -195,8 +195,9 @@ static void a_failure_ends_the_waiting_of_the_others(void **state)
 
 static void compare(tp_comm *comm, void *user)
 {
-    const tp_comm_fact facts[] = {{"configuration", {1, 2}},
-                                  {"training data", {3, tp_comm_rank(comm) == 2 ? 9 : 4}}};
+    const tp_comm_fact facts[] = {
+        {.what = "configuration", .hash = {1, 2}},
+        {.what = "training data", .hash = {3, tp_comm_rank(comm) == 2 ? 9 : 4}}};
     tp_error err = {0};
     if (tp_comm_compare(comm, facts, 1, &err) != TP_OK)
         abort();
@@ -207,7 +208,28 @@ static void compare(tp_comm *comm, void *user)
     (void)user;
 }
 
-static void what_differs_is_named(void **state) { local_ranks_run(4, compare, NULL); }
+/* Of four ranks 0 and 2, 1 and 3 have the same; as `user` says rank 3 has not. */
+static void compare_by_twos(tp_comm *comm, void *user)
+{
+    const int rank = tp_comm_rank(comm), *differs = user;
+    const tp_comm_fact fact = {"sizes", {(uint64_t)(*differs && rank == 3 ? 7 : rank % 2), 2}, 2};
+    tp_error err = {0};
+    tp_status status = tp_comm_compare(comm, &fact, 1, &err);
+    if (!*differs && status != TP_OK)
+        abort();
+    if (*differs && (status != TP_ERR_CONFIG ||
+                     !strstr(err.message, "ranks do not have the same sizes: rank 3 (") ||
+                     !strstr(err.message, " differs from rank 1")))
+        abort();
+}
+
+static void what_differs_is_named(void **state)
+{
+    int differs[] = {0, 1};
+    local_ranks_run(4, compare, NULL);
+    local_ranks_run(4, compare_by_twos, &differs[0]);
+    local_ranks_run(4, compare_by_twos, &differs[1]);
+}
 
 /* Rank 1 sends what it owes in the first round and then stands still, until both others have said
  * whom they wait for: rank 0 has that and waits for rank 2, which has all it wants but nobody takes

@@ -21,12 +21,12 @@ static void expect_runs(const tp_tensor *t, size_t first, size_t end, const size
 {
     tp_slice_run run;
     for (size_t i = 0; i < n; i++) {
-        assert_true(tp_slice_next(t, t->slice.index, &first, end, &run));
+        assert_true(tp_slice_next_held(t, &first, end, &run));
         assert_int_equal(run.at, wanted[i][0]);
         assert_int_equal(run.own, wanted[i][1]);
         assert_int_equal(run.n, wanted[i][2]);
     }
-    assert_false(tp_slice_next(t, t->slice.index, &first, end, &run));
+    assert_false(tp_slice_next_held(t, &first, end, &run));
 }
 
 static void rows_are_one_run(void **state)
@@ -41,7 +41,6 @@ static void rows_are_one_run(void **state)
     expect_runs(&t, 0, 14, (const size_t[][3]){{12, 0, 2}}, 1);
     expect_runs(&t, 15, 17, (const size_t[][3]){{15, 3, 2}}, 1);
     expect_runs(&t, 0, 12, NULL, 0);
-    assert_int_equal(tp_slice_count(&t, 0, 0, 20), 12);
 }
 
 static void columns_and_groups_are_a_comb(void **state)
@@ -105,6 +104,107 @@ static void what_two_have_of_a_part_they_write_together(void **state)
     }
 }
 
+/* Of two nodes with a part each of a slice the first writes it; of a slice that two have, the
+ * first. */
+static void what_others_have_as_well_the_first_write(void **state)
+{
+    tp_tensor t = {.rank = 2,
+                   .dtype = TP_DTYPE_F32,
+                   .dim = {20, 2},
+                   .slice = {.count = 2, .axis = 1, .groups = 1, .length = 4}};
+    size_t begin, end;
+    (void)state;
+    for (int parts = 0; parts <= 2; parts += 2) {
+        t.keeps_part = parts > 0;
+        t.shard.count = parts;
+        for (int rank = 0; rank < 8; rank++) {
+            tp_tensor_share(&t, 80, (tp_shard){rank, 8}, &begin, &end);
+            assert_int_equal(begin, 0);
+            assert_int_equal(end, rank < (parts ? 4 : 2) ? 80 : 0);
+        }
+    }
+}
+
+/* ---- all of what four ranks have a part of a slice of ---- */
+
+static void must(tp_status status, const tp_error *err)
+{
+    if (status == TP_OK)
+        return;
+    fprintf(stderr, "%s\n", err->message);
+    abort();
+}
+
+static void expect_whole(const tp_tensor *t)
+{
+    tp_error err;
+    size_t n = tp_tensor_count(t);
+    float *written = malloc(n * sizeof *written), *read = calloc(n, sizeof *read);
+    for (size_t i = 0; i < n; i++)
+        written[i] = (float)(i + 1);
+    for (size_t at = 0; at < n; at += 50)
+        must(tp_tensor_write(t, at * sizeof *written, written + at,
+                             TP_MIN(n - at, 50) * sizeof *written, &err),
+             &err);
+    for (size_t at = 0; at < n; at += 33)
+        must(tp_tensor_read(t, at * sizeof *read, read + at, TP_MIN(n - at, 33) * sizeof *read,
+                            &err),
+             &err);
+    if (memcmp(written, read, n * sizeof *read) != 0)
+        abort();
+    free(written);
+    free(read);
+}
+
+/* Two and two share the layers: rows, of which the last have less, columns by groups, and what is
+ * not divided; with parts in memory where two ranks have the same of it. */
+static void read_together(tp_comm *comm, void *user)
+{
+    static const tp_tensor tensors[] = {
+        {.name = "rows", .dim = {37, 6}, .slice = {0, 2, .axis = 0, .groups = 1, .length = 37}},
+        {.name = "columns", .dim = {10, 12}, .slice = {0, 2, .axis = 1, .groups = 3, .length = 12}},
+        {.name = "whole", .dim = {41, 1}}};
+    static const size_t held[4][3] = {{64, 32, 32}, {64, 32, 32}, {50, 28, 9}, {44, 28, 9}};
+    const int rank = tp_comm_rank(comm);
+    tp_ranks ranks = {.comm = comm, .rank = rank / 2, .ranks = 2, .tensor = {rank % 2, 2}};
+    const tp_device_options one = {.threads = 1};
+    tp_device *device;
+    tp_states states;
+    tp_error err;
+    (void)user;
+    must(tp_device_open(tp_backend_find("cpu"), &one, &device, &err), &err);
+    must(tp_states_init(&states, &err), &err);
+    tp_states_keep_parts(&states, tp_ranks_shard(&ranks), tp_ranks_row(&ranks),
+                         1u << TP_ROLE_WEIGHT);
+    states.reader = (tp_part_reader){tp_parts_read_together, &ranks};
+    for (size_t i = 0; i < TP_COUNTOF(tensors); i++) {
+        tp_tensor t = tensors[i];
+        t.rank = t.dim[1] > 1 ? 2 : 1;
+        const tp_tensor_slice slice = t.slice;
+        t.slice = (tp_tensor_slice){0};
+        must(tp_states_declare(&states, &t, &err), &err); /* as a model does; then as a graph */
+        t.slice = slice;
+        if (slice.count) {
+            t.slice.index = rank % 2;
+            t.dim[slice.axis] = tp_slice_length(t.slice);
+            must(tp_states_declare(&states, &t, &err), &err);
+        }
+    }
+    must(tp_states_alloc(&states, device, &err), &err);
+    for (size_t i = 0; i < TP_COUNTOF(tensors); i++) {
+        TP_ASSERT(states.items[i].bytes == held[rank][i] * sizeof(float));
+        expect_whole(&states.items[i]);
+    }
+    tp_states_release(&states);
+    tp_device_close(device);
+}
+
+static void parts_of_slices_are_read_as_one(void **state)
+{
+    (void)state;
+    local_ranks_run(4, read_together, NULL);
+}
+
 /* ---- gradients ---- */
 
 enum { TOKENS = 50, MOST = 4, SHORT = 20 };
@@ -148,14 +248,6 @@ static void make_batch(trial *r)
     r->targets[2] = 47;
     for (int i = 0; i <= TOKENS; i++)
         r->cu[i] = i == 0 ? 0 : i == 1 ? 11 : r->used;
-}
-
-static void must(tp_status status, const tp_error *err)
-{
-    if (status == TP_OK)
-        return;
-    fprintf(stderr, "%s\n", err->message);
-    abort();
 }
 
 /* All ranks read together; rank 0 keeps it. */
@@ -323,6 +415,8 @@ int main(void)
         cmocka_unit_test(columns_and_groups_are_a_comb),
         cmocka_unit_test(a_part_of_a_slice_is_what_is_in_memory),
         cmocka_unit_test(what_two_have_of_a_part_they_write_together),
+        cmocka_unit_test(what_others_have_as_well_the_first_write),
+        cmocka_unit_test(parts_of_slices_are_read_as_one),
         cmocka_unit_test(every_gradient_is_that_of_one_rank),
         cmocka_unit_test(so_it_is_where_ranks_share_rows),
         cmocka_unit_test(a_rank_may_have_no_rows),

@@ -84,7 +84,8 @@ static void norm_of_rows(const void *context, int64_t begin, int64_t end, int th
                                vf_get_at(row_at(w, n), is_half(w), k, K - k));
             squares = vf_fma(weight, weight, squares);
         }
-        ((float *)launch->out[0].data)[n] = sqrtf(sum_of(squares));
+        float sum = sum_of(squares);
+        ((float *)launch->out[0].data)[n] = launch->attrs.part ? sum : sqrtf(sum);
     }
 }
 
@@ -110,7 +111,8 @@ static void norm_of_columns(const void *context, int64_t begin, int64_t end, int
                                vf_get_at(row_at(w, k), is_half(w), first, N - first));
             squares = vf_fma(weight, weight, squares);
         }
-        vf_put_at(launch->out[0].data, false, first, N - first, vf_sqrt(squares));
+        vf_put_at(launch->out[0].data, false, first, N - first,
+                  launch->attrs.part ? squares : vf_sqrt(squares));
     }
 }
 

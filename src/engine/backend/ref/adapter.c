@@ -42,8 +42,15 @@ TP_REF_KERNEL(dora_norm)
             weight += (double)launch->attrs.scale * product;
             squares += weight * weight;
         }
-        ref_store(norm, n, 0, sqrt(squares));
+        ref_store(norm, n, 0, launch->attrs.part ? squares : sqrt(squares));
     }
+}
+
+TP_REF_KERNEL(root)
+{
+    const tp_operand *squares = &launch->in[0], *norm = &launch->out[0];
+    ref_each (norm, n, c)
+        ref_store(norm, n, c, sqrt(ref_load(squares, n, c)));
 }
 
 TP_REF_KERNEL(dora)

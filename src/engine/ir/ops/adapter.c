@@ -30,7 +30,10 @@ TP_OP(dropout, "x:f[T,C] seed:seed[2] -> y:f[T,C]", .attributes = "probability, 
 /* The Euclidean norm of every output's weights in w + scale * b a.  DoRA takes it for a constant:
  * it has no gradient. */
 TP_OP(dora_norm, "w:w[N,K]^ a:w[R,K] b:w[N,R] -> norm:positive[N]",
-      .attributes = "transposed, scale", .flops = "2*N*K*R+2*N*K");
+      .attributes = "transposed, scale, part", .flops = "2*N*K*R+2*N*K", .splits = "N; K");
+
+/* Of sums of squares. */
+TP_OP(root, "squares:positive[N] -> norm:positive[N]");
 
 static void dora_gradient(tp_differ *d, const tp_node *n, const tp_ref *dy)
 {
@@ -41,10 +44,11 @@ static void dora_gradient(tp_differ *d, const tp_node *n, const tp_ref *dy)
 
 /* x * m / norm + b, column by column: the product with a weight whose rows have the length m. */
 TP_OP(dora, "x:f[T,N] m:w[N] norm:positive[N] b:w[N]? -> y:f[T,N]", .traits = TP_OP_INPLACE,
-      .flops = "2*T*N", .gradient = dora_gradient, .gradients = {TP_OP_dora_dm, TP_OP_linear_db});
+      .flops = "2*T*N", .gradient = dora_gradient, .gradients = {TP_OP_dora_dm, TP_OP_linear_db},
+      .splits = "N; T");
 
 TP_OP(dora_dm, "x:f[T,N] norm:positive[N] dy:f[T,N] dm_acc:s[N]? -> dm:s[N]",
-      .traits = TP_OP_ACCUMULATES, .flops = "2*T*N", .suffix = "dm");
+      .traits = TP_OP_ACCUMULATES, .flops = "2*T*N", .splits = "N; T", .suffix = "dm");
 
 /* Row place[t] of `other` where which[t] is n0, row t of x elsewhere: texts with adapters of their
  * own in one batch, each computed for its own rows.  Generation alone has it, so it needs no
