@@ -99,7 +99,7 @@ class Trainings:
         value = None
         if done.returncode == 0:
             with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
-                records = [r.get("metrics", r) for r in map(json.loads, file)]
+                records = [r["m"] for r in map(json.loads, file)]
             speed = [
                 r["performance/tokens_per_sec"]
                 for r in records if "performance/tokens_per_sec" in r
@@ -193,7 +193,7 @@ def main():
     failed = sum(1 for s in grid if trainings.kept.get((s, "grid-0")) is None)
     rounds.say(f"grid: {len(grid)} settings, {failed} failed, {trainings.count} runs")
     recipe, report = tune(options, limit)
-    rounds.say(f"tune: {len(report['trials'])} trials; gain as tune says: {report['gain']}")
+    rounds.say(f"tune: {report['trials']} trials; gain as tune says: {report['gain']}")
 
     names = ["recipe", "tune"] + [f"grid {i + 1}" for i in range(len(best))]
     samples = {name: [] for name in names}
