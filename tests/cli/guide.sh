@@ -1,19 +1,6 @@
 # The shell blocks of the guide and of README, in order, each page in a folder of its own; blocks.sh has the others.
 . "$SOURCE/tests/cli/lib.sh"
-make_model
-mkdir bin
-# What a benchmark finds out here and now is not what is tested: 1 and 3 are its verdicts.
-cat >bin/temper <<'END'
-#!/bin/sh
-"$TEMPER" "$@"
-status=$?
-case "${1:-} $status" in "bench 1" | "bench 3" | "profile 1") exit 0 ;; esac
-exit $status
-END
-chmod +x bin/temper
-PATH=$work/bin:$PATH
-MODEL=$work/model
-export PATH MODEL
+make_commands "bench 1" "bench 3" "profile 1"
 "$TEMPER" doctor --seconds 0.2 >/dev/null
 
 for page in "$SOURCE"/docs/guide/*.md; do

@@ -154,6 +154,21 @@ END
     rm -rf seed-run
 }
 
+# What the commands of a page need: $MODEL, and a temper on the path.  Verdicts are no faults: what is
+# found out here and now is not what is tested.  Arguments: "COMMAND STATUS" of each that ends with 0.
+make_commands() {
+    make_model
+    mkdir bin
+    {
+        printf '#!/bin/sh\n"$TEMPER" "$@"\nstatus=$?\ncase "${1:-} $status" in\n'
+        printf '"%s") exit 0 ;;\n' "$@"
+        printf 'esac\nexit $status\n'
+    } >bin/temper
+    chmod +x bin/temper
+    PATH=$work/bin:$PATH MODEL=$work/model
+    export PATH MODEL
+}
+
 # Ceilings on file as of a free machine, whatever this one is doing: give_ceilings [FLOP/s]
 give_ceilings() {
     "$TEMPER" doctor --seconds 0.1 --json >doctor.json || fail "doctor"
