@@ -209,6 +209,8 @@ typedef struct {
     size_t n_thresholds;
     const double *sizes; /* per run: threads, ranks or devices; NULL: from its settings */
     double level;        /* of intervals; 0: 0.95 */
+    bool has_target;     /* convergence says when the reward, else the loss, is at `target` */
+    double target;
 } tp_analysis_options;
 
 typedef struct {

@@ -107,7 +107,9 @@ static tp_status judge(const tp_train_options *o, const thresholds *t, tp_metric
                                          .n_dimensions = o->analysis.tasks.n,
                                          .threshold_names = t->names,
                                          .thresholds = t->values,
-                                         .n_thresholds = t->n};
+                                         .n_thresholds = t->n,
+                                         .has_target = !isnan(o->analysis.target),
+                                         .target = o->analysis.target};
     TP_TRY(tp_runs_analyze(&m, 1, &options, &a, err));
     say(a, ret_failed);
     tp_status status = report(o, a, m, err);

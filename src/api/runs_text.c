@@ -216,8 +216,8 @@ static void add_inputs(tp_buf *out, const tp_analysis *a, size_t index)
     double value;
     for (size_t k = 0; (key = tp_analysis_input(a, index, k, &value, &text)); k++) {
         tp_buf_addf(out, "%s%s ", k ? ", " : "", key);
-        if (text)
-            tp_buf_adds(out, text);
+        if (text || isnan(value))
+            tp_buf_adds(out, text ? text : "unknown");
         else
             tp_buf_addf(out, "%.5g", value);
     }

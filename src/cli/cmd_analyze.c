@@ -1,4 +1,5 @@
 /* cmd_analyze.c - `temper analyze`: runs judged along eight dimensions. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@ typedef struct {
     bool json, report;
     tp_flag_list dimensions, thresholds;
     const char *sizes;
+    double target;
 } flags;
 
 static const tp_flag flag_table[] = {
@@ -20,6 +22,8 @@ static const tp_flag flag_table[] = {
             "instead of the default; may be given several times"),
     TP_TEXT("size", 0, "N,N,...", sizes,
             "threads, ranks or devices of each run, for scalability (default: from its settings)"),
+    TP_NUMBER("target", 0, "VALUE", FLOAT, target, -1e300, 1e300,
+              "of the reward, else the loss: when convergence is there"),
     {0}};
 
 enum { MOST_RUNS = 200 };
@@ -92,7 +96,9 @@ static int answer(const flags *f, job *j)
                                          .threshold_names = j->threshold_names,
                                          .thresholds = j->thresholds,
                                          .n_thresholds = (size_t)f->thresholds.n,
-                                         .sizes = f->sizes ? j->sizes : NULL};
+                                         .sizes = f->sizes ? j->sizes : NULL,
+                                         .has_target = !isnan(f->target),
+                                         .target = f->target};
     tp_waiting_begin("temper analyze: judging");
     if (tp_runs_analyze(j->runs, j->n, &options, &a, &err) != TP_OK)
         return tp_cli_fail(&err);
@@ -150,5 +156,6 @@ const tp_usage tp_usage_analyze = {
     .min_words = 1,
     .max_words = -1,
     .size = sizeof(flags),
+    .defaults = &(const flags){.target = NAN},
     .wraps = true,
     .run = execute};

@@ -244,6 +244,7 @@ typedef struct {
         bool enabled, draws;
         tp_str_list tasks, formats; /* dimensions; none: all */
         const tp_json *thresholds;  /* by dimension, or NULL */
+        double target;              /* NaN: none */
         const char *path;           /* NULL: report/ in the run's folder */
     } analysis;
     const char *profile_steps_text;

@@ -133,9 +133,10 @@ static double decay(const row *r, made *d, tp_splitmix *s)
     for (size_t i = 0; is_reward && i < r->n; i++)
         x[i] = -x[i];
     add_run(d, is_reward ? "train/reward" : "train/loss", x, r->n, NULL, NULL, 0);
-    return r->input && strcmp(r->input, "plateau") == 0 ? r->c
-           : r->input                                   ? log(20) / r->b
-                                                        : 1 - exp(-r->b * (double)(r->n - 1));
+    return r->input && strcmp(r->input, "plateau") == 0           ? r->c
+           : r->input && strcmp(r->input, "steps_to_target") == 0 ? log(4) / r->b
+           : r->input                                             ? log(20) / r->b
+                                                                  : 1 - exp(-r->b * (double)(r->n - 1));
 }
 
 /* Validation a share a above a training loss that falls, every b-th step. */
@@ -192,6 +193,8 @@ static const row rows[] = {
     {"convergence", "its plateau", "plateau", decay, 200, 1.5, 0.012, 2, 0.3, 0.05},
     {"convergence", "its steps to 95 %", "steps_to_95_percent", decay, 200, 1.5, 0.012, 2, 0.3,
      0.05},
+    {"convergence", "its steps to a target", "steps_to_target", decay, 200, 1.5, 0.012, 2, 0.3, 0.05},
+    {"convergence", "reward, to a target", "steps_to_target", decay, 400, 1, 0.006, -1, 0.3, 0.1},
     {"generalization", "a hundred evaluations", NULL, gap, 1000, 0.2, 10, 0, 0.3, 0.05},
     {"generalization", "ten", NULL, gap, 500, 0.1, 50, 0, 0, 0.05},
     {"robustness", "three runs", NULL, spread, 3, 0.05, 0, 0, 0, 0},
@@ -222,6 +225,13 @@ static double input(const tp_analysis *a, const char *key, const char *ending)
     return NAN;
 }
 
+/* Where the curve of decay() has three quarters of its way behind it. */
+static double target_of(const row *r)
+{
+    double target = r->c + r->a / 4;
+    return strstr(r->what, "reward") ? -target : target;
+}
+
 static void repeat(const row *r, tp_splitmix *s, counts *c)
 {
     made d = {0};
@@ -234,7 +244,9 @@ static void repeat(const row *r, tp_splitmix *s, counts *c)
                                          .threshold_names = &r->dimension,
                                          .thresholds = &truth,
                                          .n_thresholds = 1,
-                                         .sizes = d.sizes};
+                                         .sizes = d.sizes,
+                                         .has_target = true,
+                                         .target = target_of(r)};
     if (tp_runs_analyze(d.m, d.n, &options, &a, &err) != TP_OK)
         fail_msg("%s", err.message);
     const tp_analysis_dimension *x = tp_analysis_result(a, 0);

@@ -88,6 +88,47 @@ static void one_run(void **state)
     tp_metrics_close(m);
 }
 
+/* A loss of 1 + 2 e^(-0.03 t), recorded at every tenth step, which takes two seconds. */
+static void time_to_a_target(void **state)
+{
+    const char *convergence = "convergence", *text = NULL, *key;
+    tp_analysis_options options = {.size = sizeof options,
+                                   .dimensions = &convergence,
+                                   .n_dimensions = 1,
+                                   .has_target = true,
+                                   .target = 1.5};
+    tp_buf rows = {0};
+    tp_analysis *a;
+    tp_error err = {0};
+    double value = 0;
+    for (int i = 0; i < 100; i++)
+        tp_buf_addf(&rows, "{\"step\":%d,\"train/loss\":%.9g,\"train/step_time\":2}\n", 10 * i,
+                    1 + 2 * exp(-0.03 * i) + 0.001 * (i % 2));
+    write_text("ten.jsonl", rows.data);
+    tp_buf_release(&rows);
+    tp_metrics *m = open_run(run_path("ten.jsonl"));
+    assert_int_equal(tp_runs_analyze(&m, 1, &options, &a, NULL), TP_OK);
+    assert_true(fabs(input(a, convergence, "half_life_steps") - 10 * log(2) / 0.03) < 5);
+    double steps = input(a, convergence, "steps_to_target"); /* 462.1 */
+    assert_true(fabs(steps - 10 * log(4) / 0.03) < 5);
+    assert_true(input(a, convergence, "steps_to_target_low") < steps);
+    assert_true(input(a, convergence, "steps_to_target_high") > steps);
+    assert_true(fabs(input(a, convergence, "seconds_to_target") - 2 * steps) < 1e-6);
+    tp_analysis_free(a);
+
+    options.target = 0.5;
+    assert_int_equal(tp_runs_analyze(&m, 1, &options, &a, NULL), TP_OK);
+    for (size_t i = 0; (key = tp_analysis_input(a, 0, i, &value, &text)); i++)
+        if (strcmp(key, "steps_to_target") == 0)
+            break;
+    assert_string_equal(text, "never: the plateau of the curve is before it");
+    tp_analysis_free(a);
+
+    options.target = INFINITY;
+    assert_int_equal(tp_runs_analyze(&m, 1, &options, &a, &err), TP_ERR_ARG);
+    tp_metrics_close(m);
+}
+
 /* What others call their figures: each is found under the names of its role. */
 static void names_of_others(void **state)
 {
@@ -235,6 +276,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ANALYSIS(one_run),
+        ANALYSIS(time_to_a_target),
         ANALYSIS(names_of_others),
         ANALYSIS(efficiency_beside_other_limits),
         ANALYSIS(several_runs),

@@ -84,6 +84,8 @@ static tp_status check_options(const tp_analysis_options *o, size_t n_runs, tp_e
 {
     if (!(o->level > 0 && o->level < 1))
         return tp_fail(err, TP_ERR_ARG, "level is %g; expected a number between 0 and 1", o->level);
+    if (o->has_target && !isfinite(o->target))
+        return tp_fail(err, TP_ERR_ARG, "the target is %g; expected a finite number", o->target);
     for (size_t i = 0; i < o->n_thresholds; i++) {
         if (!find_dimension(o->threshold_names[i], err))
             return TP_ERR_CONFIG;
@@ -116,7 +118,11 @@ tp_status tp_runs_analyze(tp_metrics *const *runs, size_t n, const tp_analysis_o
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_analysis_options", err));
     o.level = o.level != 0 ? o.level : 0.95;
     TP_TRY(check_options(&o, n, err));
-    const tp_dimension_question q = {.runs = runs, .n_runs = n, .sizes = o.sizes, .level = o.level};
+    const tp_dimension_question q = {.runs = runs,
+                                     .n_runs = n,
+                                     .sizes = o.sizes,
+                                     .level = o.level,
+                                     .target = o.has_target ? o.target : (double)NAN};
     size_t wanted = o.n_dimensions ? o.n_dimensions : tp_n_dimensions;
     tp_analysis *a = tp_vec_new(1, sizeof *a);
     a->n = wanted;
@@ -241,8 +247,9 @@ char *tp_analysis_json(const tp_analysis *a)
 static void add_inputs(tp_buf *out, const tp_dimension_figures *f)
 {
     for (size_t i = 0; i < f->n_inputs; i++)
-        if (f->inputs[i].text[0])
-            tp_buf_addf(out, "- %s: %s\n", f->inputs[i].key, f->inputs[i].text);
+        if (f->inputs[i].text[0] || isnan(f->inputs[i].value))
+            tp_buf_addf(out, "- %s: %s\n", f->inputs[i].key,
+                        f->inputs[i].text[0] ? f->inputs[i].text : "unknown");
         else
             tp_buf_addf(out, "- %s: %.6g\n", f->inputs[i].key, f->inputs[i].value);
 }

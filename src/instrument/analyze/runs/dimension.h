@@ -31,6 +31,7 @@ typedef struct {
     size_t n_runs;
     const double *sizes; /* of each run: threads, ranks, ...; NULL: from its settings */
     double level;
+    double target; /* of the reward or the loss; NaN: nobody asks when it is reached */
 } tp_dimension_question;
 
 typedef struct {

@@ -5,6 +5,7 @@
  * again, and the spread of ln k says how far k may be off. */
 #include <math.h>
 
+#include "base/platform.h"
 #include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"
 #include "stats/bootstrap.h"
@@ -26,33 +27,56 @@ static void redraw(const double *fitted, const double *residual, size_t n, size_
     }
 }
 
-/* Standard deviations of ln k and of c over replicates; false when too few could be fitted. */
-static bool spread_of(const tp_decay *fit, const double *y, size_t n, double *ret_log_k,
-                      double *ret_c, double *ret_df)
+/* What a fit says, and how far it may be off: standard deviations over refits, Student's t with df.
+ */
+typedef struct {
+    tp_decay fit;
+    double sd_log_k, sd_c, sd_log_time, z; /* NaN: too few refits, too few that reach the target */
+    double target;
+} decay_spread;
+
+/* After how many points the curve is at the target; infinite: never. */
+static double time_to(const tp_decay *fit, double target)
 {
-    TP_FREED double *space = tp_vec_new(3 * n + 2 * REPLICATES, sizeof *space);
+    if (target >= fit->c + fit->a)
+        return 0;
+    return target > fit->c ? log(fit->a / (target - fit->c)) / fit->k : INFINITY;
+}
+
+static double sd_of(const double *x, size_t n, double more)
+{
+    return n >= REPLICATES - REPLICATES / 20 ? more * tp_sd(x, n) : NAN;
+}
+
+static void find_spread(decay_spread *s, const double *y, size_t n, double level)
+{
+    TP_FREED double *space = tp_vec_new(3 * n + 3 * REPLICATES, sizeof *space);
     double *fitted = space, *residual = space + n, *drawn = space + 2 * n, *log_k = space + 3 * n;
-    double *c = log_k + REPLICATES;
-    size_t n_fits = 0;
+    double *c = log_k + REPLICATES, *log_time = c + REPLICATES;
+    size_t n_fits = 0, n_times = 0;
     for (size_t i = 0; i < n; i++) {
-        fitted[i] = fit->c + fit->a * exp(-fit->k * (double)i);
+        fitted[i] = s->fit.c + s->fit.a * exp(-s->fit.k * (double)i);
         residual[i] = (y[i] - fitted[i]) * sqrt((double)n / (double)(n - 3));
     }
-    size_t blocks = tp_batch_count(residual, n), block = n / blocks;
-    *ret_df = blocks > 5 ? (double)blocks - 3 : 2; /* blocks are what is independent */
+    size_t blocks = tp_batch_count(residual, n), block = TP_MAX(n / blocks, (size_t)1);
     tp_splitmix stream = {1};
     for (int r = 0; r < REPLICATES; r++) {
         tp_decay again;
-        redraw(fitted, residual, n, block ? block : 1, &stream, drawn);
-        if (tp_fit_decay(drawn, n, &again, NULL) == TP_OK && !again.why && again.k > 0) {
-            log_k[n_fits] = log(again.k);
-            c[n_fits++] = again.c;
-        }
+        redraw(fitted, residual, n, block, &stream, drawn);
+        if (tp_fit_decay(drawn, n, &again, NULL) != TP_OK || again.why || !(again.k > 0))
+            continue;
+        double time = time_to(&again, s->target);
+        log_k[n_fits] = log(again.k);
+        c[n_fits++] = again.c;
+        if (time > 0 && isfinite(time))
+            log_time[n_times++] = log(time);
     }
-    double more = sqrt(tp_batch_inflation(residual, n, block ? block : 1));
-    *ret_log_k = n_fits > REPLICATES / 2 ? more * tp_sd(log_k, n_fits) : NAN;
-    *ret_c = n_fits > REPLICATES / 2 ? more * tp_sd(c, n_fits) : NAN;
-    return n_fits > REPLICATES / 2;
+    double more = sqrt(tp_batch_inflation(residual, n, block));
+    s->sd_log_k = n_fits > REPLICATES / 2 ? more * tp_sd(log_k, n_fits) : NAN;
+    s->sd_c = n_fits > REPLICATES / 2 ? more * tp_sd(c, n_fits) : NAN;
+    s->sd_log_time = sd_of(log_time, n_times, more);
+    /* blocks are what is independent */
+    s->z = tp_t_quantile(1 - (1 - level) / 2, blocks > 5 ? (double)blocks - 3 : 2);
 }
 
 static void say_course(const double *y, size_t n, tp_dimension_figures *f)
@@ -73,41 +97,81 @@ static void say_course(const double *y, size_t n, tp_dimension_figures *f)
         tp_dimension_input_number(f, "changes_in_last_half", (double)n_points);
 }
 
-static void convergence_of(const double *all, size_t n_all, double level, tp_dimension_figures *f)
+/* A time in points and its interval on a logarithmic scale, in steps. */
+static void say_time(tp_dimension_figures *f, const char *const keys[3], double time, double sd,
+                     double steps)
 {
-    double y[MOST_POINTS], sd_log_k, sd_c, df, low = NAN, high = NAN;
-    size_t n = n_all < MOST_POINTS ? n_all : MOST_POINTS;
-    tp_decay fit;
-    if (n_all < LEAST) {
-        snprintf(f->why, sizeof f->why, "needs %d steps or more, got %zu", LEAST, n_all);
+    tp_dimension_input_number(f, keys[0], time * steps);
+    tp_dimension_input_number(f, keys[1], time * exp(-sd) * steps);
+    tp_dimension_input_number(f, keys[2], time * exp(sd) * steps);
+}
+
+/* NaN: the run has no times of steps. */
+static double seconds_of_a_step(tp_metrics *m)
+{
+    tp_curve c = tp_curve_of(m, TP_ROLE_STEP_TIME);
+    double mean = c.n ? tp_mean(c.value, c.n) : NAN;
+    tp_curve_release(&c);
+    return mean;
+}
+
+static void say_target(const decay_spread *s, double target, double steps, double seconds,
+                       tp_dimension_figures *f)
+{
+    static const char *const keys[] = {"steps_to_target", "steps_to_target_low",
+                                       "steps_to_target_high"};
+    double time = time_to(&s->fit, s->target);
+    tp_dimension_input_number(f, "target", target);
+    if (isinf(time) || time == 0) {
+        tp_dimension_input_text(f, keys[0],
+                                time ? "never: the plateau of the curve is before it"
+                                     : "none: the curve begins there");
         return;
     }
-    tp_batch_means(all, n_all, n, y);
-    if (tp_fit_decay(y, n, &fit, NULL) != TP_OK || fit.why || fit.weak || !(fit.a > 0)) {
+    say_time(f, keys, time, s->z * s->sd_log_time, steps);
+    tp_dimension_input_number(f, "seconds_to_target", time * steps * seconds);
+}
+
+static void convergence_of(const tp_curve *all, double sign, const tp_dimension_question *q,
+                           tp_dimension_figures *f)
+{
+    static const char *const keys[] = {"steps_to_95_percent", "steps_to_95_percent_low",
+                                       "steps_to_95_percent_high"};
+    double y[MOST_POINTS], level = q->level;
+    size_t n = TP_MIN(all->n, (size_t)MOST_POINTS);
+    decay_spread s = {.target = sign * q->target};
+    if (all->n < LEAST) {
+        snprintf(f->why, sizeof f->why, "needs %d steps or more, got %zu", LEAST, all->n);
+        return;
+    }
+    tp_batch_means(all->value, all->n, n, y);
+    for (size_t i = 0; i < n; i++)
+        y[i] *= sign;
+    if (tp_fit_decay(y, n, &s.fit, NULL) != TP_OK || s.fit.why || s.fit.weak || !(s.fit.a > 0)) {
         snprintf(f->why, sizeof f->why, "no falling curve could be fitted: %s",
-                 fit.why      ? fit.why
-                 : fit.a <= 0 ? "the metric rises"
-                              : "the fall is no larger than the noise");
+                 s.fit.why      ? s.fit.why
+                 : s.fit.a <= 0 ? "the metric rises"
+                                : "the fall is no larger than the noise");
         return;
     }
-    double steps_per_point = (double)(n_all / n), t = (double)(n_all - 1) / steps_per_point;
-    f->value = 1 - exp(-fit.k * t);
-    f->n = n_all;
-    if (spread_of(&fit, y, n, &sd_log_k, &sd_c, &df)) {
-        double z = tp_t_quantile(1 - (1 - level) / 2, df);
-        low = fit.k * exp(-z * sd_log_k);
-        high = fit.k * exp(z * sd_log_k);
-        f->lo = 1 - exp(-low * t);
-        f->hi = 1 - exp(-high * t);
-        tp_dimension_input_number(f, "plateau_low", fit.c - z * sd_c);
-        tp_dimension_input_number(f, "plateau_high", fit.c + z * sd_c);
+    /* a record may be of ten steps, a point of several records */
+    double records = (double)(all->n / n), t = (double)(all->n - 1) / records;
+    double steps = records * (all->step[all->n - 1] - all->step[0]) / (double)(all->n - 1);
+    f->value = 1 - exp(-s.fit.k * t);
+    f->n = all->n;
+    find_spread(&s, y, n, level);
+    if (!isnan(s.sd_log_k)) {
+        f->lo = 1 - exp(-s.fit.k * exp(-s.z * s.sd_log_k) * t);
+        f->hi = 1 - exp(-s.fit.k * exp(s.z * s.sd_log_k) * t);
+        tp_dimension_input_number(f, "plateau_low", sign * s.fit.c - s.z * s.sd_c);
+        tp_dimension_input_number(f, "plateau_high", sign * s.fit.c + s.z * s.sd_c);
     }
-    tp_dimension_input_number(f, "plateau_at", fit.c);
-    tp_dimension_input_number(f, "half_life_steps", fit.half_life * steps_per_point);
-    tp_dimension_input_number(f, "steps_to_95_percent", log(20) / fit.k * steps_per_point);
-    tp_dimension_input_number(f, "steps_to_95_percent_low", log(20) / high * steps_per_point);
-    tp_dimension_input_number(f, "steps_to_95_percent_high", log(20) / low * steps_per_point);
-    tp_dimension_input_number(f, "r2", fit.r2);
+    tp_dimension_input_number(f, "plateau_at", sign * s.fit.c);
+    tp_dimension_input_number(f, "half_life_steps", s.fit.half_life * steps);
+    say_time(f, keys, log(20) / s.fit.k, s.z * s.sd_log_k, steps);
+    if (!isnan(q->target))
+        say_target(&s, q->target, steps, seconds_of_a_step(q->runs[0]), f);
+    tp_dimension_input_number(f, "r2", s.fit.r2);
     say_course(y, n, f);
     snprintf(f->method, sizeof f->method,
              "c + a e^(-kt) by least squares on %zu means; ln k from %d redrawn in blocks", n,
@@ -127,11 +191,9 @@ void tp_dimension_convergence(const tp_dimension_question *q, tp_dimension_figur
         return;
     }
     tp_dimension_input_text(f, "metric", c.tag);
-    for (size_t i = 0; is_reward && i < c.n; i++)
-        c.value[i] = -c.value[i];
     if (is_reward)
         tp_dimension_input_text(f, "fitted", "minus the reward");
-    convergence_of(c.value, c.n, q->level, f);
+    convergence_of(&c, is_reward ? -1 : 1, q, f);
     snprintf(
         f->advice, sizeof f->advice,
         "train on: see steps_to_95_percent; or raise the learning rate early and let it decay");
