@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "base/files.h"
 #include "base/log.h"
@@ -392,6 +391,5 @@ void tp_model_fingerprint(const tp_model *model, char ret[33])
     for (size_t i = 0; tp_model_has_adapter(model) && i < n; i++)
         tp_buf_addf(&text, "%s %lld %lld\n", params[i].name, (long long)params[i].dim[0],
                     (long long)params[i].dim[1]);
-    XXH128_hash_t h = XXH3_128bits(text.data, text.len);
-    snprintf(ret, 33, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
+    tp_hash_bytes(text.data, text.len, ret);
 }
