@@ -82,12 +82,7 @@ tp_status tp_comm_open_over(tp_transport *transport, tp_comm **ret, tp_error *er
     tp_comm *c = new_comm();
     c->transport = transport;
     tp_status status = join(c, err);
-    if (status != TP_OK) {
-        tp_comm_close(c, status);
-        return status;
-    }
-    *ret = c;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, c, tp_comm_close(c, status));
 }
 
 static tp_status check_size(const tp_comm *c, int launched, const char *what, tp_error *err)
@@ -104,43 +99,29 @@ tp_status tp_comm_open(tp_comm **ret, tp_error *err)
     char what[128];
     tp_comm *c = new_comm();
     int launched = tp_comm_launched_size(what, sizeof what);
-    tp_status status = TP_OK;
-    if (launched > 1 || launched < 0) {
-        status = tp_comm_load(c, err);
-        if (status == TP_OK)
-            status = join(c, err);
-        if (status == TP_OK)
-            status = check_size(c, launched, what, err);
-    }
-    if (status != TP_OK) {
-        tp_comm_close(c, status);
-        return status;
-    }
-    *ret = c;
-    return TP_OK;
+    tp_status status = tp_comm_load(c, err);
+    if (status == TP_OK)
+        status = join(c, err);
+    if (status == TP_OK)
+        status = check_size(c, launched, what, err);
+    TP_HAND_OVER(status, ret, c, tp_comm_close(c, status));
 }
 
-bool tp_comm_is_launched(char *what, size_t size)
+bool tp_comm_is_launched(void)
 {
-    int n = tp_comm_launched_size(what, size);
+    int n = tp_comm_launched_size(NULL, 0);
     return n > 1 || n < 0;
 }
 
-int tp_comm_launched(void)
-{
-    char what[128];
-    return TP_MAX(tp_comm_launched_size(what, sizeof what), 1);
-}
+int tp_comm_launched(void) { return TP_MAX(tp_comm_launched_size(NULL, 0), 1); }
 
 /* ---- leaving ---- */
 
 static bool is_done_by(tp_transport *t, int request, uint64_t deadline)
 {
-    int done = request < 0 ? -1 : t->test(t->context, request);
-    while (done == 0 && tp_clock_ns() < deadline) {
+    int done = 0;
+    while (request >= 0 && !(done = t->test(t->context, request)) && tp_clock_ns() < deadline)
         usleep(200);
-        done = t->test(t->context, request);
-    }
     return done > 0;
 }
 

@@ -26,16 +26,15 @@
 
 typedef struct tp_comm tp_comm;
 
-/* Joins those that a launcher started along with this process, if any did. */
+/* Joins those that a launcher started along with this process. */
 TP_CHECKED tp_status tp_comm_open(tp_comm **ret, tp_error *err);
 /* Over a transport that is there; `transport` outlives the communicator. */
 TP_CHECKED tp_status tp_comm_open_over(tp_transport *transport, tp_comm **ret, tp_error *err);
 /* With TP_OK all leave together.  Otherwise those that still live have been told, and leave
  * together if they can within seconds; else the launcher ends them when this process ends. */
 void tp_comm_close(tp_comm *comm, tp_status status); /* NULL is a no-op */
-/* Whether a launcher started this process as one of several.  `what` gets "OMPI_COMM_WORLD_SIZE
- * is 4". */
-bool tp_comm_is_launched(char *what, size_t size);
+/* Whether a launcher started this process as one of several. */
+bool tp_comm_is_launched(void);
 int tp_comm_launched(
     void); /* how many there are, before anybody has joined; 1: alone, or unknown */
 

@@ -78,7 +78,8 @@ void tp_exchange_trace_end(const tp_comm *c, const tp_exchange *r);
 
 /* launcher.c */
 tp_status tp_comm_load(tp_comm *c, tp_error *err);
-int tp_comm_launched_size(char *what, size_t size); /* 0: by none; -1: unknown how many */
+/* 0: by none; -1: unknown how many.  `what`, of `size` bytes, says how that is known. */
+int tp_comm_launched_size(char *what, size_t size);
 /* What the environment's variable names, else the file beside this code. */
 bool tp_comm_find_plug_in(const char *variable, const char *name, char *out, size_t size);
 

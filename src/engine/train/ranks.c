@@ -153,8 +153,7 @@ static int n_hosts(const tp_comm *comm)
 
 tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks, tp_error *err)
 {
-    char what[128];
-    if (!tp_comm_is_launched(what, sizeof what))
+    if (!tp_comm_is_launched())
         return tp_ranks_divide(own, err);
     TP_TRY(tp_comm_open(&t->comm, err));
     own->ranks =
