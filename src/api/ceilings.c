@@ -41,7 +41,6 @@ bool tp_ceilings_find(const tp_train_options *options, void (*say)(void *user, c
     const listener l = {say, user};
     tp_error err = {0};
     bool found = false;
-    char what[128];
     tp_machine before = {0};
     if (tp_cpu_is_assumed()) /* those of an emulator are nobody's */
         return false;
@@ -57,7 +56,7 @@ bool tp_ceilings_find(const tp_train_options *options, void (*say)(void *user, c
         tell_busy(&l, &before);
         return false;
     }
-    if (tp_comm_is_launched(what, sizeof what))
+    if (tp_comm_is_launched())
         return false; /* several processes would measure each other */
     tell(&l, "measuring this machine for MFU, once%s ('temper doctor' does it with more care)",
          found ? " more: a run was faster than what is on file" : "");

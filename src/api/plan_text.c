@@ -138,7 +138,7 @@ static void add_text(const report *r, tp_buf *out)
     tp_buf_addf(out, "checkpoint       %s\n\n",
                 tp_human_bytes((double)r->plan.session.checkpoint_bytes, a));
     tp_table_levers(&r->levers, out);
-    if (r->ranks.ranks > 1) {
+    if (r->asked->ranks > 0) {
         tp_buf_addc(out, '\n');
         tp_ranks_plan_text(&r->ranks, out);
     }
@@ -219,7 +219,7 @@ static void add_json(const report *r, tp_buf *out)
     put_memory(r, &w);
     for (size_t i = 0; i < TP_COUNTOF(numbers); i++)
         tp_json_w_put_known(&w, numbers[i].key, numbers[i].v);
-    if (r->ranks.ranks > 1)
+    if (r->asked->ranks > 0)
         tp_ranks_plan_put(&r->ranks, &w);
     tp_json_w_close(&w, '}');
 }
@@ -250,7 +250,7 @@ static tp_status make_report(const tp_config *config, report *r, tp_error *err)
         TP_TRY(tp_run_plan_compute(r->o, r->model, true, NULL, &resumed, err));
         r->resumed_bytes = resumed.peak_bytes - r->plan.peak_bytes;
     }
-    if (tp_ranks_processes(&r->o->ranks) > 1) {
+    if (r->asked->ranks > 0) {
         tp_network network;
         const char *text = r->asked->network;
         if (text)
@@ -310,7 +310,7 @@ static tp_status check_ranks(const tp_train_options *o, const tp_plan_options *a
     if (asked->ranks < 0 || asked->ranks > MOST_RANKS)
         return tp_fail(err, TP_ERR_ARG, "a plan is for 1 to %d ranks, not %d", MOST_RANKS,
                        asked->ranks);
-    if (asked->network && asked->ranks < 2)
+    if (asked->network && asked->ranks < 1)
         return tp_fail(err, TP_ERR_ARG, "a network is between ranks: give their number (--ranks)");
     return asked->ranks < 2 ? TP_OK : tp_ranks_check(o, err);
 }

@@ -156,8 +156,7 @@ static tp_status find_mode(const tp_training_screen *screen, int configured, int
  * each other. */
 static tp_status check_files(const tp_recipe *recipe, tp_error *err)
 {
-    char what[128];
-    return tp_comm_is_launched(what, sizeof what)
+    return tp_comm_is_launched()
                ? TP_OK
                : tp_train_options_check_files(recipe->config, &recipe->options, err);
 }

@@ -5,9 +5,9 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "base/cpu.h"
+#include "base/files.h"
 
 typedef struct {
     uintptr_t address; /* inside the object looked for */
@@ -57,8 +57,6 @@ bool tp_build_key(char key[TP_BUILD_KEY])
     tp_cpu_identity(identity, sizeof identity);
     size_t n = strlen(identity);
     snprintf(identity + n, sizeof identity - n, "|%s", b.id);
-    XXH128_hash_t h = XXH3_128bits(identity, strlen(identity));
-    snprintf(key, TP_BUILD_KEY, "%016llx%016llx", (unsigned long long)h.high64,
-             (unsigned long long)h.low64);
+    tp_hash_bytes(identity, strlen(identity), key);
     return true;
 }

@@ -33,7 +33,7 @@ static tp_status hash_range(hashing h, char ret_hash[33], tp_error *err)
     XXH3_128bits_reset(h.state);
     tp_status status = tp_files_each_chunk(h.path, h.at, h.bytes, hash_chunk, &h, err);
     if (status == TP_OK)
-        tp_files_hash_text(h.state, ret_hash);
+        tp_hash_digest(h.state, ret_hash);
     XXH3_freeState(h.state);
     return status;
 }
@@ -76,7 +76,7 @@ tp_status tp_file_join_hashes(const char (*pieces)[33], size_t n, char ret_hash[
     XXH3_128bits_reset(state);
     for (size_t i = 0; i < n; i++)
         XXH3_128bits_update(state, pieces[i], 32);
-    tp_files_hash_text(state, ret_hash);
+    tp_hash_digest(state, ret_hash);
     XXH3_freeState(state);
     return TP_OK;
 }

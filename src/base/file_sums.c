@@ -6,12 +6,17 @@
 #include "base/files_internal.h"
 #include "base/platform.h"
 
-void tp_files_hash_text(const void *state, char ret_hash[33])
+static void put_hash(XXH128_hash_t h, char ret[33])
 {
-    XXH128_hash_t hash = XXH3_128bits_digest(state);
-    snprintf(ret_hash, 33, "%016llx%016llx", (unsigned long long)hash.high64,
-             (unsigned long long)hash.low64);
+    snprintf(ret, 33, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
 }
+
+void tp_hash_bytes(const void *data, size_t n, char ret[33])
+{
+    put_hash(XXH3_128bits(data, n), ret);
+}
+
+void tp_hash_digest(const void *state, char ret[33]) { put_hash(XXH3_128bits_digest(state), ret); }
 
 typedef struct written {
     struct written *next;
@@ -87,7 +92,7 @@ static void add(written *f, uint64_t at, const char *data, size_t n)
     f->at = at + n;
     if (f->at % TP_FILE_PIECE)
         return;
-    tp_files_hash_text(f->state, f->pieces[piece]);
+    tp_hash_digest(f->state, f->pieces[piece]);
     f->is_open = false;
 }
 
@@ -123,7 +128,7 @@ bool tp_file_sums_find(const tp_file_sums *sums, const char *path, uint64_t byte
     if (f->pieces[piece][0])
         memcpy(ret_hash, f->pieces[piece], sizeof *f->pieces);
     else if (f->is_open && f->at == bytes && (bytes - 1) / TP_FILE_PIECE == piece)
-        tp_files_hash_text(f->state, ret_hash);
+        tp_hash_digest(f->state, ret_hash);
     else
         return false;
     return true;

@@ -104,7 +104,11 @@ TP_CHECKED tp_status tp_rename_synced(const char *from, const char *to, tp_error
 #define TP_MODEL_REMEDY \
     "models are not downloaded: 'hf download NAME --local-dir FOLDER' fetches one"
 
-/* XXH3-128 of a file's contents, as 32 hex digits. */
+/* XXH3-128 as 32 hex digits and a NUL: of bytes, of what a state (an XXH3_state_t) has seen. */
+void tp_hash_bytes(const void *data, size_t n, char ret[33]);
+void tp_hash_digest(const void *state, char ret[33]);
+
+/* The same of a file's contents. */
 TP_CHECKED tp_status tp_file_hash(const char *path, char ret_hash[33], tp_error *err);
 /* The same of a file that may take long: `progress` hears of the bytes so far, and false ends it
  * with TP_ERR_INTERRUPTED. */

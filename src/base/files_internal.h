@@ -32,9 +32,6 @@ typedef tp_status (*tp_files_take_chunk)(void *context, const char *data, size_t
 TP_CHECKED tp_status tp_files_each_chunk(const char *path, uint64_t at, uint64_t bytes,
                                          tp_files_take_chunk take, void *context, tp_error *err);
 
-/* The digest of an XXH3 state (an XXH3_state_t) as 32 hex digits and a NUL. */
-void tp_files_hash_text(const void *state, char ret_hash[33]);
-
 /* For tp_file_sums: nothing is known of what a file holds; that is what lies in it from `at` on. */
 void tp_files_replaced(const char *path);
 void tp_files_written(const char *path, uint64_t at, const char *data, size_t n);

@@ -112,6 +112,24 @@ run plan tiny.yaml --ranks 4 distributed.compress=int8
 expect 0
 expect_out "are sent in place of" "gradients in int8"
 
+# One of them sends nothing, and says so in the same words; as many as are no power of two, and more than the batch has sequences.
+give_ceilings
+run plan tiny.yaml --ranks 1 --network 1Gbit/1us --json
+expect 0
+is "ranks" "$("$TOOL" get out distributed.ranks)" 1
+is "strategy" "$("$TOOL" get out distributed.strategy)" ddp
+for figure in bytes_sent exposed_s hidden_s; do
+    is "$figure of one rank" "$("$TOOL" get out distributed.$figure)" 0
+done
+is "efficiency" "$("$TOOL" get out distributed.strategies.0.efficiency)" 1
+for n in 7 1000; do
+    run plan tiny.yaml --ranks $n --network 1Gbit/1us --json
+    expect 0
+    is "ranks" "$("$TOOL" get out distributed.ranks)" $n
+done
+run plan tiny.yaml --ranks 2 policy.clip_grad_value=1
+expect 2 "policy.clip_grad_value is not supported with several processes"
+
 # Where nothing fits, nothing is the best.
 run plan tiny.yaml --ranks 2 --network 1Gbit/1us engine.memory_limit=100KiB
 expect 5

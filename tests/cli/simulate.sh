@@ -91,6 +91,19 @@ for name in "shard_gradients", "full_shard":
     assert plan["bytes_sent"] <= p["bytes_sent"] <= 1.05 * plan["bytes_sent"], (name, p, plan)
     assert 0.3 < p["formula_step_s"] / p["step_s"] < 1.1, (name, p)
 PYTHON
+# So do the links: that of a host has what its rank sends.
+cp out many.json
+# shellcheck disable=SC2086
+run simulate tiny.yaml --ranks 2 --platform fat-tree --processor 1TFLOP/100GB $many
+expect 0
+"$python" - many.json out <<'PYTHON' || fail "how much links are used: $(cat out)"
+import json, re, sys
+whole = json.load(open(sys.argv[1]))
+p = next(p for p in whole["points"] if p["ranks"] == 2 and p["strategy"] == "full_shard")
+share = 100 * p["bytes_sent"] / whole["bytes_per_s"] / p["step_s"]
+said = re.search(r"^full_shard: .* is in use (\d+) % of the time", open(sys.argv[2]).read(), re.M)
+assert abs(int(said[1]) - share) <= 1, (said[0], share)
+PYTHON
 
 # The same again: nothing of it is measured.
 run simulate tiny.yaml --ranks 4 --platform fat-tree --processor 1TFLOP/100GB --json

@@ -1,5 +1,6 @@
 # Each of three ranks (TEMPER_RANKS) is killed at KILLS random moments of one run (TEMPER_KILLS; 2 without), which is resumed each time: every process
-# ends, and in the end it has the weights and the optimizer's state of a run that nobody disturbed, bit for bit.
+# ends, and in the end it has the weights and the optimizer's state of a run that nobody disturbed, bit for bit.  By hand also with words in STRATEGY
+# (distributed.tensor_parallel_size=2 takes an even number), and with ALGORITHM=grpo.
 . "$SOURCE/tests/cli/lib.sh"
 . "$MPI_LIB"
 write_recipe tiny.yaml
@@ -8,8 +9,19 @@ seed=${TEMPER_SEED:-1}
 many=${TEMPER_RANKS:-3} # STRATEGY="hybrid distributed.ranks_per_node=2" takes four
 longest=0
 stuck=0
-words="sft.val_period=0 checkpointing.save_period=20 checkpointing.keep_top_k=2 policy.train_micro_batch_size=2
-       sft.max_num_epochs=100000 distributed.strategy=${STRATEGY:-ddp}"
+algorithm=${ALGORITHM:-sft}
+recipe=tiny.yaml
+sed -i 's/"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16/"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8/' tiny.json
+words="$algorithm.val_period=0 checkpointing.save_period=20 checkpointing.keep_top_k=2 checkpointing.metric_name=null
+       $algorithm.max_num_epochs=100000 distributed.strategy=${STRATEGY:-ddp}"
+if [ "$algorithm" = grpo ]; then
+    run train --quiet tiny.yaml run.dir=base sft.max_num_steps=120 sft.val_period=0 checkpointing.save_period=1000
+    expect 0
+    write_grpo "seed: 6"
+    recipe=grpo.yaml
+else
+    words="$words policy.train_micro_batch_size=2"
+fi
 
 # moment N: the same milliseconds below 2000 for the same seed
 moment() { awk -v seed="$seed" -v n="$1" 'BEGIN {srand(seed * 1000 + n); rand(); printf "%d\n", 2000 * rand()}'; }
@@ -28,8 +40,8 @@ for k in $(seq "$kills"); do
         resume=--resume # unless it was killed before there was anything
         ls -d run/checkpoints/step-* >/dev/null 2>&1 || { rm -rf run; resume=; }
         # shellcheck disable=SC2086
-        mpirun --oversubscribe -n "$many" "$TEMPER" train --quiet $resume tiny.yaml $words run.dir=run engine.threads=1 \
-            sft.max_num_steps=1000000 >out 2>err </dev/null &
+        mpirun --oversubscribe -n "$many" "$TEMPER" train --quiet $resume $recipe $words run.dir=run engine.threads=1 \
+            $algorithm.max_num_steps=1000000 >out 2>err </dev/null &
         pid=$!
         wait_until "all_run $pid" || break 2
         all=$(descendants $pid)
@@ -57,10 +69,10 @@ steps=$(((${steps:-0} / 100 + 1) * 100))
 resume=--resume
 ls -d run/checkpoints/step-* >/dev/null 2>&1 || { rm -rf run; resume=; }
 # shellcheck disable=SC2086
-ranks "$many" train --quiet $resume tiny.yaml $words run.dir=run sft.max_num_steps=$steps
+ranks "$many" train --quiet $resume $recipe $words run.dir=run $algorithm.max_num_steps=$steps
 expect 0
 # shellcheck disable=SC2086
-ranks "$many" train --quiet tiny.yaml $words run.dir=undisturbed sft.max_num_steps=$steps
+ranks "$many" train --quiet $recipe $words run.dir=undisturbed $algorithm.max_num_steps=$steps
 expect 0
 for file in model/model.safetensors optimizer.safetensors; do
     cmp "undisturbed/checkpoints/step-$steps/$file" "run/checkpoints/step-$steps/$file" || fail "$file of step $steps differs"

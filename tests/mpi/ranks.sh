@@ -53,6 +53,15 @@ ranks 4 train --quiet tiny.yaml $words run.dir=few-4 sft.max_num_steps=3 policy.
 expect 0
 nearly few few-4 1e-5 1e-4
 
+# A micro-batch that nobody set is no larger than a rank's share.
+sed '/train_micro_batch_size/d' tiny.yaml >open.yaml
+for n in 1 4; do
+    ranks $n train --quiet open.yaml sft.max_num_steps=3 policy.precision=float32 run.dir=open-$n
+    expect 0
+    is "sequences of a micro-batch on $n ranks" "$(sed -n 's/^ *train_micro_batch_size: \([0-9]*\) .*/\1/p' open-$n/config.yaml)" $((16 / n))
+done
+nearly open-1 open-4 1e-5 1e-4
+
 # Resumed with other numbers of ranks, and by one process alone.
 # shellcheck disable=SC2086
 ranks 4 train --quiet tiny.yaml $words run.dir=stopped sft.max_num_steps=15 distributed.strategy=shard_optimizer

@@ -22,6 +22,39 @@ expect 2 "ranks do not have the same"
 apart policy.model_name=nowhere policy.init=pretrained
 expect 2 "rank 1 ($host): "
 
+# Files that have the same names on both, and something else in them: weights, also of a rank that has no more than its part of them,
+# rows, what is computed with the weights.
+# elsewhere STRATEGY FACT: the second process is in another folder.
+elsewhere() {
+    last="mpirun, the second elsewhere with other $2 ($1)"
+    one="$TEMPER train --quiet ../tiny.yaml run.dir=apart engine.threads=1 policy.model_name=model policy.init=pretrained
+         policy.model_config=null policy.tokenizer.name=model policy.tokenizer.train_vocab_size=null
+         data.train.dataset_name=null data.train.data_path=rows.jsonl distributed.strategy=$1"
+    # shellcheck disable=SC2086
+    timeout 500 mpirun --oversubscribe -n 1 -wdir "$PWD/here" $one : -n 1 -wdir "$PWD/there" $one >out 2>err </dev/null
+    status=$?
+    expect 2 "ranks do not have the same $2: rank 1 ($host) differs from rank 0 ($host)"
+    rm -rf here/apart there/apart
+}
+for seed in 1 2; do
+    run train --quiet tiny.yaml run.dir=seed-$seed seed=$seed sft.max_num_steps=2 policy.precision=float32
+    expect 0
+done
+mkdir here there
+for folder in here there; do
+    cp -r seed-1/checkpoints/step-2/model $folder/model
+    printf '{"text": "1+1=2"}\n{"text": "2+2=4"}\n' >$folder/rows.jsonl
+done
+cp seed-2/checkpoints/step-2/model/model.safetensors there/model/
+elsewhere ddp weights
+elsewhere full_shard weights
+cp seed-1/checkpoints/step-2/model/model.safetensors there/model/
+echo '{"text": "3+3=6"}' >>there/rows.jsonl
+elsewhere ddp "training data"
+cp here/rows.jsonl there/
+sed -i 's/"rope_theta": *10000/"rope_theta": 20000/' there/model/config.json
+elsewhere full_shard model
+
 # A stage that fails everywhere alike is told once, without a rank.
 ranks 3 train --quiet tiny.yaml run.dir=none policy.model_config=missing.json
 expect 2 "missing.json"
@@ -33,6 +66,15 @@ ranks 2 train --quiet muon.yaml run.dir=muon distributed.strategy=shard_optimize
 expect 2 "Muon looks at whole ones"
 ranks 2 train --quiet tiny.yaml run.dir=apart 'engine.disable_passes=[shard]'
 expect 2 "without shard every process would train a model of its own"
+
+ranks 2 train --quiet tiny.yaml run.dir=apart train.spike_policy=restore
+expect 2 "train.spike_policy=restore is not supported with several processes"
+[ ! -e apart ] || fail "a refused run leaves a folder"
+
+# Memory is that of all processes of a host.
+sed 's/"hidden_size": 32, "intermediate_size": 64/"hidden_size": 131072, "intermediate_size": 524288/' tiny.json >vast.json
+ranks 2 train --quiet tiny.yaml run.dir=apart policy.model_config=vast.json
+expect 5 "does not fit" "a process's share of" ", of 2)"
 
 # Without the plug-in.
 last="several processes without MPI"
@@ -58,6 +100,18 @@ for victim in 0 1; do
     expect 0
     is "steps after rank $victim was killed" "$("$TOOL" get $dir/run.json step)" $steps
 done
+
+# A rank whose processes have numbers of their own, as in a container on the same host: nobody takes it for gone, nor it the others.
+if unshare --pid --fork true 2>/dev/null; then
+    last="mpirun, the second in a container"
+    one="$TEMPER train --quiet tiny.yaml run.dir=contained engine.threads=1"
+    # shellcheck disable=SC2086
+    timeout 500 mpirun --oversubscribe -n 1 $one : -n 1 unshare --pid --fork $one >out 2>err </dev/null
+    status=$?
+    expect 0
+else
+    echo "not tested: a rank in a container (no numbers of processes of its own can be had here)"
+fi
 
 # Asked to stop, all ranks save the same step.
 mpirun --oversubscribe -n 2 "$TEMPER" train --quiet tiny.yaml run.dir=asked engine.threads=1 sft.max_num_steps=100000 \

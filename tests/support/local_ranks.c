@@ -41,7 +41,8 @@ typedef struct {
 typedef struct {
     world *w;
     int rank;
-    pending requests[TP_TRANSPORT_REQUESTS];
+    pending *requests;
+    int n_requests;
     tp_transport table;
     void (*fn)(tp_comm *comm, void *user);
     void *user;
@@ -59,8 +60,10 @@ static int join_world(void *context, int *ret_rank, int *ret_size, char *why, si
 static int take_request(local_rank *r, pending p)
 {
     int i = 0;
-    while (r->requests[i].is_used)
+    while (i < r->n_requests && r->requests[i].is_used)
         i++;
+    if (i == r->n_requests)
+        r->requests = realloc(r->requests, (size_t)++r->n_requests * sizeof *r->requests);
     p.is_used = true;
     r->requests[i] = p;
     return i;
@@ -177,5 +180,7 @@ void local_ranks_run(int n, void (*fn)(tp_comm *comm, void *user), void *user)
             free(m);
         }
     pthread_barrier_destroy(&w.all_have_joined);
+    for (int i = 0; i < n; i++)
+        free(ranks[i].requests);
     free(ranks);
 }

@@ -139,9 +139,8 @@ static tp_status make_key(const trainer *t, tp_session *session, char ret[33], t
         status = hash_weights(state, t, tp_session_states(session), err);
     hash_pairs(state, &d->train);
     hash_pairs(state, &d->validation);
-    XXH128_hash_t h = XXH3_128bits_digest(state);
+    tp_hash_digest(state, ret);
     XXH3_freeState(state);
-    snprintf(ret, 33, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
     return status;
 }
 

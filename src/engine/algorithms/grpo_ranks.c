@@ -145,11 +145,9 @@ static tp_status gather(trainer *t, const tp_buf *own, size_t *starts, tp_buf *a
         starts[i + 1] = starts[i] + (size_t)lengths[i];
     tp_buf_reserve(all, starts[n] + 1);
     memcpy(all->data + starts[tp_comm_rank(t->comm)], own->data, own->len);
-    tp_exchange *exchange;
     const tp_exchange_spec spec = {
         .kind = TP_ALL_GATHER, .element = 1, .data = all->data, .starts = starts};
-    TP_TRY(tp_comm_start(t->comm, &spec, &exchange, err));
-    return tp_comm_wait(t->comm, exchange, err);
+    return tp_comm_exchange(t->comm, &spec, err);
 }
 
 static void rebuild(trainer *t, const grpo_draw *draw, const char *all, const size_t *starts,
@@ -242,11 +240,9 @@ tp_status tp_grpo_share_scores(trainer *t, float *(*scores_of)(const grpo_sample
     uint32_t own = share_of(t, rank, &tells);
     if (tells)
         walk(g, own, shares, scores_of, all + starts[rank], true);
-    tp_exchange *exchange;
     const tp_exchange_spec spec = {
         .kind = TP_ALL_GATHER, .element = sizeof *all, .data = all, .starts = starts};
-    TP_TRY(tp_comm_start(t->comm, &spec, &exchange, err));
-    TP_TRY(tp_comm_wait(t->comm, exchange, err));
+    TP_TRY(tp_comm_exchange(t->comm, &spec, err));
     for (uint32_t r = 0; r < n; r++) {
         uint32_t share = share_of(t, r, &tells);
         if (tells)

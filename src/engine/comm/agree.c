@@ -5,11 +5,9 @@
 
 static tp_status gather_parts(tp_comm *c, void *all, const size_t *starts, tp_error *err)
 {
-    tp_exchange *request;
     const tp_exchange_spec gather = {
         .kind = TP_ALL_GATHER, .element = 1, .data = all, .starts = starts};
-    TP_TRY(tp_comm_start(c, &gather, &request, err));
-    return tp_comm_wait(c, request, err);
+    return tp_comm_exchange(c, &gather, err);
 }
 
 static size_t *new_starts(const tp_comm *c)
@@ -109,19 +107,21 @@ tp_status tp_comm_agree(tp_comm *c, tp_status status, tp_error *err)
     return told_status;
 }
 
+enum { HASH = sizeof((tp_comm_fact *)0)->hash };
+
 /* "rank 2 (host), rank 4 (host)": of those that should have what rank `from` has. */
-static void list_others(const tp_comm *c, const uint64_t *all, size_t stride, int from, int every,
-                        char *out, size_t size)
+static void list_others(const tp_comm *c, const char (*all)[HASH], size_t stride, int from,
+                        int every, char *out, size_t size)
 {
     size_t used = 0;
     for (int i = from + every; i < c->size && used < size; i += every)
-        if (memcmp(all + (size_t)from * stride, all + (size_t)i * stride, 2 * sizeof *all) != 0)
+        if (strcmp(all[(size_t)from * stride], all[(size_t)i * stride]) != 0)
             used += (size_t)snprintf(out + used, size - used, "%srank %d (%s)", used ? ", " : "", i,
                                      c->places[i].host);
 }
 
 /* `all` begins with rank 0's. */
-static tp_status compare_one(const tp_comm *c, const tp_comm_fact *fact, const uint64_t *all,
+static tp_status compare_one(const tp_comm *c, const tp_comm_fact *fact, const char (*all)[HASH],
                              size_t stride, tp_error *err)
 {
     char who[1024] = "";
@@ -140,13 +140,13 @@ tp_status tp_comm_compare(tp_comm *c, const tp_comm_fact *facts, size_t n, tp_er
 {
     if (tp_comm_size(c) == 1)
         return TP_OK;
-    uint64_t *mine = calloc((size_t)(c->size + 1) * 2 * n, sizeof *mine), *all = mine + 2 * n;
+    char(*mine)[HASH] = calloc((size_t)(c->size + 1) * n, sizeof *mine), (*all)[HASH] = mine + n;
     TP_HAVE(mine);
     for (size_t k = 0; k < n; k++)
-        memcpy(mine + 2 * k, facts[k].hash, sizeof facts[k].hash);
-    tp_status status = tp_comm_gather(c, mine, 2 * n * sizeof *mine, all, err);
+        memcpy(mine[k], facts[k].hash, HASH);
+    tp_status status = tp_comm_gather(c, mine, n * sizeof *mine, all, err);
     for (size_t k = 0; k < n && status == TP_OK; k++)
-        status = compare_one(c, &facts[k], all + 2 * k, 2 * n, err);
+        status = compare_one(c, &facts[k], (const char(*)[HASH])all + k, n, err);
     free(mine);
     return tp_comm_agree(c, status, err);
 }

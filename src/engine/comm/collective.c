@@ -86,10 +86,21 @@ static bool is_in_halves(const tp_comm *c, const tp_exchange *r)
     return is_power_of_two(size_of(c, r)) && (r->is_gathering || !r->c.coder);
 }
 
+static int rounds_among(int n, bool in_halves)
+{
+    return in_halves ? __builtin_ctz((unsigned)n) : n - 1;
+}
+
 static int rounds_of(const tp_comm *c, const tp_exchange *r)
 {
-    int n = size_of(c, r);
-    return is_in_halves(c, r) ? __builtin_ctz((unsigned)n) : n - 1;
+    return rounds_among(size_of(c, r), is_in_halves(c, r));
+}
+
+int tp_comm_rounds(tp_collective_kind kind, int ranks, bool is_encoded)
+{
+    bool is_even = is_power_of_two(ranks);
+    int summing = kind == TP_ALL_GATHER ? 0 : rounds_among(ranks, is_even && !is_encoded);
+    return summing + (kind == TP_REDUCE_SCATTER ? 0 : rounds_among(ranks, is_even));
 }
 
 static exchange exchange_of(const tp_comm *c, const tp_exchange *r)

@@ -3,9 +3,11 @@
 
 #include <sched.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/platform.h"
 #include "engine/comm/comm_internal.h"
 
 /* ---- who is there ---- */
@@ -13,7 +15,10 @@
 static void find_place(const tp_transport *transport, tp_rank_place *place)
 {
     cpu_set_t set;
+    struct stat space;
     *place = (tp_rank_place){.pid = getpid()};
+    if (stat("/proc/self/ns/pid", &space) == 0)
+        place->pid_space = space.st_ino;
     if (transport->host)
         snprintf(place->host, sizeof place->host, "%s", transport->host);
     else if (gethostname(place->host, sizeof place->host - 1) != 0)
@@ -77,12 +82,7 @@ tp_status tp_comm_open_over(tp_transport *transport, tp_comm **ret, tp_error *er
     tp_comm *c = new_comm();
     c->transport = transport;
     tp_status status = join(c, err);
-    if (status != TP_OK) {
-        tp_comm_close(c, status);
-        return status;
-    }
-    *ret = c;
-    return TP_OK;
+    TP_HAND_OVER(status, ret, c, tp_comm_close(c, status));
 }
 
 static tp_status check_size(const tp_comm *c, int launched, const char *what, tp_error *err)
@@ -99,56 +99,47 @@ tp_status tp_comm_open(tp_comm **ret, tp_error *err)
     char what[128];
     tp_comm *c = new_comm();
     int launched = tp_comm_launched_size(what, sizeof what);
-    tp_status status = TP_OK;
-    if (launched > 1 || launched < 0) {
-        status = tp_comm_load(c, err);
-        if (status == TP_OK)
-            status = join(c, err);
-        if (status == TP_OK)
-            status = check_size(c, launched, what, err);
-    }
-    if (status != TP_OK) {
-        tp_comm_close(c, status);
-        return status;
-    }
-    *ret = c;
-    return TP_OK;
+    tp_status status = tp_comm_load(c, err);
+    if (status == TP_OK)
+        status = join(c, err);
+    if (status == TP_OK)
+        status = check_size(c, launched, what, err);
+    TP_HAND_OVER(status, ret, c, tp_comm_close(c, status));
 }
 
-bool tp_comm_is_launched(char *what, size_t size)
+bool tp_comm_is_launched(void)
 {
-    int n = tp_comm_launched_size(what, size);
+    int n = tp_comm_launched_size(NULL, 0);
     return n > 1 || n < 0;
 }
 
+int tp_comm_launched(void) { return TP_MAX(tp_comm_launched_size(NULL, 0), 1); }
+
 /* ---- leaving ---- */
 
-/* Whether all others leave as well, within the time that a failure gives them. */
+static bool is_done_by(tp_transport *t, int request, uint64_t deadline)
+{
+    int done = 0;
+    while (request >= 0 && !(done = t->test(t->context, request)) && tp_clock_ns() < deadline)
+        usleep(200);
+    return done > 0;
+}
+
+/* Whether all others leave as well, within the time that a failure gives them.  In round k a rank
+ * hears of the one 2^k behind it, which has heard of as many: behind the last it has of all. */
 static bool others_leave(tp_comm *c)
 {
     enum { LONGEST_S = 5 };
     tp_transport *t = c->transport;
-    char token = 0, *heard = calloc((size_t)c->size, 1);
-    int n = 0, requests[TP_TRANSPORT_REQUESTS];
-    uint64_t until = tp_clock_ns() + (uint64_t)LONGEST_S * 1000000000u;
-    for (int i = 0; i < c->size && n + 2 < TP_TRANSPORT_REQUESTS / 2; i++) {
-        if (i == c->rank)
-            continue;
-        requests[n++] = t->receive(t->context, &heard[i], 1, i, LEAVING_TAG);
-        requests[n++] = t->send(t->context, &token, 1, i, LEAVING_TAG);
+    char token = 0, heard;
+    uint64_t deadline = tp_clock_ns() + (uint64_t)LONGEST_S * 1000000000u;
+    bool all = true;
+    for (int far = 1; all && far < c->size; far *= 2) {
+        int from = (c->rank + c->size - far) % c->size, to = (c->rank + far) % c->size;
+        int hears = t->receive(t->context, &heard, 1, from, LEAVING_TAG);
+        int tells = t->send(t->context, &token, 1, to, LEAVING_TAG);
+        all = is_done_by(t, hears, deadline) && is_done_by(t, tells, deadline);
     }
-    bool all = false;
-    for (tp_waiting w = {0}; !all && tp_clock_ns() < until; w.polls++) {
-        all = true;
-        for (int i = 0; i < n; i++) {
-            if (requests[i] >= 0 && t->test(t->context, requests[i]) != 0)
-                requests[i] = -1;
-            all &= requests[i] < 0;
-        }
-        if (!all && w.polls > 100)
-            usleep(200);
-    }
-    free(heard);
     return all;
 }
 

@@ -26,21 +26,23 @@
 
 typedef struct tp_comm tp_comm;
 
-/* Joins those that a launcher started along with this process, if any did. */
+/* Joins those that a launcher started along with this process. */
 TP_CHECKED tp_status tp_comm_open(tp_comm **ret, tp_error *err);
 /* Over a transport that is there; `transport` outlives the communicator. */
 TP_CHECKED tp_status tp_comm_open_over(tp_transport *transport, tp_comm **ret, tp_error *err);
 /* With TP_OK all leave together.  Otherwise those that still live have been told, and leave
  * together if they can within seconds; else the launcher ends them when this process ends. */
 void tp_comm_close(tp_comm *comm, tp_status status); /* NULL is a no-op */
-/* Whether a launcher started this process as one of several.  `what` gets "OMPI_COMM_WORLD_SIZE
- * is 4". */
-bool tp_comm_is_launched(char *what, size_t size);
+/* Whether a launcher started this process as one of several. */
+bool tp_comm_is_launched(void);
+int tp_comm_launched(
+    void); /* how many there are, before anybody has joined; 1: alone, or unknown */
 
 /* `comm` may be NULL: one process. */
 int tp_comm_rank(const tp_comm *comm);
 int tp_comm_size(const tp_comm *comm);
 int tp_comm_local_rank(const tp_comm *comm); /* among those on this host */
+int tp_comm_local_size(const tp_comm *comm);
 const char *tp_comm_host(const tp_comm *comm, int rank);
 const char *tp_comm_transport(const tp_comm *comm); /* "Open MPI v4.1.4"; "self" */
 
@@ -100,6 +102,11 @@ void tp_comm_progress(tp_comm *comm);
 bool tp_comm_is_busy(const tp_comm *comm); /* something is on its way */
 /* The request is freed. */
 TP_CHECKED tp_status tp_comm_wait(tp_comm *comm, tp_exchange *request, tp_error *err);
+/* Both in one. */
+TP_CHECKED tp_status tp_comm_exchange(tp_comm *comm, const tp_exchange_spec *collective,
+                                      tp_error *err);
+/* Messages in a row that it takes among so many ranks. */
+int tp_comm_rounds(tp_collective_kind kind, int ranks, bool is_encoded);
 
 /* ---- small things, done when they return ---- */
 
@@ -119,15 +126,14 @@ TP_CHECKED tp_status tp_comm_agree(tp_comm *comm, tp_status status, tp_error *er
 /* That ranks have the same of something; the error names what differs and where. */
 typedef struct {
     const char *what; /* "training data" */
-    uint64_t hash[2];
-    int every; /* rank i has what rank i % every has; 0: all have the same */
+    char hash[33];    /* as text */
+    int every;        /* rank i has what rank i % every has; 0: all have the same */
 } tp_comm_fact;
 TP_CHECKED tp_status tp_comm_compare(tp_comm *comm, const tp_comm_fact *facts, size_t n,
                                      tp_error *err);
 
 /* Tell the others that this rank cannot go on.  Nothing to tell where the others know already. */
 void tp_comm_fail(tp_comm *comm, const tp_error *err);
-/* Whether the others know of the failure that ends this run. */
 /* A rank is gone: each of the others notices that by itself. */
 bool tp_comm_is_torn(const tp_comm *comm);
 

@@ -15,6 +15,7 @@ enum { TP_HOST_NAME = 64, TP_COMM_PATH = 4096 + 64, TP_COMM_TEXT = 1024 };
 typedef struct {
     char host[TP_HOST_NAME];
     int64_t pid;
+    uint64_t pid_space;      /* in which that is its number: a container may have one of its own */
     uint8_t processors[128]; /* bits of the processors it may run on */
 } tp_rank_place;
 
@@ -66,8 +67,9 @@ uint64_t tp_comm_now_ns(const tp_comm *c);
 tp_status tp_exchange_begin(tp_comm *c, tp_exchange *r, tp_error *err);
 tp_status tp_exchange_go_on(tp_comm *c, tp_exchange *r, tp_error *err);
 
-/* exchange.c: one that no other of this kind has now: of all ranks, of neighbours, of ranks a stride
- * apart.  Every rank of the group asks for it alike; other groups of the kind may have more. */
+/* exchange.c: one that no other of this kind has now: of all ranks, of neighbours, of ranks a
+ * stride apart.  Every rank of the group asks for it alike; other groups of the kind may have more.
+ */
 int tp_exchange_tag(tp_comm *c, const tp_comm_group *group);
 
 /* exchange_trace.c: a collective as an event, from its start until it is done. */
@@ -76,7 +78,8 @@ void tp_exchange_trace_end(const tp_comm *c, const tp_exchange *r);
 
 /* launcher.c */
 tp_status tp_comm_load(tp_comm *c, tp_error *err);
-int tp_comm_launched_size(char *what, size_t size); /* 0: by none; -1: unknown how many */
+/* 0: by none; -1: unknown how many.  `what`, of `size` bytes, says how that is known. */
+int tp_comm_launched_size(char *what, size_t size);
 /* What the environment's variable names, else the file beside this code. */
 bool tp_comm_find_plug_in(const char *variable, const char *name, char *out, size_t size);
 

@@ -114,6 +114,13 @@ tp_status tp_comm_wait(tp_comm *c, tp_exchange *r, tp_error *err)
     return status;
 }
 
+tp_status tp_comm_exchange(tp_comm *c, const tp_exchange_spec *collective, tp_error *err)
+{
+    tp_exchange *request;
+    TP_TRY(tp_comm_start(c, collective, &request, err));
+    return tp_comm_wait(c, request, err);
+}
+
 tp_comm_stats tp_comm_get_stats(const tp_comm *c)
 {
     if (!c)

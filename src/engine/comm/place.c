@@ -7,6 +7,7 @@
 int tp_comm_rank(const tp_comm *c) { return c ? c->rank : 0; }
 int tp_comm_size(const tp_comm *c) { return c ? c->size : 1; }
 int tp_comm_local_rank(const tp_comm *c) { return c ? c->local_rank : 0; }
+int tp_comm_local_size(const tp_comm *c) { return c ? c->local_size : 1; }
 
 const char *tp_comm_host(const tp_comm *c, int rank)
 {

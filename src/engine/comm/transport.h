@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TP_TRANSPORT_VERSION = 2, TP_TRANSPORT_REQUESTS = 256 };
+enum { TP_TRANSPORT_VERSION = 3 };
 enum { TP_ANY_RANK = -1 };
 enum { TP_TRANSPORT_TAGS = 32000 }; /* tags are below; MPI promises 32767 */
 
@@ -22,8 +22,8 @@ typedef struct {
     const char *name; /* "Open MPI 4.1.4"; after open() */
     /* Join the others.  0, or why it cannot be. */
     int (*open)(void *context, int *ret_rank, int *ret_size, char *why, size_t why_size);
-    /* Begin.  The data must stay as it is until the request is done.  A number from 0 below
-     * TP_TRANSPORT_REQUESTS; -1: it failed. */
+    /* Begin.  The data must stay as it is until the request is done.  A number from 0 on; -1: it
+     * failed. */
     int (*send)(void *context, const void *data, size_t bytes, int to, int tag);
     int (*receive)(void *context, void *data, size_t bytes, int from, int tag);
     /* 1: done, and the request is free again; 0: not yet; -1: it failed. */

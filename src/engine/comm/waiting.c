@@ -46,9 +46,10 @@ static void nap(uint64_t polls)
 /* Processes on this host can be looked for; those elsewhere are their launcher's. */
 static tp_status look_after(tp_comm *c, tp_error *err)
 {
+    const tp_rank_place *mine = &c->places[c->rank];
     for (int i = 0; i < c->size; i++) {
         const tp_rank_place *p = &c->places[i];
-        if (i == c->rank || strcmp(p->host, c->places[c->rank].host) != 0)
+        if (p == mine || p->pid_space != mine->pid_space || strcmp(p->host, mine->host) != 0)
             continue;
         if (kill((pid_t)p->pid, 0) != 0 && errno == ESRCH)
             return tp_fail(err, TP_ERR_IO,

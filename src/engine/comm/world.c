@@ -88,7 +88,7 @@ static void simulate(const tp_world_spec *spec, play *p, outcome *ret)
     ret->done = 1;
 }
 
-/* The last line of what it said. */
+/* The first line of what it said. */
 static void last_words(int said, char *out, size_t size)
 {
     char text[4096];
@@ -166,13 +166,4 @@ tp_status tp_world_finish(tp_world *world, tp_world_result *ret, double *ret_too
     *ret_took_s = world->shared->took_s;
     forget(world);
     return status;
-}
-
-tp_status tp_world_run(const tp_world_spec *spec, void (*rank)(tp_comm *comm, void *user),
-                       void *user, tp_world_result *ret, tp_error *err)
-{
-    double took_s;
-    tp_world *world;
-    TP_TRY(tp_world_start(spec, rank, user, &world, err));
-    return tp_world_finish(world, ret, &took_s, err);
 }

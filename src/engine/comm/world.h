@@ -49,17 +49,13 @@ typedef int tp_world_fn(int version, const tp_world_spec *spec,
                         tp_world_result *ret, char *why, size_t why_size);
 
 /* Runs `rank` as every rank, in a process of its own: what it writes stays there, but for shared
- * memory.  TP_ERR_UNSUPPORTED without the plug-in, TP_ERR_CONFIG where SimGrid does not take the
- * platform. */
-TP_CHECKED tp_status tp_world_run(const tp_world_spec *spec,
-                                  void (*rank)(tp_comm *comm, void *user), void *user,
-                                  tp_world_result *ret, tp_error *err);
-/* The same in two halves.  `user` may go when the first is over. */
+ * memory, and `user` may go when this returns. */
 typedef struct tp_world tp_world;
 TP_CHECKED tp_status tp_world_start(const tp_world_spec *spec,
                                     void (*rank)(tp_comm *comm, void *user), void *user,
                                     tp_world **ret, tp_error *err);
-/* Waits for it.  *ret_took_s: the seconds of a clock that it took. */
+/* Waits for it.  *ret_took_s: the seconds of a clock that it took.  TP_ERR_UNSUPPORTED without the
+ * plug-in, TP_ERR_CONFIG where SimGrid does not take the platform. */
 TP_CHECKED tp_status tp_world_finish(tp_world *world, tp_world_result *ret, double *ret_took_s,
                                      tp_error *err);
 void *tp_world_share(size_t bytes); /* zeros; NULL: there is no memory */

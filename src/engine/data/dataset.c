@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/platform.h"
 #include "base/rng.h"
@@ -143,9 +144,7 @@ static void make_key(const opening *o, tp_split split, uint64_t n_rows, char ret
     XXH3_128bits_reset(state);
     for (size_t i = 0; i < TP_COUNTOF(texts); i++)
         hash_text(state, texts[i]);
-    XXH128_hash_t hash = XXH3_128bits_digest(state);
-    snprintf(ret, 33, "%016llx%016llx", (unsigned long long)hash.high64,
-             (unsigned long long)hash.low64);
+    tp_hash_digest(state, ret);
     XXH3_freeState(state);
 }
 

@@ -66,9 +66,7 @@ void tp_lines_close(tp_lines *lines)
 
 void tp_lines_hash(const tp_lines *lines, char ret_hash[33])
 {
-    XXH128_hash_t hash = XXH3_128bits_digest(lines->hash);
-    snprintf(ret_hash, 33, "%016llx%016llx", (unsigned long long)hash.high64,
-             (unsigned long long)hash.low64);
+    tp_hash_digest(lines->hash, ret_hash);
 }
 
 tp_slice tp_line_take(const char **text, const char *end)

@@ -295,14 +295,9 @@ static double sent_of(const tp_bucket *b)
     return (b->how.kind == TP_ALL_REDUCE ? 2 : 1) * all * (n - 1) / n;
 }
 
-/* As comm/collective.c has them. */
 static double rounds_of(const tp_bucket *b)
 {
-    int n = b->parts;
-    double ring = n - 1, halves = (n & (n - 1)) == 0 ? __builtin_ctz((unsigned)n) : ring;
-    double summing = !sums(b) ? 0 : b->wire.kind ? ring : halves;
-    double gathering = b->how.kind == TP_REDUCE_SCATTER ? 0 : halves;
-    return (summing + gathering) * (double)tp_bucket_pieces(b);
+    return tp_comm_rounds(b->how.kind, b->parts, b->wire.kind) * (double)tp_bucket_pieces(b);
 }
 
 /* What a rank sends of the bucket, on average, and what that would be in f32. */

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/files.h"
 #include "base/platform.h"
 #include "base/working.h"
 #include "engine/model/adapter_internal.h"
@@ -129,21 +130,25 @@ static tp_status load_all(const tp_weights *w, tp_states *states, XXH3_state_t *
     return TP_OK;
 }
 
+/* Of which a rank has not all, so that nobody sees by its weights whether others have the same. */
+static bool are_divided(const tp_states *states)
+{
+    return states->copies > 1 || states->parts >> TP_ROLE_WEIGHT & 1;
+}
+
 /* The base of an adapter has a name by what is in it. */
 static tp_status load_and_name(const tp_weights *w, tp_states *states, tp_load_report *ret,
                                tp_error *err)
 {
-    if (!tp_model_has_adapter(w->model))
+    if (!tp_model_has_adapter(w->model) && !are_divided(states))
         return load_all(w, states, NULL, ret, err);
     XXH3_state_t *hash = XXH3_createState();
     TP_HAVE(hash);
     XXH3_128bits_reset(hash);
     tp_status status = load_all(w, states, hash, ret, err);
-    XXH128_hash_t h = XXH3_128bits_digest(hash);
-    XXH3_freeState(hash);
     if (status == TP_OK)
-        snprintf(ret->base_fingerprint, sizeof ret->base_fingerprint, "%016llx%016llx",
-                 (unsigned long long)h.high64, (unsigned long long)h.low64);
+        tp_hash_digest(hash, ret->fingerprint);
+    XXH3_freeState(hash);
     return status;
 }
 

@@ -107,12 +107,13 @@ typedef struct {
     tp_dtype other_dtype;    /* of the first of them */
     char other_dtype_name[256];
     bool has_nonfinite;
-    char nonfinite_name[256];  /* the first tensor with an infinity or NaN */
-    tp_dtype file_dtype;       /* of the embedding: what a save gives back by default */
-    size_t n_files, n_bytes;   /* read */
-    char base_fingerprint[33]; /* of a model with an adapter: XXH3-128 of its weights in f32 */
-    char gguf_types[128];      /* of a GGUF file: "15 Q4_0, 6 F32" */
-    bool is_quantised;         /* some of them are */
+    char nonfinite_name[256]; /* the first tensor with an infinity or NaN */
+    tp_dtype file_dtype;      /* of the embedding: what a save gives back by default */
+    size_t n_files, n_bytes;  /* read */
+    /* XXH3-128 of the weights in f32: of a model with an adapter, and where ranks divide them. */
+    char fingerprint[33];
+    char gguf_types[128]; /* of a GGUF file: "15 Q4_0, 6 F32" */
+    bool is_quantised;    /* some of them are */
 } tp_load_report;
 TP_CHECKED tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
                                    tp_error *err);

@@ -73,10 +73,10 @@ static uint32_t end_of_bucket(const tp_graph *g, uint32_t i)
 static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)
 {
     (void)err;
-    uint32_t n = 0, *order = tp_arena_array(&g->arena, uint32_t, g->n_nodes);
-    uint32_t *before = tp_arena_array(&g->arena, uint32_t, g->n_nodes);
     if (options->ranks < 2 && options->tensor.count < 2)
         return TP_OK;
+    uint32_t n = 0, *order = tp_arena_array(&g->arena, uint32_t, g->n_nodes);
+    uint32_t *before = tp_arena_array(&g->arena, uint32_t, g->n_nodes);
     number_rest(g);
     move_gathers(g, options->bucket_bytes / SMALL, before);
     for (uint32_t i = 1; i < g->n_nodes; i++) {

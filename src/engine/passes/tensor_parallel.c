@@ -381,7 +381,6 @@ static bool makes_tokens(const tp_sharing *p, const tp_node *n, int out)
 static tp_status divide(tp_sharing *p, uint32_t node, const tp_way *w)
 {
     tp_standing_kind part = w->shares_rows ? TP_IS_ROWS : TP_IS_DIVIDED;
-    int64_t lengths[TP_MAX_OUT];
     const tp_signature *sig = tp_op_signature(p->g->nodes[node].op);
     TP_TRY(prepare_operands(p, node, w));
     count_from_part(p, node);
@@ -389,9 +388,9 @@ static tp_status divide(tp_sharing *p, uint32_t node, const tp_way *w)
     for (int k = 0; k < n->n_out; k++) {
         tp_value *v = &p->g->values[n->out[k]];
         int axis = tp_way_axis(w, &sig->out[k], &n->attrs);
-        lengths[k] = axis < 0 ? 0 : v->dim[axis];
-        p->of[n->out[k]] = (tp_standing){axis < 0 ? TP_IS_SUM : part, axis, lengths[k],
-                                         axis < 0 && makes_tokens(p, n, k)};
+        p->of[n->out[k]] =
+            (tp_standing){axis < 0 ? TP_IS_SUM : part, axis, axis < 0 ? 0 : v->dim[axis],
+                          axis < 0 && makes_tokens(p, n, k)};
         if (axis < 0)
             make_exact(p, n, k);
     }
@@ -538,8 +537,8 @@ static void finish_outputs(tp_sharing *p)
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         tp_ref out = g->outputs[k];
         const tp_tensor *t = g->values[tp_graph_memory(g, out)].tensor;
-        bool is_open = p->of[out].is == TP_IS_SUM || p->of[out].is == TP_IS_ROWS;
-        if (!is_open || (t && !t->of)) /* the squares are added up by the session */
+        bool is_partial = p->of[out].is == TP_IS_SUM || p->of[out].is == TP_IS_ROWS;
+        if (!is_partial || (t && !t->of)) /* the squares are added up by the session */
             continue;
         tp_ref all =
             t ? tp_sharing_talk(p, TP_OP_all_reduce_tensor, out) : tp_sharing_whole(p, out);

@@ -183,8 +183,9 @@ struct trainer {
     tp_buf changes;        /* since the attempt before, as JSON objects with commas between */
     bool has_other_config; /* than that attempt */
     tp_dtype file_dtype;   /* of the weights that a checkpoint's model/ stores */
-    tp_loader *loader;     /* of the training data, where there is one */
-    double avg_context;    /* mean number of keys a query sees; 0: unknown */
+    char weights_fingerprint[33]; /* of the files that they came from, where it is known */
+    tp_loader *loader;            /* of the training data, where there is one */
+    double avg_context;           /* mean number of keys a query sees; 0: unknown */
     uint64_t steps_per_epoch;
 
     tp_phases phases;

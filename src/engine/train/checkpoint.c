@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "base/files.h"
 #include "base/log.h"
@@ -338,14 +337,6 @@ static bool has_parts(const tp_states *states)
     return false;
 }
 
-static int first_without(const bool *all, int n)
-{
-    int i = 0;
-    while (i < n && all[i])
-        i++;
-    return i;
-}
-
 tp_status tp_checkpoint_meet(const char *root, const char *run_id, tp_session *session,
                              bool *ret_first_writes_all, tp_error *err)
 {
@@ -366,7 +357,9 @@ tp_status tp_checkpoint_meet(const char *root, const char *run_id, tp_session *s
         status = tp_comm_gather(comm, &sees_it, sizeof sees_it, sees, err);
     if (tp_comm_rank(comm) == 0 && tp_dir_exists(sign) && status == TP_OK)
         status = tp_dir_remove(sign, err);
-    int blind = first_without(sees, n);
+    int blind = 0;
+    while (blind < n && sees[blind])
+        blind++;
     *ret_first_writes_all = blind < n;
     if (status == TP_OK && blind < n && has_parts(tp_session_states(session)))
         status = tp_fail(err, TP_ERR_CONFIG,
@@ -392,6 +385,5 @@ void tp_model_fingerprint(const tp_model *model, char ret[33])
     for (size_t i = 0; tp_model_has_adapter(model) && i < n; i++)
         tp_buf_addf(&text, "%s %lld %lld\n", params[i].name, (long long)params[i].dim[0],
                     (long long)params[i].dim[1]);
-    XXH128_hash_t h = XXH3_128bits(text.data, text.len);
-    snprintf(ret, 33, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
+    tp_hash_bytes(text.data, text.len, ret);
 }

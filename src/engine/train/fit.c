@@ -372,12 +372,18 @@ static tp_status fit(tp_recipe *r, const tp_model *model, bool sizes_only, tp_er
  * the models that were measured (bench/PERFLOG.md), and every one takes memory. */
 enum { FAST_TOKENS = 512 };
 
+/* What a process has of the global batch. */
+static int64_t share_of_batch(const tp_train_options *o)
+{
+    return TP_MAX(o->policy.train_global_batch_size / tp_comm_launched(), 1);
+}
+
 /* A divisor of the global batch, so that every micro-batch is full. */
 static int64_t fast_micro_batch(const tp_train_options *o)
 {
     int64_t whole = o->policy.train_global_batch_size;
     int64_t tokens = o->algorithm->sequences_per_unit * o->policy.max_total_sequence_length;
-    int64_t n = TP_MIN(FAST_TOKENS / tokens, whole);
+    int64_t n = TP_MIN(FAST_TOKENS / tokens, share_of_batch(o));
     while (n > 1 && whole % n != 0)
         n--;
     return n;
@@ -434,7 +440,7 @@ static size_t activation_bytes(const tp_train_options *asked, const tp_model *mo
 /* The most units whose activations take no more than `most` bytes; 0: one takes more. */
 static int64_t most_units(const tp_train_options *o, const tp_model *model, double most)
 {
-    int64_t fits = 0, high = o->policy.train_global_batch_size / TP_MAX(o->ranks.ranks, 1);
+    int64_t fits = 0, high = share_of_batch(o);
     while (fits < high) {
         int64_t n = fits + (high - fits + 1) / 2;
         if ((double)activation_bytes(o, model, n) <= most)

@@ -83,7 +83,6 @@ static tp_comm_group group_of(const tp_ranks *ranks, const tp_tensor *t)
 static tp_status exchange(const tp_ranks *ranks, const tp_tensor *own, range r, char *packed,
                           const size_t *starts, tp_error *err)
 {
-    tp_exchange *request;
     size_t size = tp_dtype_size(own->dtype);
     const tp_exchange_spec c = {.kind = TP_ALL_GATHER,
                                 .element = size,
@@ -91,8 +90,7 @@ static tp_status exchange(const tp_ranks *ranks, const tp_tensor *own, range r, 
                                 .starts = starts,
                                 .group = group_of(ranks, own)};
     TP_TRY(pack(own, r, packed + starts[holder_of(own).index] * size, err));
-    TP_TRY(tp_comm_start(ranks->comm, &c, &request, err));
-    return tp_comm_wait(ranks->comm, request, err);
+    return tp_comm_exchange(ranks->comm, &c, err);
 }
 
 tp_status tp_parts_read_together(void *ranks, const tp_tensor *tensor, size_t first, size_t count,

@@ -205,15 +205,19 @@ static tp_status plan_step(const tp_train_options *o, const tp_model *model, con
 
 /* ---- the plan ---- */
 
+/* Processes on one host share its memory; engine.memory_limit is of each. */
 static tp_memory_allowance memory_allowed(const tp_train_options *o)
 {
     tp_limits limits;
     tp_limits_memory(&limits);
     const tp_limit *least = tp_limits_least(&limits);
-    double fraction = o->engine.memory_fraction;
-    tp_memory_allowance a = {
-        .bytes = floor(fraction * least->value), .fraction = fraction, .of = least->value};
+    int sharers = tp_comm_local_size(o->ranks.comm);
+    double fraction = o->engine.memory_fraction, of = least->value / sharers;
+    tp_memory_allowance a = {.bytes = floor(fraction * of), .fraction = fraction, .of = of};
     snprintf(a.source, sizeof a.source, "%s", least->source);
+    if (sharers > 1)
+        snprintf(a.source, sizeof a.source, "a process's share of %s, of %d", least->source,
+                 sharers);
     if (o->engine.memory_limit_bytes < a.bytes) {
         a = (tp_memory_allowance){.bytes = floor(o->engine.memory_limit_bytes)};
         snprintf(a.source, sizeof a.source, "engine.memory_limit");

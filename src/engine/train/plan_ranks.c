@@ -10,61 +10,61 @@
 
 /* ---- the network ---- */
 
-static bool take_unit(const char *text, const char *const *units, const double *factors, int n,
-                      double *value)
+typedef struct {
+    const char *name; /* NULL: the last is before */
+    double factor;
+} unit;
+
+static bool take_unit(const char *text, const unit *units, double *ret)
 {
     char *end;
-    *value = strtod(text, &end);
-    for (int i = 0; i < n && end > text; i++)
-        if (strcmp(end, units[i]) == 0) {
-            *value *= factors[i];
-            return *value > 0 && isfinite(*value);
-        }
-    return false;
+    double value = strtod(text, &end);
+    while (units->name && strcmp(end, units->name) != 0)
+        units++;
+    *ret = value * units->factor;
+    return units->name && end > text && *ret > 0 && isfinite(*ret);
+}
+
+/* "12Gbit/3us" */
+static bool take_pair(const char *text, const unit *first, const unit *second, double ret[2])
+{
+    char a[32] = "", b[32] = "";
+    int used = 0;
+    return sscanf(text, "%31[^/]/%31[^/]%n", a, b, &used) == 2 && !text[used] &&
+           take_unit(a, first, &ret[0]) && take_unit(b, second, &ret[1]);
 }
 
 tp_status tp_network_parse(const char *text, tp_network *ret, tp_error *err)
 {
-    static const char *const rates[] = {"Kbit", "Mbit", "Gbit", "Tbit"};
-    static const double per_s[] = {1e3 / 8, 1e6 / 8, 1e9 / 8, 1e12 / 8};
-    static const char *const times[] = {"ns", "us", "ms"};
-    static const double seconds[] = {1e-9, 1e-6, 1e-3};
-    tp_network n = {0};
-    char rate[32] = "", time[32] = "";
-    int used = 0;
-    if (sscanf(text, "%31[^/]/%31[^/]%n", rate, time, &used) != 2 || text[used] ||
-        !take_unit(rate, rates, per_s, 4, &n.bytes_per_s) ||
-        !take_unit(time, times, seconds, 3, &n.latency_s))
+    static const unit rates[] = {
+        {"Kbit", 1e3 / 8}, {"Mbit", 1e6 / 8}, {"Gbit", 1e9 / 8}, {"Tbit", 1e12 / 8}, {NULL, 0}};
+    static const unit times[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {NULL, 0}};
+    double v[2];
+    if (!take_pair(text, rates, times, v))
         return tp_fail(err, TP_ERR_ARG,
                        "a network is bandwidth/latency, as in 100Gbit/2us, not '%.60s'", text);
-    snprintf(n.text, sizeof n.text, "%s", text);
-    *ret = n;
+    *ret = (tp_network){.bytes_per_s = v[0], .latency_s = v[1]};
+    snprintf(ret->text, sizeof ret->text, "%s", text);
     return TP_OK;
 }
 
 tp_status tp_processor_parse(const char *text, tp_machine *ret, tp_error *err)
 {
-    static const char *const rates[] = {"GFLOP", "TFLOP", "PFLOP"};
-    static const double per_s[] = {1e9, 1e12, 1e15};
-    static const char *const sizes[] = {"GB", "TB"};
-    static const double bytes[] = {1e9, 1e12};
-    char rate[32] = "", size[32] = "";
-    double flops, bytes_per_s;
-    int used = 0;
-    if (sscanf(text, "%31[^/]/%31[^/]%n", rate, size, &used) != 2 || text[used] ||
-        !take_unit(rate, rates, per_s, 3, &flops) ||
-        !take_unit(size, sizes, bytes, 2, &bytes_per_s))
+    static const unit rates[] = {{"GFLOP", 1e9}, {"TFLOP", 1e12}, {"PFLOP", 1e15}, {NULL, 0}};
+    static const unit sizes[] = {{"GB", 1e9}, {"TB", 1e12}, {NULL, 0}};
+    double v[2];
+    if (!take_pair(text, rates, sizes, v))
         return tp_fail(err, TP_ERR_ARG,
                        "a processor is arithmetic/memory in a second, as in 20TFLOP/400GB, not "
                        "'%.60s'",
                        text);
-    *ret = (tp_machine){.unit_f32_flops = flops,
-                        .unit_bf16_flops = flops,
-                        .gemm_f32_flops = flops,
-                        .gemm_bf16_flops = flops,
-                        .read_bytes = bytes_per_s,
-                        .copy_bytes = bytes_per_s,
-                        .update_bytes = bytes_per_s};
+    *ret = (tp_machine){.unit_f32_flops = v[0],
+                        .unit_bf16_flops = v[0],
+                        .gemm_f32_flops = v[0],
+                        .gemm_bf16_flops = v[0],
+                        .read_bytes = v[1],
+                        .copy_bytes = v[1],
+                        .update_bytes = v[1]};
     return TP_OK;
 }
 
@@ -227,7 +227,7 @@ tp_status tp_ranks_plan_make(const tp_train_options *o, const tp_model *model,
     one.ranks = (tp_ranks){0};
     TP_TRY(tp_run_plan_compute(&one, model, false, machine, &alone, err));
     p.alone_s = alone.step_s;
-    for (int i = 0; i < TP_STRATEGIES; i++) {
+    for (int i = 0; i < (ranks > 1 ? TP_STRATEGIES : 1); i++) { /* one process divides nothing */
         tp_train_options with;
         if (!tp_strategy_is_possible(o, ranks, i, &with))
             continue;

@@ -18,6 +18,8 @@ typedef struct {
 const char *tp_strategy_name(int strategy);
 /* Whether a run with these options can be divided; ranks.c. */
 TP_CHECKED tp_status tp_ranks_check(const tp_train_options *o, tp_error *err);
+/* Whether a pass is disabled without which ranks would not be one run.  sharing.c. */
+bool tp_ranks_lack_pass(const tp_train_options *o, const char *pass);
 /* o->ranks counts processes; behind this those that share the layers count as one.  sharing.c. */
 TP_CHECKED tp_status tp_ranks_divide(tp_train_options *o, tp_error *err);
 /* Behind that: whether those that share the layers share rows, too. */

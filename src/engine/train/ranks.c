@@ -51,9 +51,21 @@ static tp_status check_compression(const tp_train_options *o, tp_error *err)
     return TP_OK;
 }
 
-static bool is_disabled(const tp_train_options *o, const char *pass)
+/* What one rank would do without the others. */
+static tp_status check_alone(const tp_train_options *o, tp_error *err)
 {
-    return tp_pass_is_disabled(o->engine.disable_passes.v, o->engine.disable_passes.n, pass);
+    const struct {
+        const char *key;
+        bool is_set;
+    } alone[] = {{"policy.clip_grad_value", isfinite(o->policy.clip_grad_value)},
+                 {"policy.adaptive_clip_factor", isfinite(o->policy.adaptive_clip_factor)},
+                 {"train.nonfinite_policy=restore", o->train.nonfinite_policy == TP_BAD_RESTORE},
+                 {"train.spike_policy=restore", o->train.spike_policy == TP_BAD_RESTORE + 1}};
+    for (size_t i = 0; i < TP_COUNTOF(alone); i++)
+        if (alone[i].is_set)
+            return tp_fail(err, TP_ERR_UNSUPPORTED, "%s is not supported with several processes",
+                           alone[i].key);
+    return TP_OK;
 }
 
 tp_status tp_ranks_check(const tp_train_options *o, tp_error *err)
@@ -68,12 +80,13 @@ tp_status tp_ranks_check(const tp_train_options *o, tp_error *err)
                        "distributed.strategy=%s divides weights by elements, %s looks at whole "
                        "ones: take distributed.strategy=ddp, or another policy.optimizer.name",
                        tp_strategy_name(o->distributed.strategy), optimizer->name);
+    TP_TRY(check_alone(o, err));
     TP_TRY(check_compression(o, err));
-    if (is_disabled(o, "shard"))
+    if (tp_ranks_lack_pass(o, "shard"))
         return tp_fail(err, TP_ERR_CONFIG,
                        "engine.disable_passes: without shard every process would train a model of "
                        "its own");
-    if (is_disabled(o, "shard-update"))
+    if (tp_ranks_lack_pass(o, "shard-update"))
         return tp_fail(err, TP_ERR_CONFIG,
                        "engine.disable_passes: without shard-update gradients would count once for "
                        "every process");
@@ -140,8 +153,7 @@ static int n_hosts(const tp_comm *comm)
 
 tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks, tp_error *err)
 {
-    char what[128];
-    if (!tp_comm_is_launched(what, sizeof what))
+    if (!tp_comm_is_launched())
         return tp_ranks_divide(own, err);
     TP_TRY(tp_comm_open(&t->comm, err));
     own->ranks =
@@ -199,26 +211,19 @@ tp_status tp_ranks_open_stage(trainer *t, const tp_trainer_stage *stage, tp_erro
     return TP_OK;
 }
 
-static void hash_text(tp_comm_fact *fact, const char *text, size_t n)
-{
-    XXH128_hash_t h = XXH3_128bits(text, n);
-    fact->hash[0] = h.high64;
-    fact->hash[1] = h.low64;
-}
-
-static tp_status hash_program(tp_comm_fact *fact, tp_error *err)
-{
-    char hash[33] = "";
-    TP_TRY(tp_file_hash("/proc/self/exe", hash, err));
-    hash_text(fact, hash, strlen(hash));
-    return TP_OK;
-}
-
 static void hash_config(const trainer *t, tp_comm_fact *fact)
 {
     TP_OWN(tp_buf) text = {0};
     tp_config_write(t->config, &text);
-    hash_text(fact, tp_buf_str(&text), text.len);
+    tp_hash_bytes(tp_buf_str(&text), text.len, fact->hash);
+}
+
+static void hash_model(const trainer *t, tp_comm_fact *fact)
+{
+    TP_OWN(tp_buf) text = {0};
+    tp_buf_adds(&text, t->state.model_fingerprint);
+    tp_model_describe(t->model, &text);
+    tp_hash_bytes(tp_buf_str(&text), text.len, fact->hash);
 }
 
 static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *err)
@@ -229,10 +234,12 @@ static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *er
     XXH3_state_t *hash = XXH3_createState();
     TP_FREED char *chunk = malloc(CHUNK);
     TP_ASSERT(hash && chunk && XXH3_128bits_reset(hash) == XXH_OK);
+    (void)XXH3_128bits_update(hash, t->weights_fingerprint, sizeof t->weights_fingerprint);
     for (size_t i = 0; i < states->n; i++) {
         const tp_tensor *s = &states->items[i];
+        bool is_weight = s->role == TP_ROLE_WEIGHT || s->role == TP_ROLE_ADAPTER;
         /* Of what is kept in parts every rank has another one. */
-        if (s->role != TP_ROLE_WEIGHT || s->within || s->keeps_part || tp_is_sliced(s))
+        if (!is_weight || s->within || s->keeps_part || tp_is_sliced(s))
             continue;
         for (size_t at = 0; at < s->bytes && status == TP_OK; at += CHUNK) {
             size_t n = TP_MIN(s->bytes - at, (size_t)CHUNK);
@@ -240,9 +247,7 @@ static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *er
             (void)XXH3_128bits_update(hash, chunk, n);
         }
     }
-    XXH128_hash_t h = XXH3_128bits_digest(hash);
-    fact->hash[0] = h.high64;
-    fact->hash[1] = h.low64;
+    tp_hash_digest(hash, fact->hash);
     XXH3_freeState(hash);
     return status;
 }
@@ -252,6 +257,8 @@ static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *er
 static void hash_schedule(const trainer *t, bool how_much, tp_comm_fact *fact)
 {
     TP_OWN(tp_buf) text = {0};
+    tp_buf_addf(&text, "%lld to %lld, seed %llu\n", (long long)t->state.step,
+                (long long)t->max_steps, (unsigned long long)t->state.seed);
     for (int g = 0; g < tp_program_count(t->graphs.program); g++) {
         const tp_exec *e = tp_program_exec(t->graphs.program, g);
         for (size_t i = 0; i < tp_exec_launch_count(e); i++) {
@@ -261,7 +268,7 @@ static void hash_schedule(const trainer *t, bool how_much, tp_comm_fact *fact)
                             tp_traffic_bucket(tp_exec_traffic(e), i), how_much ? l->bytes : 0);
         }
     }
-    hash_text(fact, tp_buf_str(&text), text.len);
+    tp_hash_bytes(tp_buf_str(&text), text.len, fact->hash);
     fact->every = how_much ? t->o->ranks.tensor.count : 0;
 }
 
@@ -280,15 +287,13 @@ tp_status tp_ranks_compare(trainer *t, tp_error *err)
                              [SIZES] = {.what = "sizes of what is communicated"}};
     const tp_train_state *s = &t->state;
     const char *isa = tp_isa_name(tp_cpu_isa());
-    int64_t begins[] = {s->step, t->max_steps, (int64_t)s->seed};
-    hash_text(&facts[ISA], isa, strlen(isa));
+    tp_hash_bytes(isa, strlen(isa), facts[ISA].hash);
     hash_config(t, &facts[CONFIG]);
-    hash_text(&facts[MODEL], s->model_fingerprint, strlen(s->model_fingerprint));
-    hash_text(&facts[DATA], s->data_fingerprint, strlen(s->data_fingerprint));
+    hash_model(t, &facts[MODEL]);
+    memcpy(facts[DATA].hash, s->data_fingerprint, sizeof facts[DATA].hash);
     hash_schedule(t, false, &facts[SCHEDULE]);
     hash_schedule(t, true, &facts[SIZES]);
-    facts[SCHEDULE].hash[0] ^= XXH3_64bits(begins, sizeof begins);
-    tp_status status = hash_program(&facts[PROGRAM], err);
+    tp_status status = tp_file_hash("/proc/self/exe", facts[PROGRAM].hash, err);
     if (status == TP_OK)
         status = hash_weights(t, &facts[WEIGHTS], err);
     TP_TRY(tp_comm_agree(t->comm, status, err));

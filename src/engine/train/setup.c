@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "base/affinity.h"
 #include "base/files.h"
@@ -202,9 +201,7 @@ void tp_trainer_count_steps(trainer *t, uint64_t n, uint64_t each)
 
 void tp_trainer_fingerprint(trainer *t, const char *text)
 {
-    XXH128_hash_t h = XXH3_128bits(text, strlen(text));
-    snprintf(t->state.data_fingerprint, sizeof t->state.data_fingerprint, "%016llx%016llx",
-             (unsigned long long)h.high64, (unsigned long long)h.low64);
+    tp_hash_bytes(text, strlen(text), t->state.data_fingerprint);
 }
 
 /* ---- weights ---- */
@@ -216,8 +213,9 @@ static tp_status load_pretrained(trainer *t, tp_error *err)
     tp_load_report report;
     TP_TRY(tp_model_load(t->model, tp_session_states(t->session), &report, err));
     t->file_dtype = report.file_dtype;
-    snprintf(t->state.base_fingerprint, sizeof t->state.base_fingerprint, "%s",
-             report.base_fingerprint);
+    memcpy(t->weights_fingerprint, report.fingerprint, sizeof report.fingerprint);
+    if (tp_model_has_adapter(t->model))
+        memcpy(t->state.base_fingerprint, report.fingerprint, sizeof report.fingerprint);
     tp_trainer_notice(t, "weights: %zu of %zu tensors, 0 missing, %zu unused (%s)", report.n_loaded,
                       report.n_expected, report.n_unused, tp_dtype_name(report.file_dtype));
     tp_model_say(t->model, &report, say_about_model, t);

@@ -15,7 +15,7 @@ static int64_t sharers(const tp_train_options *o, const char **ret_key)
     return o->ranks.ranks < 2 ? 1 : o->distributed.theirs; /* their recipes run in one as well */
 }
 
-static bool is_disabled(const tp_train_options *o, const char *pass)
+bool tp_ranks_lack_pass(const tp_train_options *o, const char *pass)
 {
     return tp_pass_is_disabled(o->engine.disable_passes.v, o->engine.disable_passes.n, pass);
 }
@@ -42,12 +42,13 @@ static tp_status check_sharing(const tp_train_options *o, const char *key, int64
         if (others[i].is_set)
             return tp_fail(err, TP_ERR_UNSUPPORTED, "%s=%lld is not supported together with %s",
                            key, (long long)n, others[i].what);
-    if (is_disabled(o, "tensor-parallel"))
+    if (tp_ranks_lack_pass(o, "tensor-parallel"))
         return tp_fail(err, TP_ERR_CONFIG,
                        "engine.disable_passes: without tensor-parallel processes do not share "
                        "the layers, as %s=%lld says",
                        key, (long long)n);
-    if (o->algorithm->generates && (is_disabled(o, "pack-weights") || is_disabled(o, "shard")))
+    if (o->algorithm->generates &&
+        (tp_ranks_lack_pass(o, "pack-weights") || tp_ranks_lack_pass(o, "shard")))
         return tp_fail(err, TP_ERR_CONFIG,
                        "engine.disable_passes: without pack-weights and shard processes that share "
                        "the layers (%s=%lld) have no whole weights to generate with",

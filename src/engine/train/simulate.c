@@ -16,7 +16,7 @@ enum { PLAYED = 4 };
 /* What a rank leaves behind. */
 typedef struct {
     double step_s, exposed_s, hidden_s, bytes_sent, messages;
-    double repeated_s; /* of the step: what is not gone through */
+    double repeated_s, repeated_bytes; /* of the step: what is not gone through */
     tp_error failure;
 } rank_result;
 
@@ -81,6 +81,8 @@ static tp_status play_micro_batches(const score *s, tp_comm *comm, tp_traffic *t
         if (m == played - 2) {
             add_times(s->micro_batches - played, &before, &after, more);
             more->repeated_s += (s->micro_batches - played) * (after.step_s - before.step_s);
+            more->repeated_bytes +=
+                (s->micro_batches - played) * (after.bytes_sent - before.bytes_sent);
         }
     }
     return TP_OK;
@@ -222,9 +224,17 @@ static tp_world_spec spec_of(const tp_simulation_options *how, int ranks)
                            .slow_factor = how->slow_factor};
 }
 
+/* Nothing went over them in what was not gone through. */
+static void use_links_again(tp_world_result *world, double times)
+{
+    for (int i = 0; i < world->n_links; i++)
+        world->links[i].busy_s *= times;
+    world->median_busy_s *= times;
+}
+
 static tp_status collect(const rank_result *results, tp_simulated_point *p, tp_error *err)
 {
-    double repeated = 0;
+    double repeated = 0, played_bytes = 0;
     for (int i = 0; i < p->ranks; i++) {
         const rank_result *r = &results[i];
         if (r->failure.status != TP_OK) {
@@ -237,9 +247,11 @@ static tp_status collect(const rank_result *results, tp_simulated_point *p, tp_e
         p->exposed_s += r->exposed_s / p->ranks;
         p->hidden_s += r->hidden_s / p->ranks;
         p->bytes_sent += r->bytes_sent / p->ranks;
+        played_bytes += (r->bytes_sent - r->repeated_bytes) / p->ranks;
         p->messages += r->messages;
     }
     p->step_s += repeated;
+    use_links_again(&p->world, played_bytes > 0 ? p->bytes_sent / played_bytes : 1);
     return TP_OK;
 }
 
@@ -353,8 +365,11 @@ static void no_step(tp_comm *comm, void *user) { (void)comm, (void)user; }
 static tp_status measure_network(const tp_simulation_options *how, int ranks, tp_network *ret,
                                  tp_world_result *world, tp_error *err)
 {
-    tp_world_spec spec = spec_of(how, ranks);
-    TP_TRY(tp_world_run(&spec, no_step, NULL, world, err));
+    tp_world *empty;
+    double took_s;
+    const tp_world_spec spec = spec_of(how, ranks);
+    TP_TRY(tp_world_start(&spec, no_step, NULL, &empty, err));
+    TP_TRY(tp_world_finish(empty, world, &took_s, err));
     *ret = (tp_network){.bytes_per_s = world->bytes_per_s, .latency_s = world->latency_s};
     return TP_OK;
 }

@@ -210,27 +210,8 @@ static void say_late(void *user, int64_t step, double limit_s)
                : "");
 }
 
-/* What one rank would do without the others. */
-static tp_status check_ranks(const trainer *t, tp_error *err)
-{
-    const tp_train_options *o = t->o;
-    const struct {
-        const char *key;
-        bool is_set;
-    } alone[] = {{"policy.clip_grad_value", isfinite(o->policy.clip_grad_value)},
-                 {"policy.adaptive_clip_factor", isfinite(o->policy.adaptive_clip_factor)},
-                 {"train.nonfinite_policy=restore", o->train.nonfinite_policy == TP_BAD_RESTORE},
-                 {"train.spike_policy=restore", o->train.spike_policy == TP_BAD_RESTORE + 1}};
-    for (size_t i = 0; i < TP_COUNTOF(alone) && tp_trainer_ranks(t) > 1; i++)
-        if (alone[i].is_set)
-            return tp_fail(err, TP_ERR_UNSUPPORTED, "%s is not supported with several processes",
-                           alone[i].key);
-    return TP_OK;
-}
-
 tp_status tp_trainer_guard(trainer *t, tp_error *err)
 {
-    TP_TRY(check_ranks(t, err));
     tp_trainer_take_scale(t);
     TP_TRY(tp_memory_watch_resume(t, err));
     return isfinite(t->o->train.watchdog_factor) ? tp_watchdog_start(say_late, t, &t->watchdog, err)

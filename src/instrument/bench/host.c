@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "base/cpu.h"
+#include "base/files.h"
 #include "instrument/bench/process.h"
 
 static void copy(char *out, size_t cap, const char *text)
@@ -80,9 +80,7 @@ static void hash_fields(tp_host *h)
     int n = snprintf(text, sizeof text, "%s|%s|%d|%lld|%zu|%zu|%s|%s|%s|%s|%s", h->cpu, h->isa,
                      h->processors, (long long)h->memory_gib, h->cache_l2, h->cache_l3, h->governor,
                      h->turbo, h->kernel_series, h->libc, h->gpu);
-    XXH128_hash_t hash = XXH3_128bits(text, (size_t)n);
-    snprintf(h->fingerprint, sizeof h->fingerprint, "%016llx%016llx",
-             (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    tp_hash_bytes(text, (size_t)n, h->fingerprint);
 }
 
 void tp_host_detect(tp_host *ret)

@@ -209,6 +209,40 @@ static void several_runs(void **state)
         tp_metrics_close(m[i]);
 }
 
+/* Of runs of Temper run.json says how many worked on each: 1, 2, 4 and 8 threads of all ranks. */
+static void runs_that_say_how_many_worked(void **state)
+{
+    static const char *const records[] = {
+        "{\"machine\": {\"threads\": 1}}", "{\"machine\": {\"threads\": 2}}",
+        "{\"machine\": {\"threads\": 1}, \"distributed\": {\"ranks\": 4}}",
+        "{\"machine\": {\"threads\": 2}, \"distributed\": {\"ranks\": 4}}"};
+    static const double seconds[] = {1, 0.6, 0.4, 0.3}; /* 0.2 + 0.8 / N */
+    tp_metrics *m[4];
+    tp_analysis *a;
+    for (int i = 0; i < 4; i++) {
+        char text[200], name[32], folder[8] = {(char)('a' + i)};
+        assert_int_equal(tp_dir_make(run_path(folder), NULL), TP_OK);
+        snprintf(name, sizeof name, "%s/run.json", folder);
+        write_text(name, records[i]);
+        snprintf(name, sizeof name, "%s/config.yaml", folder);
+        write_text(name, "cluster: {gpus_per_node: 1}\nengine: {threads: null}\n");
+        snprintf(name, sizeof name, "%s/metrics.jsonl", folder);
+        snprintf(text, sizeof text,
+                 "{\"v\":1,\"t\":1.5,\"run\":\"r\",\"attempt\":1,\"step\":1,\"axis\":\"train\","
+                 "\"m\":{\"timing/train/total_step_time\":%g}}\n",
+                 seconds[i]);
+        write_text(name, text);
+        m[i] = open_run(run_path(folder));
+    }
+    assert_int_equal(tp_runs_analyze(m, 4, NULL, &a, NULL), TP_OK);
+    const tp_analysis_dimension *scaling = dimension(a, "scalability");
+    assert_null(scaling->error);
+    assert_true(fabs(scaling->value - 0.2) < 1e-9);
+    tp_analysis_free(a);
+    for (int i = 0; i < 4; i++)
+        tp_metrics_close(m[i]);
+}
+
 static void options_that_mean_nothing(void **state)
 {
     tp_analysis *a;
@@ -280,6 +314,7 @@ int main(void)
         ANALYSIS(names_of_others),
         ANALYSIS(efficiency_beside_other_limits),
         ANALYSIS(several_runs),
+        ANALYSIS(runs_that_say_how_many_worked),
         ANALYSIS(names_and_thresholds),
         ANALYSIS(options_that_mean_nothing),
     };

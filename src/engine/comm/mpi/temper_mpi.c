@@ -3,19 +3,21 @@
  * Only messages between two ranks are used; what they are for is in engine/comm. */
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/comm/transport.h"
 
 /* MPI counts in int: a message is at most so long, longer ones go in pieces. */
-enum { MOST_BYTES = 1 << 30, MOST_PIECES = 64 };
+enum { MOST_BYTES = 1 << 30, MOST_PIECES = 64, MORE = 64 };
 
 typedef struct {
     MPI_Request pieces[MOST_PIECES];
     int n; /* 0: free */
 } request;
 
-static request requests[TP_TRANSPORT_REQUESTS];
+static request *requests;
+static int n_requests;
 static char name[MPI_MAX_LIBRARY_VERSION_STRING];
 
 static int open_mpi(void *context, int *ret_rank, int *ret_size, char *why, size_t why_size)
@@ -35,12 +37,27 @@ static int open_mpi(void *context, int *ret_rank, int *ret_size, char *why, size
     return 0;
 }
 
-static int start(int is_send, char *data, size_t bytes, int peer, int tag)
+/* One that is free; -1: there is no memory for it. */
+static int find_free(void)
 {
     int i = 0;
-    while (i < TP_TRANSPORT_REQUESTS && requests[i].n)
+    while (i < n_requests && requests[i].n)
         i++;
-    if (i == TP_TRANSPORT_REQUESTS || bytes > (size_t)MOST_BYTES * MOST_PIECES)
+    if (i < n_requests)
+        return i;
+    request *more = realloc(requests, (size_t)(n_requests + MORE) * sizeof *more);
+    if (!more)
+        return -1;
+    memset(more + n_requests, 0, MORE * sizeof *more);
+    requests = more;
+    n_requests += MORE;
+    return i;
+}
+
+static int start(int is_send, char *data, size_t bytes, int peer, int tag)
+{
+    int i = find_free();
+    if (i < 0 || bytes > (size_t)MOST_BYTES * MOST_PIECES)
         return -1;
     request *r = &requests[i];
     do {

@@ -20,7 +20,7 @@
 
 #include "engine/comm/world.h"
 
-enum { SCALE = 10000, EAGER_BYTES = 65536, STACK_KIB = 256 };
+enum { SCALE = 10000, EAGER_BYTES = 65536, STACK_KIB = 256, MOST_REQUESTS = 256 };
 
 /* A link and what went through it. */
 typedef struct {
@@ -52,7 +52,7 @@ typedef struct {
 
 typedef struct {
     int rank, last; /* requests before `last` may be used */
-    request requests[TP_TRANSPORT_REQUESTS];
+    request requests[MOST_REQUESTS];
     letter *letters;
     route **routes; /* [ranks]; NULL: not known yet */
     tp_transport table;
@@ -66,7 +66,7 @@ static struct {
     sg_host_t *hosts; /* of the ranks */
     line *lines;
     size_t n_lines;
-    char *sent, *received; /* payload that means nothing */
+    char *sent, *received; /* payload that means nothing: all ranks share it */
     int room;
 } world;
 
@@ -78,26 +78,20 @@ static bool is_nothing(const void *data)
     return at >= world.spec->nothing && at < world.spec->nothing + world.spec->nothing_bytes;
 }
 
-/* All ranks share them, as nobody reads them. */
-static void make_room(size_t bytes)
-{
-    if (bytes <= (size_t)world.room)
-        return;
-    fprintf(stderr, "a message of %zu bytes has no room", bytes * SCALE);
-    abort();
-}
-
+/* A message that is small has its latency. */
 static int scaled(size_t bytes)
 {
     size_t n = (bytes + SCALE / 2) / SCALE;
-    n += n == 0; /* a message that is small has its latency */
-    make_room(n);
-    return (int)n;
+    if (n > (size_t)world.room) {
+        fprintf(stderr, "a message of %zu bytes has no room", bytes);
+        abort();
+    }
+    return n ? (int)n : 1;
 }
 
 static int take(citizen *c)
 {
-    for (int i = 0; i < TP_TRANSPORT_REQUESTS; i++)
+    for (int i = 0; i < MOST_REQUESTS; i++)
         if (!c->requests[i].is_used) {
             c->requests[i] = (request){.is_used = true, .mpi = MPI_REQUEST_NULL};
             c->last = i >= c->last ? i + 1 : c->last;
@@ -209,8 +203,8 @@ static void cancel(void *context, int i)
 static void wait_for_any(void *context)
 {
     citizen *c = context;
-    MPI_Request waiting[TP_TRANSPORT_REQUESTS];
-    int which[TP_TRANSPORT_REQUESTS], n = 0, k = 0;
+    MPI_Request waiting[MOST_REQUESTS];
+    int which[MOST_REQUESTS], n = 0, k = 0;
     for (int i = 0; i < c->last; i++)
         if (c->requests[i].is_used && c->requests[i].mpi != MPI_REQUEST_NULL) {
             waiting[n] = c->requests[i].mpi;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"
@@ -278,21 +279,27 @@ static void scaling_of(const double *sizes, const double *times, size_t n, doubl
     free(x);
 }
 
-/* Settings that say how many work on it. */
+static double number_of(const tp_metrics *m, const char *key)
+{
+    double v;
+    for (size_t i = 0; i < tp_metrics_settings(m); i++) {
+        const char *value;
+        if (strcmp(tp_metrics_setting(m, i, &value), key) == 0 && tp_str_to_f64(value, &v) && v > 0)
+            return v;
+    }
+    return NAN;
+}
+
+/* Settings that say how many work on it.  A run of Temper has both of the first. */
 static double size_of(const tp_metrics *m)
 {
     static const char *const keys[] = {"world_size", "num_processes",         "n_gpus",
                                        "num_gpus",   "cluster.gpus_per_node", "ranks",
                                        "threads",    "engine.threads",        "num_workers"};
-    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-        for (size_t i = 0; i < tp_metrics_settings(m); i++) {
-            const char *value;
-            double v;
-            if (strcmp(tp_metrics_setting(m, i, &value), keys[k]) == 0 &&
-                tp_str_to_f64(value, &v) && v > 0)
-                return v;
-        }
-    return NAN;
+    double size = number_of(m, "ranks") * number_of(m, "threads");
+    for (size_t k = 0; k < TP_COUNTOF(keys) && isnan(size); k++)
+        size = number_of(m, keys[k]);
+    return size;
 }
 
 void tp_dimension_scalability(const tp_dimension_question *q, tp_dimension_figures *f)

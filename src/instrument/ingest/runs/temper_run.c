@@ -1,4 +1,5 @@
-/* temper_run.c - Temper's own run folder: metrics.jsonl with its attempts, config.yaml. */
+/* temper_run.c - Temper's own run folder: metrics.jsonl with its attempts, config.yaml, and who
+ * worked on it by run.json. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 typedef struct {
     tp_flat_row_lines lines;
-    char *config; /* path, or NULL */
+    char *folder; /* NULL: a file alone */
     bool has_settings;
     tp_string_table axes;
 } state;
@@ -49,8 +50,7 @@ static tp_status open_run(tp_metrics *m, const tp_run_place *place, tp_error *er
     tp_flat_row_lines_init(&s->lines, path);
     free(path);
     tp_string_table_init(&s->axes);
-    if (place->is_dir && tp_place_has_file(place, "config.yaml"))
-        s->config = tp_place_join(place->path, "config.yaml");
+    s->folder = place->is_dir ? tp_strdup(place->path) : NULL;
     m->state = s;
     return TP_OK;
 }
@@ -60,7 +60,7 @@ static void close_run(tp_metrics *m)
     state *s = m->state;
     tp_flat_row_lines_release(&s->lines);
     tp_string_table_release(&s->axes);
-    free(s->config);
+    free(s->folder);
     free(s);
 }
 
@@ -92,12 +92,15 @@ static void add_settings(tp_metrics *m, const tp_json *v, tp_buf *key)
     key->len = len;
 }
 
-static void read_settings(tp_metrics *m, const char *path)
+static void read_config(tp_metrics *m, const char *folder)
 {
     TP_OWN(tp_buf) text = {0}, key = {0};
     TP_OWN(tp_arena) arena = {0};
     const tp_json *root = NULL;
     tp_error why = {0};
+    TP_FREED char *path = tp_place_join(folder, "config.yaml");
+    if (!tp_file_exists(path))
+        return;
     if (tp_arena_init(&arena, 64 << 20, &why) == TP_OK &&
         tp_file_read(path, TP_YAML_MAX_BYTES, &text, &why) == TP_OK &&
         tp_yaml_parse(&arena, path, tp_buf_str(&text), text.len, &root, &why) == TP_OK &&
@@ -106,6 +109,22 @@ static void read_settings(tp_metrics *m, const char *path)
     else if (why.message[0])
         tp_notes_add(&m->notes, TP_NOTE_WARNING, "the configuration could not be read: %s",
                      why.message);
+}
+
+/* How many processes the last attempt had, and the threads of each: no key says it. */
+static void read_workers(tp_metrics *m, const char *folder)
+{
+    enum { MOST = 16 << 20 };
+    TP_OWN(tp_arena) arena = {0};
+    const tp_json *root;
+    TP_FREED char *path = tp_place_join(folder, "run.json");
+    if (!tp_file_exists(path) || tp_json_read(&arena, path, MOST, NULL, &root, NULL) != TP_OK)
+        return;
+    const tp_json *ranks = tp_json_get(tp_json_get(root, "distributed"), "ranks");
+    const tp_json *threads = tp_json_get(tp_json_get(root, "machine"), "threads");
+    tp_recorded_setting_add(m, tp_slice_of("ranks"), ranks ? ranks->text : tp_slice_of("1"));
+    if (threads)
+        tp_recorded_setting_add(m, tp_slice_of("threads"), threads->text);
 }
 
 /* ---- the records ---- */
@@ -164,8 +183,9 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
         *ret_again = true;
         return TP_OK;
     }
-    if (s->config && !s->has_settings) {
-        read_settings(m, s->config);
+    if (s->folder && !s->has_settings) {
+        read_config(m, s->folder);
+        read_workers(m, s->folder);
         s->has_settings = true;
     }
     return tp_flat_row_lines_read(&s->lines, see_row, m, err);
