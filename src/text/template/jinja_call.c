@@ -106,11 +106,10 @@ tp_any tp_jinja_keyword(tp_jinja_run *run, const tp_jinja_args *args, tp_slice n
 
 const tp_jinja_function *tp_jinja_find_function(const tp_jinja_function *table, tp_slice name)
 {
-    for (const tp_jinja_function *f = table; f->name; f++)
-        for (const char *one = f->name; *one; one += strcspn(one, " "), one += *one == ' ')
-            if (tp_slice_eq(name, (tp_slice){one, strcspn(one, "( ")}))
-                return f;
-    return NULL;
+    const tp_jinja_function *f = table;
+    while (f->name && tp_python_word(f->name, name) < 0)
+        f++;
+    return f->name ? f : NULL;
 }
 
 tp_any tp_jinja_call_function(tp_jinja_run *run, const tp_jinja_function *function, tp_any self,

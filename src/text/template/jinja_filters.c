@@ -299,6 +299,8 @@ static tp_any call_lazily(tp_jinja_run *run, const tp_jinja_function *filter, tp
 {
     jmp_buf here, *outer = run->failed;
     const size_t depth = run->depth;
+    tp_jinja_scope *const scope = run->scope;
+    tp_jinja_text *const out = run->out;
     if (setjmp(here) == 0) {
         run->failed = &here;
         tp_any result = tp_jinja_call_function(run, filter, self, args);
@@ -309,6 +311,8 @@ static tp_any call_lazily(tp_jinja_run *run, const tp_jinja_function *filter, tp
     if (run->is_exhausted || run->failure.status == TP_ERR_UNSUPPORTED)
         longjmp(*outer, 1);
     run->depth = depth;
+    run->scope = scope;
+    run->out = out;
     tp_error *failure = tp_jinja_take(run, 1, sizeof *failure);
     *failure = run->failure;
     tp_any iterator = tp_any_new_iterator(run, NULL);

@@ -217,8 +217,8 @@ static tp_any m_strip(tp_jinja_run *run, const tp_jinja_invocation *c)
     return tp_any_text(tp_python_strip(c->self.text, set, c->variant != RIGHT, c->variant != LEFT));
 }
 
-/* The next piece of *s, from the side that is looked from, and what it is cut off with; false
- * when there is nothing to cut at.  White space is cut at where `sep` is NULL. */
+/* Takes the next piece off *s, on the right or on the left, together with the separator, which is
+ * white space where `sep` is NULL; false when no separator is there. */
 static bool cut(tp_slice *s, const tp_slice *sep, bool right, tp_slice *ret)
 {
     size_t at = right ? s->len : 0, end;
@@ -228,13 +228,11 @@ static bool cut(tp_slice *s, const tp_slice *sep, bool right, tp_slice *ret)
             return false;
         end = at + sep->len;
     } else {
-        for (size_t next = at; right ? at > 0 : at < s->len; at = next) {
-            size_t place = right ? tp_python_before(*s, at) : at;
-            next = place;
-            bool is_space = tp_python_is_space(tp_python_next(*s, &next));
-            next = right ? place : next;
-            if (is_space)
+        while (right ? at > 0 : at < s->len) {
+            size_t place = right ? tp_python_before(*s, at) : at, next = place;
+            if (tp_python_is_space(tp_python_next(*s, &next)))
                 break;
+            at = right ? place : next;
         }
         end = at;
     }

@@ -58,9 +58,11 @@ static bool has_length(tp_any v, size_t *ret)
 bool tp_any_is_true(tp_any v)
 {
     size_t n;
-    double real;
-    if (tp_any_as_float(v, &real))
-        return real != 0;
+    tp_integer integer;
+    if (tp_any_as_int(v, &integer))
+        return integer != 0;
+    if (v.type == TP_ANY_FLOAT)
+        return v.real != 0;
     return has_length(v, &n) ? n != 0 : v.type > TP_ANY_NONE;
 }
 
@@ -342,12 +344,12 @@ static bool compare_numbers(tp_any a, tp_any b, int *ret)
 {
     tp_integer i, j;
     double x, y;
-    if (!tp_any_as_float(a, &x) || !tp_any_as_float(b, &y))
-        return false;
     if (tp_any_as_int(a, &i) && tp_any_as_int(b, &j))
         *ret = (i > j) - (i < j);
-    else
+    else if (tp_any_as_float(a, &x) && tp_any_as_float(b, &y))
         *ret = isnan(x) || isnan(y) ? 2 : (x > y) - (x < y);
+    else
+        return false;
     return true;
 }
 

@@ -140,13 +140,15 @@ tp_slice tp_python_strip(tp_slice s, const tp_slice *chars, bool left, bool righ
 
 int tp_python_word(const char *words, tp_slice word)
 {
-    for (int i = 0; *words; i++) {
-        size_t len = strcspn(words, " ");
-        if (tp_slice_eq(word, (tp_slice){words, len}))
+    for (int i = 0;; i++) {
+        bool may_be = word.len && *words == *word.data;
+        if (may_be && strncmp(words, word.data, word.len) == 0 && strcspn(words, " (") == word.len)
             return i;
-        words += len + (words[len] != 0);
+        while (*words && *words != ' ')
+            words++;
+        if (!*words++)
+            return -1;
     }
-    return -1;
 }
 
 bool tp_python_is_cased(tp_slice s, bool upper)

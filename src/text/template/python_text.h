@@ -26,7 +26,8 @@ size_t tp_python_offset(tp_slice s, size_t index); /* where one begins in bytes;
 tp_slice tp_python_from(tp_slice s, size_t offset); /* without its first bytes */
 /* Without the characters of `chars` (NULL: white space) on the left, on the right. */
 tp_slice tp_python_strip(tp_slice s, const tp_slice *chars, bool left, bool right);
-/* Which of the words between the blanks of `words` it is, or -1. */
+/* Which of the words between the blanks of `words` it is, without the "()" they may end in, or -1.
+ */
 int tp_python_word(const char *words, tp_slice word);
 
 /* Case.  `out` holds 3 * s.len bytes; the length is returned. */
