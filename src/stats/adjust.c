@@ -41,13 +41,11 @@ static void adjust_sorted(tp_adjust_method method, entry *v, size_t m)
 
 tp_status tp_adjust(tp_adjust_method method, const double *p, size_t n, double *ret, tp_error *err)
 {
-    size_t bytes, m = 0;
-    TP_FREED entry *v = NULL;
+    size_t m = 0;
     for (size_t i = 0; i < n; i++)
         if (p[i] < 0 || p[i] > 1)
             return tp_fail(err, TP_ERR_ARG, "p-value %zu is %g, not between 0 and 1", i + 1, p[i]);
-    if (__builtin_mul_overflow(n + 1, sizeof *v, &bytes) || !(v = malloc(bytes)))
-        return tp_fail(err, TP_ERR_NOMEM, "no memory to adjust %zu p-values", n);
+    TP_FREED entry *v = tp_new(n, sizeof *v);
     for (size_t i = 0; i < n; i++)
         if (!isnan(p[i]))
             v[m++] = (entry){p[i], i};

@@ -187,11 +187,10 @@ static tp_status draw_chunk(void *context, size_t index, int worker, tp_error *e
     const job *j = context;
     const tp_resampler *how = j->how;
     size_t from = index * CHUNK, to = from + CHUNK;
-    TP_FREED double *scratch = NULL;
-    (void)worker;
+    (void)worker, (void)err;
     if (to > j->options->n_resamples)
         to = j->options->n_resamples;
-    TP_TRY(tp_scratch(how->scratch, &scratch, err));
+    TP_FREED double *scratch = tp_scratch(how->scratch);
     for (size_t i = from; i < to; i++) {
         tp_splitmix stream = {tp_splitmix_skip(j->options->seed, (uint64_t)i * how->draws)};
         j->theta[i] = how->replicate(how->context, &stream, scratch);

@@ -243,10 +243,9 @@ static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstr
 {
     size_t b = options->n_resamples, n = s->nx + s->ny;
     tp_bootstrap_result r = {.n_resamples = b};
-    TP_FREED double *scratch = NULL;
     TP_FREED uint32_t *rank = NULL;
     TP_TRY(tp_bootstrap_check(options, s->nx, err));
-    TP_TRY(tp_scratch(b + 3 * n, &scratch, err));
+    TP_FREED double *scratch = tp_scratch(b + 3 * n);
     double *theta = scratch, *shifted = scratch + b, *work = shifted + n;
     tp_resampler how = {.draws = n, .scratch = n, .replicate = replicate_any, .context = s};
     if (s->statistic == tp_statistic_mean) {
@@ -256,8 +255,7 @@ static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstr
         s->shifted_y = shifted + s->nx;
         how.replicate = replicate_mean;
     } else if (s->statistic == tp_statistic_median && n <= UINT32_MAX / 2) {
-        if (!(rank = calloc(n, sizeof *rank)))
-            return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu ranks", n);
+        rank = tp_new(n, sizeof *rank);
         prepare_median(s, shifted, rank);
         how.replicate = replicate_median;
     }
@@ -289,9 +287,8 @@ static tp_status run_scaled(const samples *s, int exponent, const tp_bootstrap_o
                             tp_bootstrap_result *ret, tp_error *err)
 {
     size_t n = s->nx + s->ny;
-    TP_FREED double *copy = NULL;
     samples scaled = *s;
-    TP_TRY(tp_scratch(n, &copy, err));
+    TP_FREED double *copy = tp_scratch(n);
     for (size_t i = 0; i < n; i++)
         copy[i] = ldexp(i < s->nx ? s->x[i] : s->y[i - s->nx], -exponent);
     scaled.x = copy;

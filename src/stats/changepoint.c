@@ -65,13 +65,12 @@ tp_status tp_edivisive(const double *y, size_t n, size_t min_segment, bool searc
                        tp_level_split *ret, tp_error *err)
 {
     size_t least = min_segment ? min_segment : 1;
-    TP_FREED double *work = NULL;
     TP_TRY(tp_check_finite("the series", y, n, err));
     if (n / 2 < least) {
         *ret = (tp_level_split){.q = NAN, .why = "too few values for two segments"};
         return TP_OK;
     }
-    TP_TRY(tp_scratch(SUMS * (n + 1), &work, err));
+    TP_FREED double *work = tp_scratch(SUMS * (n + 1));
     *ret = best_split(y, n, least, search_kappa, work);
     return TP_OK;
 }
@@ -87,9 +86,8 @@ typedef struct {
 static tp_status permute_once(void *context, size_t index, int worker, tp_error *err)
 {
     const permutations *p = context;
-    TP_FREED double *v = NULL;
-    (void)worker;
-    TP_TRY(tp_scratch(p->n + SUMS * (p->n + 1), &v, err));
+    (void)worker, (void)err;
+    TP_FREED double *v = tp_scratch(p->n + SUMS * (p->n + 1));
     memcpy(v, p->y, p->n * sizeof *v);
     tp_splitmix stream = {tp_splitmix_at(p->seed, index)};
     for (size_t i = p->n - 1; i > 0; i--) {
@@ -208,23 +206,15 @@ tp_status tp_changepoints(const double *y, size_t n, const tp_changepoint_option
         return tp_fail(err, TP_ERR_ARG,
                        "%zu values are too many to search; pass medians of at most %d blocks", n,
                        TP_CHANGEPOINT_MAX);
-    search s = {.y = y, .n = n, .o = options, .found = ret, .n_open = 1};
-    TP_TRY(tp_scratch(SUMS * (n + 1), &s.work, err));
-    if (!(s.open = calloc(n / options->min_segment + 3, sizeof *s.open))) {
-        free(s.work);
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for a series of %zu values", n);
-    }
+    TP_FREED double *work = tp_scratch(SUMS * (n + 1));
+    TP_FREED segment *waiting = tp_new(n / options->min_segment + 3, sizeof *waiting);
+    search s = {
+        .y = y, .n = n, .o = options, .work = work, .open = waiting, .found = ret, .n_open = 1};
     s.open[0] = (segment){0, n};
-    tp_status status = TP_OK;
-    while (status == TP_OK && s.n_open > 0)
-        status = search_segment(&s, s.open[--s.n_open], err);
-    if (status == TP_OK) {
-        qsort(ret, s.n_found, sizeof *ret, compare_changes);
-        status = describe_changes(&s, err);
-    }
-    free(s.open);
-    free(s.work);
-    if (status == TP_OK)
-        *ret_n = s.n_found;
-    return status;
+    while (s.n_open > 0)
+        TP_TRY(search_segment(&s, s.open[--s.n_open], err));
+    qsort(ret, s.n_found, sizeof *ret, compare_changes);
+    TP_TRY(describe_changes(&s, err));
+    *ret_n = s.n_found;
+    return TP_OK;
 }

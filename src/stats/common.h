@@ -5,8 +5,8 @@
  * phrase, static, NULL when everything is defined.
  *
  * Inputs are arrays of finite doubles; a NaN or an infinity in them is TP_ERR_ARG with
- * its position.  Functions that need scratch memory return tp_status and fail with
- * TP_ERR_NOMEM; the rest cannot fail.  Two-sample results are always x minus y. */
+ * its position.  Exhausted memory ends the call (no_memory.h).  Two-sample results are always x
+ * minus y. */
 #ifndef TP_STATS_COMMON_H
 #define TP_STATS_COMMON_H
 

@@ -280,7 +280,7 @@ static tp_status judge_end(const double *y, size_t n, tp_loss_curve *r, tp_error
 tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alpha, size_t window,
                           tp_loss_curve *ret, tp_error *err)
 {
-    double alpha = ewma_alpha > 0 ? ewma_alpha : 0.1, *work;
+    double alpha = ewma_alpha > 0 ? ewma_alpha : 0.1;
     tp_loss_curve r = {.fit = no_decay(),
                        .threshold = NAN,
                        .convergence_step = n,
@@ -295,7 +295,7 @@ tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alpha, size_t w
     r.ewma = ewma_of(y, n, alpha);
     r.ewma_bias_corrected = unbiased_ewma_of(y, n, alpha);
     r.max_drawup = n ? max_drawup(y, n) : NAN;
-    TP_TRY(tp_scratch(3 * n, &work, err));
+    TP_FREED double *work = tp_scratch(3 * n);
     r.fit.why = unfit(y, n);
     if (!r.fit.why)
         fit_decay(y, n, work, &r.fit);
@@ -306,7 +306,6 @@ tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alpha, size_t w
         r.has_converged = r.convergence_step < n;
         judge_residuals(work, n, &r);
     }
-    free(work);
     TP_TRY(judge_end(y, n, &r, err));
     *ret = r;
     return TP_OK;

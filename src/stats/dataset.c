@@ -114,8 +114,7 @@ static tp_status read_line(table *t, const char *at, const char *end, tp_error *
             return tp_fail(err, TP_ERR_FORMAT, "%s:%zu: more fields than the %zu columns before it",
                            t->data->name, t->line, t->data->n_columns);
         if (!is_header)
-            TP_TRY(dataset_cell(t->data, &t->data->columns[i], t->row, t->line, text, t->field.len,
-                                err));
+            dataset_cell(t->data, &t->data->columns[i], t->row, t->line, text, t->field.len);
     }
     t->row += !is_header;
     return TP_OK;
@@ -198,9 +197,7 @@ tp_status tp_dataset_numbers(const tp_stats_dataset *data, const tp_column *colu
                              size_t *n, size_t *n_missing, tp_error *err)
 {
     TP_TRY(check_numbers(data, column, err));
-    double *x = malloc((column->n + 1) * sizeof *x);
-    if (!x)
-        return tp_fail(err, TP_ERR_NOMEM, "%s: not enough memory for its numbers", data->name);
+    double *x = tp_new(column->n, sizeof *x);
     *n = 0;
     for (size_t i = 0; i < column->n; i++)
         if (!isnan(column->values[i]))
@@ -217,12 +214,7 @@ tp_status tp_dataset_pairs(const tp_stats_dataset *data, const tp_column *a, con
     TP_TRY(check_numbers(data, a, err));
     TP_TRY(check_numbers(data, b, err));
     size_t rows = a->n < b->n ? a->n : b->n;
-    double *x = malloc((rows + 1) * sizeof *x), *y = malloc((rows + 1) * sizeof *y);
-    if (!x || !y) {
-        free(x);
-        free(y);
-        return tp_fail(err, TP_ERR_NOMEM, "%s: not enough memory for its numbers", data->name);
-    }
+    double *x = tp_new(rows, sizeof *x), *y = tp_new(rows, sizeof *y);
     *n = 0;
     for (size_t i = 0; i < rows; i++)
         if (!isnan(a->values[i]) && !isnan(b->values[i])) {

@@ -13,8 +13,8 @@ TP_CHECKED tp_status dataset_column(tp_stats_dataset *data, const char *name, si
 bool dataset_is_number(const char *text);
 
 /* A cell as text: missing, a number or a label. */
-TP_CHECKED tp_status dataset_cell(tp_stats_dataset *data, tp_column *c, size_t row, size_t line,
-                                  const char *text, size_t n, tp_error *err);
+void dataset_cell(tp_stats_dataset *data, tp_column *c, size_t row, size_t line, const char *text,
+                  size_t n);
 
 TP_CHECKED tp_status dataset_json(const char *text, size_t n, tp_stats_dataset *data,
                                   tp_error *err);

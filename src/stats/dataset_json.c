@@ -5,19 +5,13 @@
 #include "stats/dataset_internal.h"
 #include "text/json/json.h"
 
-static tp_status put_json(tp_stats_dataset *data, tp_column *c, size_t row, const tp_json *v,
-                          tp_error *err)
+/* null is missing; structures are not for columns. */
+static void put_json(tp_stats_dataset *data, tp_column *c, size_t row, const tp_json *v)
 {
-    switch (v->type) {
-    case TP_JSON_NUMBER:
-    case TP_JSON_STRING:
-        return dataset_cell(data, c, row, v->line, v->text.data, v->text.len, err);
-    case TP_JSON_TRUE:
-    case TP_JSON_FALSE:
-        return dataset_cell(data, c, row, v->line, v->type == TP_JSON_TRUE ? "1" : "0", 1, err);
-    default:
-        return TP_OK; /* null is missing; structures are not for columns */
-    }
+    if (v->type == TP_JSON_NUMBER || v->type == TP_JSON_STRING)
+        dataset_cell(data, c, row, v->line, v->text.data, v->text.len);
+    else if (v->type == TP_JSON_TRUE || v->type == TP_JSON_FALSE)
+        dataset_cell(data, c, row, v->line, v->type == TP_JSON_TRUE ? "1" : "0", 1);
 }
 
 /* One object is one row; members of an inner object are "outer.inner". */
@@ -28,11 +22,9 @@ static tp_status put_record(tp_stats_dataset *data, size_t row, const tp_json *o
     tp_column *c;
     TP_OWN(tp_buf) name = {0};
     data->is_records = true;
-    tp_status status = TP_OK;
-    for (const tp_json *m = object->child; m && status == TP_OK; m = m->next) {
+    for (const tp_json *m = object->child; m; m = m->next) {
         bool is_inner = m->type == TP_JSON_OBJECT;
-        for (const tp_json *v = is_inner ? m->child : m; v && status == TP_OK;
-             v = is_inner ? v->next : NULL) {
+        for (const tp_json *v = is_inner ? m->child : m; v; v = is_inner ? v->next : NULL) {
             if (v->type == TP_JSON_OBJECT || v->type == TP_JSON_ARRAY)
                 continue;
             tp_buf_clear(&name);
@@ -41,12 +33,11 @@ static tp_status put_record(tp_stats_dataset *data, size_t row, const tp_json *o
                 tp_buf_addc(&name, '.');
                 tp_buf_add(&name, v->key.data, v->key.len);
             }
-            status = dataset_column(data, tp_buf_str(&name), name.len, hint++, &c, err);
-            if (status == TP_OK)
-                status = put_json(data, c, row, v, err);
+            TP_TRY(dataset_column(data, tp_buf_str(&name), name.len, hint++, &c, err));
+            put_json(data, c, row, v);
         }
     }
-    return status;
+    return TP_OK;
 }
 
 static tp_status put_array(tp_stats_dataset *data, const char *name, size_t length,
@@ -56,7 +47,7 @@ static tp_status put_array(tp_stats_dataset *data, const char *name, size_t leng
     size_t row = 0;
     TP_TRY(dataset_column(data, name, length, SIZE_MAX, &c, err));
     for (const tp_json *v = array->child; v; v = v->next)
-        TP_TRY(put_json(data, c, row++, v, err));
+        put_json(data, c, row++, v);
     return TP_OK;
 }
 
@@ -121,13 +112,10 @@ static tp_status parse(tp_stats_dataset *data, const char *text, size_t n, uint3
     if (__builtin_mul_overflow(n, (size_t)96, &room) || __builtin_add_overflow(room, 65536, &room))
         return tp_fail(err, TP_ERR_FORMAT, "%s: %zu bytes are too many", data->name, n);
     TP_TRY(tp_arena_init(&arena, room, err));
-    tp_status status = tp_json_parse(&arena, data->name, text, n, &options, &root, err);
-    if (status == TP_OK && is_record && root->type != TP_JSON_OBJECT)
-        status =
-            tp_fail(err, TP_ERR_FORMAT, "%s:%u: a line that is not an object", data->name, line);
-    else if (status == TP_OK)
-        status = is_record ? put_record(data, row, root, err) : put_root(data, root, err);
-    return status;
+    TP_TRY(tp_json_parse(&arena, data->name, text, n, &options, &root, err));
+    if (is_record && root->type != TP_JSON_OBJECT)
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a line that is not an object", data->name, line);
+    return is_record ? put_record(data, row, root, err) : put_root(data, root, err);
 }
 
 static bool is_blank(const char *text, size_t n)

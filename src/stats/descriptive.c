@@ -219,7 +219,6 @@ static tp_description blank(size_t n, double level)
 tp_status tp_describe(const double *x, size_t n, double level, tp_description *ret, tp_error *err)
 {
     tp_description d = blank(n, level);
-    TP_FREED double *sorted = NULL;
     if (!(level > 0 && level < 1))
         return tp_fail(err, TP_ERR_ARG, "a level of %g is not between 0 and 1", level);
     TP_TRY(tp_check_finite("x", x, n, err));
@@ -233,7 +232,7 @@ tp_status tp_describe(const double *x, size_t n, double level, tp_description *r
         *ret = d;
         return TP_OK;
     }
-    TP_TRY(tp_sorted_copy(x, n, &sorted, err));
+    TP_FREED double *sorted = tp_sorted_copy(x, n);
     tp_moments m = tp_moments_all(x, n, tp_scale_exponent(x, n));
     describe_order(sorted, n, &d);
     describe_spread(&m, &d);

@@ -65,14 +65,11 @@ tp_status tp_clustered_mean(const double *scores, const int64_t *cluster, size_t
                       .se_cr1 = NAN,
                       .se = NAN};
     TP_TRY(tp_check_finite("the scores", scores, n, err));
-    TP_FREED scored *v = n ? calloc(n, sizeof *v) : NULL;
-    if (n && !v)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu scores", n);
+    TP_FREED scored *v = tp_new(n, sizeof *v);
     for (size_t i = 0; i < n; i++)
         v[i] = (scored){cluster ? cluster[i] : (int64_t)i,
                         (long double)scores[i] - (long double)r.mean};
-    if (n)
-        qsort(v, n, sizeof *v, compare_scored);
+    qsort(v, n, sizeof *v, compare_scored);
     long double totals = 0, products = 0, m = (long double)n;
     cluster_sums(v, n, &r.n_clusters, &totals, &products);
     if (r.n_clusters < 2) {

@@ -136,18 +136,13 @@ tp_f_test tp_welch_anova(const tp_group *groups, size_t k)
     return r;
 }
 
-tp_status tp_brown_forsythe(const tp_group *groups, size_t k, tp_f_test *ret, tp_error *err)
+tp_f_test tp_brown_forsythe(const tp_group *groups, size_t k)
 {
     size_t n = count_all(groups, k), at = 0;
-    TP_FREED double *z = NULL;
-    TP_FREED tp_group *shifted = NULL;
-    if (k < 2 || smallest(groups, k) == 0) {
-        *ret = no_f(k < 2 ? "needs at least two groups" : "a group is empty");
-        return TP_OK;
-    }
-    TP_TRY(tp_scratch(2 * n, &z, err));
-    if (!(shifted = calloc(k, sizeof *shifted)))
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu groups", k);
+    if (k < 2 || smallest(groups, k) == 0)
+        return no_f(k < 2 ? "needs at least two groups" : "a group is empty");
+    TP_FREED double *z = tp_scratch(2 * n);
+    TP_FREED tp_group *shifted = tp_new(k, sizeof *shifted);
     for (size_t j = 0; j < k; j++) {
         size_t m = groups[j].n;
         double *sorted = z + n;
@@ -160,31 +155,26 @@ tp_status tp_brown_forsythe(const tp_group *groups, size_t k, tp_f_test *ret, tp
         at += m;
     }
     tp_anova_result a = tp_anova(shifted, k);
-    *ret = a.why ? no_f(a.why) : (tp_f_test){a.f, a.df_between, a.df_within, a.p, NULL};
-    return TP_OK;
+    return a.why ? no_f(a.why) : (tp_f_test){a.f, a.df_between, a.df_within, a.p, NULL};
 }
 
 tp_status tp_kruskal(const tp_group *groups, size_t k, tp_kruskal_result *ret, tp_error *err)
 {
     tp_kruskal_result r = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
     size_t n = count_all(groups, k), at = 0;
-    double *x, *ranks, ties, sum = 0;
+    double ties, sum = 0;
     if (k < 2 || smallest(groups, k) == 0) {
         r.why = k < 2 ? "needs at least two groups" : "a group is empty";
         *ret = r;
         return TP_OK;
     }
-    TP_TRY(tp_scratch(2 * n, &x, err));
-    ranks = x + n;
+    TP_FREED double *x = tp_scratch(2 * n);
+    double *ranks = x + n;
     for (size_t j = 0; j < k; j++) {
         memcpy(x + at, groups[j].x, groups[j].n * sizeof *x);
         at += groups[j].n;
     }
-    tp_status status = tp_midranks(x, n, ranks, &ties, err);
-    if (status != TP_OK) {
-        free(x);
-        return status;
-    }
+    TP_TRY(tp_midranks(x, n, ranks, &ties, err));
     double total = (double)n;
     at = 0;
     for (size_t j = 0; j < k; j++) { /* deviations of mean ranks: nothing cancels */
@@ -192,7 +182,6 @@ tp_status tp_kruskal(const tp_group *groups, size_t k, tp_kruskal_result *ret, t
         sum += (double)groups[j].n * d * d;
         at += groups[j].n;
     }
-    free(x);
     r.df = (double)k - 1;
     r.h_uncorrected = 12 / (total * (total + 1)) * sum;
     r.tie_correction = 1 - ties / (total * (total * total - 1));
@@ -213,10 +202,9 @@ tp_status tp_pairwise_welch(const tp_group *groups, size_t k, double level, tp_p
                             tp_error *err)
 {
     size_t n_pairs = k * (k - 1) / 2, at = 0;
-    double *p;
     if (k < 2)
         return TP_OK;
-    TP_TRY(tp_scratch(3 * n_pairs, &p, err));
+    TP_FREED double *p = tp_scratch(3 * n_pairs);
     for (size_t i = 0; i < k; i++)
         for (size_t j = i + 1; j < k; j++, at++) {
             const tp_group *a = &groups[i], *b = &groups[j];
@@ -233,13 +221,11 @@ tp_status tp_pairwise_welch(const tp_group *groups, size_t k, double level, tp_p
             ret[at].cohens_d = pooled.t * sqrt(1 / (double)a->n + 1 / (double)b->n);
             p[at] = t.p.two;
         }
-    tp_status status = tp_adjust(TP_ADJUST_HOLM, p, n_pairs, p + n_pairs, err);
-    if (status == TP_OK)
-        status = tp_adjust(TP_ADJUST_BH, p, n_pairs, p + 2 * n_pairs, err);
+    TP_TRY(tp_adjust(TP_ADJUST_HOLM, p, n_pairs, p + n_pairs, err));
+    TP_TRY(tp_adjust(TP_ADJUST_BH, p, n_pairs, p + 2 * n_pairs, err));
     for (size_t i = 0; i < n_pairs; i++) {
         ret[i].p_holm = p[n_pairs + i];
         ret[i].p_bh = p[2 * n_pairs + i];
     }
-    free(p);
-    return status;
+    return TP_OK;
 }

@@ -30,8 +30,7 @@ typedef struct {
 /* Every group needs two values and a variance. */
 tp_f_test tp_welch_anova(const tp_group *groups, size_t k);
 /* Levene's test with medians: an ANOVA of |x - median of its group|. */
-TP_CHECKED tp_status tp_brown_forsythe(const tp_group *groups, size_t k, tp_f_test *ret,
-                                       tp_error *err);
+tp_f_test tp_brown_forsythe(const tp_group *groups, size_t k);
 
 typedef struct {
     double h, h_uncorrected, tie_correction, df, p;

@@ -46,21 +46,15 @@ double tp_select(double *x, size_t n, size_t k)
     return x[k];
 }
 
-tp_status tp_scratch(size_t count, double **ret, tp_error *err)
-{
-    size_t bytes;
-    if (__builtin_mul_overflow(count + 1, sizeof(double), &bytes) || !(*ret = malloc(bytes)))
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu numbers; pass fewer values", count);
-    return TP_OK;
-}
+double *tp_scratch(size_t count) { return tp_grow(NULL, count + 1, sizeof(double)); }
 
-tp_status tp_sorted_copy(const double *x, size_t n, double **ret, tp_error *err)
+double *tp_sorted_copy(const double *x, size_t n)
 {
-    TP_TRY(tp_scratch(n, ret, err));
+    double *sorted = tp_scratch(n);
     if (n)
-        memcpy(*ret, x, n * sizeof *x);
-    tp_sort(*ret, n);
-    return TP_OK;
+        memcpy(sorted, x, n * sizeof *x);
+    tp_sort(sorted, n);
+    return sorted;
 }
 
 tp_two tp_quantile_exact(const double *sorted, size_t n, double p)
@@ -90,9 +84,8 @@ double tp_median_sorted(const double *sorted, size_t n)
 
 tp_status tp_median(const double *x, size_t n, double *ret, tp_error *err)
 {
-    TP_FREED double *sorted = NULL;
     TP_TRY(tp_check_finite("x", x, n, err));
-    TP_TRY(tp_sorted_copy(x, n, &sorted, err));
+    TP_FREED double *sorted = tp_sorted_copy(x, n);
     *ret = tp_median_sorted(sorted, n);
     return TP_OK;
 }
@@ -108,9 +101,8 @@ double tp_mad_in_place(double *sorted, size_t n)
 
 tp_status tp_mad(const double *x, size_t n, double *ret, tp_error *err)
 {
-    TP_FREED double *sorted = NULL;
     TP_TRY(tp_check_finite("x", x, n, err));
-    TP_TRY(tp_sorted_copy(x, n, &sorted, err));
+    TP_FREED double *sorted = tp_sorted_copy(x, n);
     *ret = tp_mad_in_place(sorted, n);
     return TP_OK;
 }
@@ -168,12 +160,9 @@ static int compare_indexed(const void *a, const void *b)
 
 tp_status tp_midranks(const double *x, size_t n, double *ret_ranks, double *ret_ties, tp_error *err)
 {
-    size_t bytes;
-    TP_FREED indexed *v = NULL;
     double ties = 0;
     TP_TRY(tp_check_finite("x", x, n, err));
-    if (__builtin_mul_overflow(n + 1, sizeof *v, &bytes) || !(v = malloc(bytes)))
-        return tp_fail(err, TP_ERR_NOMEM, "no memory to rank %zu values; pass fewer", n);
+    TP_FREED indexed *v = tp_new(n, sizeof *v);
     for (size_t i = 0; i < n; i++)
         v[i] = (indexed){x[i], i};
     qsort(v, n, sizeof *v, compare_indexed);

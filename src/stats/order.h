@@ -6,9 +6,9 @@
 #include "stats/common.h"
 #include "stats/twofold.h"
 
-/* count doubles; free() them. */
-TP_CHECKED tp_status tp_scratch(size_t count, double **ret, tp_error *err);
-TP_CHECKED tp_status tp_sorted_copy(const double *x, size_t n, double **ret, tp_error *err);
+/* count doubles, which are not set; free() them. */
+double *tp_scratch(size_t count);
+double *tp_sorted_copy(const double *x, size_t n);
 
 /* The k-th smallest (from 0) of n; x is reordered: what lies before x[k] is not larger. */
 double tp_select(double *x, size_t n, size_t k);

@@ -112,8 +112,6 @@ tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_
                               tp_error *err)
 {
     size_t n = nx + ny;
-    TP_FREED double *v = NULL;
-    TP_FREED size_t *subset = NULL;
     TP_TRY(tp_check_finite("x", x, nx, err));
     TP_TRY(tp_check_finite("y", y, ny, err));
     if (nx == 0 || ny == 0) {
@@ -125,9 +123,8 @@ tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_
         *ret = nothing("too many arrangements to enumerate");
         return TP_OK;
     }
-    TP_TRY(tp_scratch(n, &v, err));
-    if (!(subset = calloc(nx, sizeof *subset)))
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu indices", nx);
+    TP_FREED double *v = tp_scratch(n);
+    TP_FREED size_t *subset = tp_new(nx, sizeof *subset);
     int e = tp_scale_exponent_two(x, nx, y, ny);
     tally t = {.slack = take(x, nx, e, v) * 0x1p-95};
     t.slack += take(y, ny, e, v + nx) * 0x1p-95;
@@ -144,14 +141,13 @@ tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_
 tp_status tp_signflip_test(const double *d, size_t n, uint64_t n_monte_carlo, uint64_t seed,
                            tp_permutation_result *ret, tp_error *err)
 {
-    TP_FREED double *v = NULL;
     TP_TRY(tp_check_finite("the differences", d, n, err));
     bool is_exact = n < 15; /* 2^14 = TP_SIGNFLIP_EXACT_MAX */
     if (n == 0 || (!is_exact && n_monte_carlo == 0)) {
         *ret = nothing(n ? "too many arrangements to enumerate" : "there are no differences");
         return TP_OK;
     }
-    TP_TRY(tp_scratch(n, &v, err));
+    TP_FREED double *v = tp_scratch(n);
     tally t = {.slack = take(d, n, tp_scale_exponent(d, n), v) * 0x1p-95};
     t.observed = tp_two_sum_of(v, n);
     tp_splitmix stream = {seed};

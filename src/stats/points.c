@@ -13,19 +13,14 @@ static int compare_points(const void *a, const void *b)
     return (p->y > q->y) - (p->y < q->y);
 }
 
-tp_status tp_points_sorted(const double *x, const double *y, size_t n, tp_point **ret,
-                           tp_error *err)
+tp_point *tp_points_sorted(const double *x, const double *y, size_t n)
 {
-    size_t bytes;
-    tp_point *v;
-    if (__builtin_mul_overflow(n + 1, sizeof *v, &bytes) || !(v = malloc(bytes)))
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for a series of %zu values", n);
+    tp_point *v = tp_new(n, sizeof *v);
     for (size_t i = 0; i < n; i++)
         v[i] = (tp_point){tp_x_at(x, i), y[i]};
     if (x)
         qsort(v, n, sizeof *v, compare_points);
-    *ret = v;
-    return TP_OK;
+    return v;
 }
 
 /* One turn of a merge sort: runs of `width` in pairs from one place to the other. */

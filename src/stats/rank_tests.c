@@ -71,12 +71,10 @@ static size_t interval_rank(const table *t, double level, double *coverage)
 }
 
 /* P(U = u) for samples of m and n:  p(m,n,u) = m/(m+n) p(m-1,n,u-n) + n/(m+n) p(m,n-1,u). */
-static tp_status mann_whitney_table(size_t nx, size_t ny, table *ret, tp_error *err)
+static table mann_whitney_table(size_t nx, size_t ny)
 {
     size_t small = nx < ny ? nx : ny, large = nx < ny ? ny : nx, width = small * large + 1;
-    double *rows;
-    TP_TRY(tp_scratch((small + 1) * width, &rows, err));
-    memset(rows, 0, (small + 1) * width * sizeof *rows);
+    double *rows = tp_new((small + 1) * width, sizeof *rows);
     for (size_t m = 0; m <= small; m++)
         rows[m * width] = 1; /* n = 0 */
     for (size_t n = 1; n <= large; n++)
@@ -87,15 +85,13 @@ static tp_status mann_whitney_table(size_t nx, size_t ny, table *ret, tp_error *
                 to[u] = (1 - share) * to[u] + (u >= n ? share * from[u - n] : 0);
         }
     memmove(rows, rows + small * width, width * sizeof *rows);
-    *ret = (table){rows, width};
-    return TP_OK;
+    return (table){rows, width};
 }
 
-static tp_status mann_whitney_exact(const double *x, size_t nx, const double *y, size_t ny,
-                                    double level, tp_mann_whitney_result *r, tp_error *err)
+static void mann_whitney_exact(const double *x, size_t nx, const double *y, size_t ny, double level,
+                               tp_mann_whitney_result *r)
 {
-    table t;
-    TP_TRY(mann_whitney_table(nx, ny, &t, err));
+    table t = mann_whitney_table(nx, ny);
     r->has_exact = true;
     r->exact = exact_p(&t, r->u1);
     tp_rank_interval ci = {.why = NULL};
@@ -104,7 +100,6 @@ static tp_status mann_whitney_exact(const double *x, size_t nx, const double *y,
     ci.hi = tp_kth_difference(x, nx, y, ny, (uint64_t)nx * ny + 1 - ci.k);
     r->shift_ci = ci;
     free(t.mass);
-    return TP_OK;
 }
 
 /* Order statistics at the normal quantile of the statistic's distribution. */
@@ -140,9 +135,8 @@ static double tie_sum(const double *sorted, size_t n, bool *has_ties)
     return sum;
 }
 
-static tp_status mann_whitney_sorted(const double *x, size_t nx, const double *y, size_t ny,
-                                     double ties, double level, tp_mann_whitney_result *r,
-                                     tp_error *err)
+static void mann_whitney_sorted(const double *x, size_t nx, const double *y, size_t ny, double ties,
+                                double level, tp_mann_whitney_result *r)
 {
     double n1 = (double)nx, n2 = (double)ny, n = n1 + n2, pairs = n1 * n2;
     double greater = (double)count_greater(x, nx, y, ny, false);
@@ -169,12 +163,11 @@ static tp_status mann_whitney_sorted(const double *x, size_t nx, const double *y
     else if (pairs > MAX_EXACT_PAIRS)
         r->why_exact = "the samples are too large for the exact distribution";
     else
-        TP_TRY(mann_whitney_exact(x, nx, y, ny, level, r, err));
+        mann_whitney_exact(x, nx, y, ny, level, r);
     if (r->has_exact)
         r->p = r->exact;
     else
         r->shift_ci = no_interval(r->why_exact);
-    return TP_OK;
 }
 
 static tp_mann_whitney_result blank_mann_whitney(const char *why)
@@ -198,7 +191,6 @@ tp_status tp_mann_whitney(const double *x, size_t nx, const double *y, size_t ny
                           tp_mann_whitney_result *ret, tp_error *err)
 {
     tp_mann_whitney_result r = blank_mann_whitney(NULL);
-    double *all, *sx, *sy;
     TP_TRY(tp_check_finite("x", x, nx, err));
     TP_TRY(tp_check_finite("y", y, ny, err));
     if (nx == 0 || ny == 0) {
@@ -207,9 +199,8 @@ tp_status tp_mann_whitney(const double *x, size_t nx, const double *y, size_t ny
     }
     if (nx > SIZE_MAX / 8 - ny || nx > UINT32_MAX || ny > UINT32_MAX)
         return tp_fail(err, TP_ERR_ARG, "samples of %zu and %zu values are too large", nx, ny);
-    TP_TRY(tp_scratch(2 * (nx + ny), &all, err));
-    sx = all + nx + ny;
-    sy = sx + nx;
+    TP_FREED double *all = tp_scratch(2 * (nx + ny));
+    double *sx = all + nx + ny, *sy = sx + nx;
     memcpy(sx, x, nx * sizeof *x);
     memcpy(sy, y, ny * sizeof *y);
     tp_sort(sx, nx);
@@ -217,28 +208,23 @@ tp_status tp_mann_whitney(const double *x, size_t nx, const double *y, size_t ny
     memcpy(all, sx, (nx + ny) * sizeof *all);
     tp_sort(all, nx + ny);
     double ties = tie_sum(all, nx + ny, &r.has_ties);
-    tp_status status = mann_whitney_sorted(sx, nx, sy, ny, ties, level, &r, err);
-    free(all);
-    if (status == TP_OK)
-        *ret = r;
-    return status;
+    mann_whitney_sorted(sx, nx, sy, ny, ties, level, &r);
+    *ret = r;
+    return TP_OK;
 }
 
 /* P(W+ = w): each rank is in or out with probability one half. */
-static tp_status wilcoxon_table(size_t n, table *ret, tp_error *err)
+static table wilcoxon_table(size_t n)
 {
     size_t width = n * (n + 1) / 2 + 1;
-    double *mass;
-    TP_TRY(tp_scratch(width, &mass, err));
-    memset(mass, 0, width * sizeof *mass);
+    double *mass = tp_new(width, sizeof *mass);
     mass[0] = 1;
     for (size_t i = 1, top = 0; i <= n; i++) {
         top += i;
         for (size_t w = top + 1; w-- > 0;)
             mass[w] = 0.5 * (mass[w] + (w >= i ? mass[w - i] : 0));
     }
-    *ret = (table){mass, width};
-    return TP_OK;
+    return (table){mass, width};
 }
 
 static int compare_magnitudes(const void *a, const void *b)
@@ -265,34 +251,29 @@ static double signed_ranks(const double *d, size_t n, tp_wilcoxon_result *r)
     return ties;
 }
 
-static tp_status wilcoxon_exact(tp_wilcoxon_result *r, tp_error *err)
+static void wilcoxon_exact(tp_wilcoxon_result *r)
 {
-    table t;
-    TP_TRY(wilcoxon_table(r->n_nonzero, &t, err));
+    table t = wilcoxon_table(r->n_nonzero);
     r->has_exact = true;
     r->exact = exact_p(&t, r->w_plus);
     free(t.mass);
-    return TP_OK;
 }
 
 /* An interval asks which shifts the test accepts; a shift leaves no zeros, so all n
  * differences are in it. */
-static tp_status wilcoxon_interval(const double *sorted, double level, tp_wilcoxon_result *r,
-                                   tp_error *err)
+static void wilcoxon_interval(const double *sorted, double level, tp_wilcoxon_result *r)
 {
-    table t;
     size_t m = r->n;
-    TP_TRY(wilcoxon_table(m, &t, err));
+    table t = wilcoxon_table(m);
     tp_rank_interval ci = {.why = NULL};
     ci.k = interval_rank(&t, level, &ci.coverage);
     ci.lo = tp_kth_walsh(sorted, m, ci.k);
     ci.hi = tp_kth_walsh(sorted, m, (uint64_t)m * (m + 1) / 2 + 1 - ci.k);
     r->pseudomedian_ci = ci;
     free(t.mass);
-    return TP_OK;
 }
 
-static tp_status wilcoxon_nonzero(double *d, tp_wilcoxon_result *r, tp_error *err)
+static void wilcoxon_nonzero(double *d, tp_wilcoxon_result *r)
 {
     double n = (double)r->n_nonzero, total = 0.5 * n * (n + 1);
     qsort(d, r->n_nonzero, sizeof *d, compare_magnitudes);
@@ -306,13 +287,12 @@ static tp_status wilcoxon_nonzero(double *d, tp_wilcoxon_result *r, tp_error *er
     else if (r->n > MAX_EXACT_SIGNED)
         r->why_exact = "the sample is too large for the exact distribution";
     else
-        TP_TRY(wilcoxon_exact(r, err));
+        wilcoxon_exact(r);
     if (r->has_exact)
         r->p = r->exact;
-    return TP_OK;
 }
 
-static tp_status wilcoxon_location(double *d, double level, tp_wilcoxon_result *r, tp_error *err)
+static void wilcoxon_location(double *d, double level, tp_wilcoxon_result *r)
 {
     size_t m = r->n;
     double n = (double)m, total = 0.5 * n * (n + 1), sd = sqrt(total * (2 * n + 1) / 12);
@@ -322,21 +302,22 @@ static tp_status wilcoxon_location(double *d, double level, tp_wilcoxon_result *
     r->pseudomedian_ci_approximate = (tp_interval){
         .lo = tp_kth_walsh(d, m, k), .hi = tp_kth_walsh(d, m, (uint64_t)m * (m + 1) / 2 + 1 - k)};
     r->pseudomedian_ci = no_interval(r->why_exact);
-    return r->has_exact ? wilcoxon_interval(d, level, r, err) : TP_OK;
+    if (r->has_exact)
+        wilcoxon_interval(d, level, r);
 }
 
-static tp_status wilcoxon(const double *d, size_t n, double level, double *work,
-                          tp_wilcoxon_result *r, tp_error *err)
+static void wilcoxon(const double *d, size_t n, double level, tp_wilcoxon_result *r)
 {
+    TP_FREED double *work = tp_scratch(n);
     for (size_t i = 0; i < n; i++)
         if (d[i] < 0 || d[i] > 0)
             work[r->n_nonzero++] = d[i];
     if (r->n_nonzero)
-        TP_TRY(wilcoxon_nonzero(work, r, err));
+        wilcoxon_nonzero(work, r);
     else
         r->why = r->why_exact = "every difference is 0";
     memcpy(work, d, n * sizeof *d);
-    return wilcoxon_location(work, level, r, err);
+    wilcoxon_location(work, level, r);
 }
 
 tp_status tp_wilcoxon(const double *d, size_t n, double level, tp_wilcoxon_result *ret,
@@ -354,20 +335,15 @@ tp_status tp_wilcoxon(const double *d, size_t n, double level, tp_wilcoxon_resul
                             .pseudomedian_ci_approximate = tp_interval_undefined(none),
                             .why = none,
                             .why_exact = none};
-    double *work;
     TP_TRY(tp_check_finite("the differences", d, n, err));
     if (n > UINT32_MAX)
         return tp_fail(err, TP_ERR_ARG, "%zu differences are too many", n);
-    tp_status status = TP_OK;
     if (n) {
         r.why = r.why_exact = NULL;
-        TP_TRY(tp_scratch(n, &work, err));
-        status = wilcoxon(d, n, level, work, &r, err);
-        free(work);
+        wilcoxon(d, n, level, &r);
     }
-    if (status == TP_OK)
-        *ret = r;
-    return status;
+    *ret = r;
+    return TP_OK;
 }
 
 void tp_round_decimals(double *d, size_t n, int digits)

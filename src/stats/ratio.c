@@ -145,7 +145,6 @@ tp_status tp_log_ratio(const double *x, const double *y, size_t n, double level,
 {
     tp_log_ratio_result r = {
         .n = n, .median_log_ratio = NAN, .ratio = NAN, .geomean_ratio = NAN, .sign_coverage = NAN};
-    TP_FREED double *d = NULL;
     TP_TRY(tp_check_finite("x", x, n, err));
     TP_TRY(tp_check_finite("y", y, n, err));
     if (n == 0 || !all_positive(x, n) || !all_positive(y, n)) {
@@ -154,7 +153,7 @@ tp_status tp_log_ratio(const double *x, const double *y, size_t n, double level,
         *ret = r;
         return TP_OK;
     }
-    TP_TRY(tp_scratch(n, &d, err));
+    TP_FREED double *d = tp_scratch(n);
     for (size_t i = 0; i < n; i++)
         d[i] = (double)tp_log_quotient(x[i], y[i]);
     log_ratio_intervals(d, n, level, &r);

@@ -309,10 +309,9 @@ static void interval(slopes *s, double var_s, double level, tp_theil_sen_result 
     r->hi = kth_slope(s, r->rank_hi);
 }
 
-static tp_status intercepts(const slopes *s, tp_theil_sen_result *r, tp_error *err)
+static void intercepts(const slopes *s, tp_theil_sen_result *r)
 {
-    TP_FREED double *v = NULL;
-    TP_TRY(tp_scratch(s->n, &v, err));
+    TP_FREED double *v = tp_scratch(s->n);
     for (size_t i = 0; i < s->n; i++)
         v[i] = s->points[i].x;
     double median_x = tp_median_sorted(v, s->n);
@@ -325,17 +324,15 @@ static tp_status intercepts(const slopes *s, tp_theil_sen_result *r, tp_error *e
         v[i] = (double)(s->points[i].y - slope * s->points[i].x);
     tp_sort(v, s->n);
     r->intercept_joint = tp_median_sorted(v, s->n);
-    return TP_OK;
 }
 
-static tp_status begin_search(slopes *s, tp_error *err)
+static void begin_search(slopes *s)
 {
     size_t n_pairs = s->n < MOST_DRAWN / 4 ? 4 * s->n : MOST_DRAWN;
-    TP_TRY(tp_scratch(2 * s->n + 1, &s->slopes, err));
-    TP_TRY(tp_scratch(n_pairs, &s->drawn, err));
-    TP_TRY(tp_scratch(2 * s->n * sizeof(placed) / sizeof(double), &s->work, err));
-    if (!(s->known = calloc(KNOWN, sizeof *s->known)))
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for a series of %zu values", s->n);
+    s->slopes = tp_scratch(2 * s->n + 1);
+    s->drawn = tp_scratch(n_pairs);
+    s->work = tp_scratch(2 * s->n * sizeof(placed) / sizeof(double));
+    s->known = tp_new(KNOWN, sizeof *s->known);
     s->ties = falling_ties(s->points, s->n);
     s->width = s->points[s->n - 1].x - s->points[0].x;
     s->largest_x = fmax(fabs(s->points[0].x), fabs(s->points[s->n - 1].x));
@@ -343,19 +340,17 @@ static tp_status begin_search(slopes *s, tp_error *err)
         s->largest_y = fmax(s->largest_y, fabs(s->points[i].y));
     know_extremes(s);
     draw(s, n_pairs);
-    return TP_OK;
 }
 
-static tp_status solve(slopes *s, double level, tp_theil_sen_result *r, tp_error *err)
+static void solve(slopes *s, double level, tp_theil_sen_result *r)
 {
-    TP_FREED double *ordered = NULL;
-    TP_TRY(tp_scratch(s->n, &ordered, err));
+    TP_FREED double *ordered = tp_scratch(s->n);
     double var_s = tp_kendall_variance(s->points, s->n, ordered);
     if (s->n <= ALL_SLOPES) {
-        TP_TRY(tp_scratch((size_t)s->n_slopes, &s->slopes, err));
+        s->slopes = tp_scratch((size_t)s->n_slopes);
         all_slopes(s);
     } else {
-        TP_TRY(begin_search(s, err));
+        begin_search(s);
     }
     uint64_t half = s->n_slopes / 2;
     r->slope = kth_slope(s, half);
@@ -366,7 +361,7 @@ static tp_status solve(slopes *s, double level, tp_theil_sen_result *r, tp_error
     else
         r->why_ci = "all values are equal";
     r->n_counted = s->n_counted;
-    return intercepts(s, r, err);
+    intercepts(s, r);
 }
 
 tp_status tp_theil_sen(const double *x, const double *y, size_t n, double level,
@@ -374,27 +369,24 @@ tp_status tp_theil_sen(const double *x, const double *y, size_t n, double level,
 {
     tp_theil_sen_result r = {
         .slope = NAN, .intercept_separate = NAN, .intercept_joint = NAN, .lo = NAN, .hi = NAN};
-    tp_point *points;
     if (n > UINT32_MAX)
         return tp_fail(err, TP_ERR_ARG, "a series of %zu values is too long", n);
     if (x)
         TP_TRY(tp_check_finite("x", x, n, err));
     TP_TRY(tp_check_finite("y", y, n, err));
-    TP_TRY(tp_points_sorted(x, y, n, &points, err));
+    tp_point *points = tp_points_sorted(x, y, n);
     slopes s = {.points = points, .n = n};
     s.n_slopes = (n ? (uint64_t)n * (n - 1) / 2 : 0) - same_x_pairs(points, n);
     r.n_pairs = (size_t)s.n_slopes;
-    tp_status status = TP_OK;
     if (s.n_slopes == 0)
         r.why = r.why_ci = n < 2 ? "needs at least two points" : "every x is the same";
     else
-        status = solve(&s, level, &r, err);
+        solve(&s, level, &r);
     free(s.slopes);
     free(s.drawn);
     free(s.work);
     free(s.known);
     free(points);
-    if (status == TP_OK)
-        *ret = r;
-    return status;
+    *ret = r;
+    return TP_OK;
 }

@@ -20,22 +20,14 @@ static tp_status check_series(const double *x, const double *y, size_t n, tp_err
 }
 
 /* Knight's algorithm: S from the inversions of y in the order of x. */
-static tp_status kendall(const double *x, const double *y, size_t n, tp_mann_kendall_result *r,
-                         tp_error *err)
+static void kendall(const double *x, const double *y, size_t n, tp_mann_kendall_result *r)
 {
-    tp_point *v;
-    TP_FREED double *in_order = NULL;
-    TP_TRY(tp_points_sorted(x, y, n, &v, err));
-    tp_status status = tp_scratch(2 * n, &in_order, err);
-    if (status != TP_OK) {
-        free(v);
-        return status;
-    }
+    TP_FREED tp_point *v = tp_points_sorted(x, y, n);
+    TP_FREED double *in_order = tp_scratch(2 * n);
     for (size_t i = 0; i < n; i++)
         in_order[i] = v[i].y;
     tp_ties tx = x ? tp_ties_of(v, n, false) : (tp_ties){0, 0, 0};
     tp_ties both = x ? tp_ties_of(v, n, true) : (tp_ties){0, 0, 0};
-    free(v);
     double discordant = (double)tp_count_inversions(in_order, n);
     tp_ties ty = tp_ties_of_sorted(in_order, n);
     double m = (double)n, pairs = 0.5 * m * (m - 1);
@@ -52,7 +44,6 @@ static tp_status kendall(const double *x, const double *y, size_t n, tp_mann_ken
         r->tau_b = r->s / sqrt(untied);
     else
         r->why_tau_b = n > 1 ? "all values are equal" : "needs at least two values";
-    return TP_OK;
 }
 
 static double z_of(double s, double var) { return (s - (s > 0) + (s < 0)) / sqrt(var); }
@@ -102,32 +93,23 @@ static tp_status hamed_rao(const double *x, const double *y, size_t n, double al
                            tp_error *err)
 {
     tp_theil_sen_result line;
-    tp_point *v;
-    double *residuals, *ranks;
     if (known)
         line = *known;
     else
         TP_TRY(tp_theil_sen(x, y, n, 0.95, &line, err));
-    TP_TRY(tp_points_sorted(x, y, n, &v, err));
-    tp_status status = tp_scratch(2 * n, &residuals, err);
-    if (status != TP_OK) {
-        free(v);
-        return status;
-    }
-    ranks = residuals + n;
+    TP_FREED tp_point *v = tp_points_sorted(x, y, n);
+    TP_FREED double *residuals = tp_scratch(2 * n);
+    double *ranks = residuals + n;
     double slope = isnan(line.slope) ? 0 : line.slope;
     for (size_t i = 0; i < n; i++)
         residuals[i] = v[i].y - slope * v[i].x;
-    status = tp_midranks(residuals, n, ranks, NULL, err);
-    if (status == TP_OK)
-        r->correction = rank_correction(ranks, n, alpha);
-    free(residuals);
-    free(v);
-    if (status == TP_OK && !(r->correction > 0)) {
+    TP_TRY(tp_midranks(residuals, n, ranks, NULL, err));
+    r->correction = rank_correction(ranks, n, alpha);
+    if (!(r->correction > 0)) {
         r->why_corrected = "the autocorrelations leave no variance";
         r->correction = NAN;
     }
-    return status;
+    return TP_OK;
 }
 
 /* `line`: of the same series, or NULL. */
@@ -147,7 +129,7 @@ static tp_status mann_kendall(const double *x, const double *y, size_t n, double
                                 .corrected_p_two = NAN,
                                 .corrected_p_increasing = NAN};
     TP_TRY(check_series(x, y, n, err));
-    TP_TRY(kendall(x, y, n, &r, err));
+    kendall(x, y, n, &r);
     if (!(r.var_s > 0)) {
         r.why = r.why_corrected = n < 2 ? "needs at least two values" : "all values are equal";
         *ret = r;

@@ -9,8 +9,7 @@ typedef struct {
 } tp_point;
 
 /* n points by ascending x, then y (x NULL: 0, 1, ...); free() them. */
-TP_CHECKED tp_status tp_points_sorted(const double *x, const double *y, size_t n, tp_point **ret,
-                                      tp_error *err);
+tp_point *tp_points_sorted(const double *x, const double *y, size_t n);
 
 /* Pairs i < j with v_i > v_j; sorts v, which has room for n more. */
 uint64_t tp_count_inversions(double *v, size_t n);

@@ -243,9 +243,8 @@ tp_status tp_stats_writer_two(tp_stats_writer *a, const double *x, size_t nx, co
     tp_effect e = tp_effect_two(x, nx, y, ny, a->o.level);
     tp_variance_ratio_result f = tp_variance_ratio(x, nx, y, ny);
     tp_group groups[] = {{x, nx}, {y, ny}};
-    tp_f_test spread;
     tp_permutation_result permuted;
-    TP_TRY(tp_brown_forsythe(groups, 2, &spread, err));
+    tp_f_test spread = tp_brown_forsythe(groups, 2);
     TP_TRY(tp_permutation_test(x, nx, y, ny, a->o.n_permutations, a->o.seed, &permuted, err));
     const row rows[] = {{"cohens_d", e.d, e.why},
                         {"hedges_J", e.j, e.why_j},
@@ -356,8 +355,7 @@ tp_status tp_stats_writer_paired(tp_stats_writer *a, const double *x, const doub
 {
     tp_t_test t = tp_paired_t(x, y, n, a->o.level);
     tp_effect_paired_result e = tp_effect_paired(x, y, n, a->o.level);
-    TP_FREED double *d = NULL;
-    TP_TRY(tp_scratch(n, &d, err));
+    TP_FREED double *d = tp_scratch(n);
     for (size_t i = 0; i < n; i++)
         d[i] = x[i] - y[i];
     double sd = tp_sd(d, n);
@@ -437,7 +435,6 @@ tp_status tp_stats_writer_groups(tp_stats_writer *a, const tp_group *groups, siz
                                  tp_error *err)
 {
     enum { MAX_GROUPS = 1000 };
-    tp_f_test spread;
     tp_kruskal_result ranks;
     if (k > MAX_GROUPS)
         return tp_fail(err, TP_ERR_FORMAT, "%s: %zu groups; at most %d are compared in pairs",
@@ -445,7 +442,7 @@ tp_status tp_stats_writer_groups(tp_stats_writer *a, const tp_group *groups, siz
     tp_anova_result anova = tp_anova(groups, k);
     tp_f_test welch = tp_welch_anova(groups, k);
     TP_TRY(tp_kruskal(groups, k, &ranks, err));
-    TP_TRY(tp_brown_forsythe(groups, k, &spread, err));
+    tp_f_test spread = tp_brown_forsythe(groups, k);
     put_anova(a, &anova);
     put_f_test(a, "welch_anova", "F", &welch);
     put_kruskal(a, &ranks);

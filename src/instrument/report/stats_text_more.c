@@ -60,13 +60,12 @@ static tp_status groups_with(const tp_stats_style *s, const tp_stats_column *c, 
 {
     size_t n_pairs = k * (k - 1) / 2, n_differ = 0;
     tp_kruskal_result ranks;
-    tp_f_test spread;
     for (size_t i = 0; i < k; i++)
         groups[i] = (tp_group){c[i].x, c[i].n};
     tp_f_test welch = tp_welch_anova(groups, k);
     tp_anova_result anova = tp_anova(groups, k);
     TP_TRY(tp_kruskal(groups, k, &ranks, err));
-    TP_TRY(tp_brown_forsythe(groups, k, &spread, err));
+    tp_f_test spread = tp_brown_forsythe(groups, k);
     TP_TRY(tp_pairwise_welch(groups, k, s->level, pairs, err));
     for (size_t i = 0; i < n_pairs; i++)
         n_differ += !pairs[i].why && pairs[i].p_holm < 1 - s->level;

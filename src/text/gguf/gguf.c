@@ -177,17 +177,15 @@ static tp_status place(const walk *w, tp_gguf_tensor *t, uint64_t offset, size_t
 static tp_status read_tensors(walk *w, size_t alignment)
 {
     tp_gguf *g = w->g;
-    TP_FREED uint64_t *offsets = calloc(g->n_tensors + 1, sizeof *offsets);
-    tp_status status =
-        offsets ? TP_OK : tp_fail(w->err, TP_ERR_NOMEM, "cannot read %s: out of memory", g->name);
-    if (status == TP_OK) /* a name and its NUL take less than its description */
-        status = tp_arena_init(&g->names, left(w) + 1, w->err);
-    for (uint64_t i = 0; i < g->n_tensors && status == TP_OK; i++)
-        status = read_tensor(w, &g->tensors[i], &offsets[i]);
+    TP_FREED uint64_t *offsets = tp_new(g->n_tensors, sizeof *offsets);
+    /* A name and its NUL take less than its description. */
+    TP_TRY(tp_arena_init(&g->names, left(w) + 1, w->err));
+    for (uint64_t i = 0; i < g->n_tensors; i++)
+        TP_TRY(read_tensor(w, &g->tensors[i], &offsets[i]));
     size_t data_at = (w->at + alignment - 1) / alignment * alignment;
-    for (uint64_t i = 0; i < g->n_tensors && status == TP_OK; i++)
-        status = place(w, &g->tensors[i], offsets[i], data_at, alignment);
-    return status;
+    for (uint64_t i = 0; i < g->n_tensors; i++)
+        TP_TRY(place(w, &g->tensors[i], offsets[i], data_at, alignment));
+    return TP_OK;
 }
 
 /* ---- the whole ---- */
@@ -238,18 +236,6 @@ static tp_status read_start(walk *w)
     return TP_OK;
 }
 
-static tp_status allocate(walk *w)
-{
-    tp_gguf *g = w->g;
-    g->keys = calloc(g->n_keys + 1, sizeof *g->keys);
-    g->keys_sorted = calloc(g->n_keys + 1, sizeof *g->keys_sorted);
-    g->tensors = calloc(g->n_tensors + 1, sizeof *g->tensors);
-    g->tensors_sorted = calloc(g->n_tensors + 1, sizeof *g->tensors_sorted);
-    if (g->keys && g->keys_sorted && g->tensors && g->tensors_sorted)
-        return TP_OK;
-    return tp_fail(w->err, TP_ERR_NOMEM, "cannot read %s: out of memory", g->name);
-}
-
 static tp_status sort_keys(walk *w)
 {
     tp_gguf *g = w->g;
@@ -280,7 +266,10 @@ static tp_status read_all(walk *w)
     tp_gguf *g = w->g;
     int64_t alignment = TP_GGUF_ALIGNMENT;
     TP_TRY(read_start(w));
-    TP_TRY(allocate(w));
+    g->keys = tp_new(g->n_keys, sizeof *g->keys);
+    g->keys_sorted = tp_new(g->n_keys, sizeof *g->keys_sorted);
+    g->tensors = tp_new(g->n_tensors, sizeof *g->tensors);
+    g->tensors_sorted = tp_new(g->n_tensors, sizeof *g->tensors_sorted);
     for (uint64_t i = 0; i < g->n_keys; i++)
         TP_TRY(read_key(w, &g->keys[i]));
     TP_TRY(sort_keys(w));
@@ -294,21 +283,12 @@ static tp_status read_all(walk *w)
 
 tp_status tp_gguf_parse(const char *name, const void *data, size_t n, tp_gguf **ret, tp_error *err)
 {
-    tp_gguf *g = calloc(1, sizeof *g);
-    if (!g || !(g->name = strdup(name))) {
-        free(g);
-        return tp_fail(err, TP_ERR_NOMEM, "cannot read %s: out of memory", name);
-    }
+    tp_gguf *g = tp_new(1, sizeof *g);
+    g->name = tp_strdup(name);
     g->data = data;
     g->len = n;
     walk w = {.g = g, .err = err};
-    tp_status status = read_all(&w);
-    if (status != TP_OK) {
-        tp_gguf_close(g);
-        return status;
-    }
-    *ret = g;
-    return TP_OK;
+    TP_HAND_OVER(read_all(&w), ret, g, tp_gguf_close(g));
 }
 
 tp_status tp_gguf_open(const char *path, tp_gguf **ret, tp_error *err)

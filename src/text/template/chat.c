@@ -6,13 +6,12 @@
 
 #include "base/platform.h"
 #include "text/template/jinja_run.h"
-#include "text/template/python_text.h"
 
 enum {
     DEFAULT_OUTPUT = 64 << 20,
     DEFAULT_TURNS = 10 * 1000 * 1000,
     SPARE_MEMORY = 64 << 20, /* beside what output and context may need */
-    PARSE_BYTES = 512,       /* arena per byte of source: tokens and nodes */
+    PARSE_BYTES = 1024,      /* arena per byte of source: tokens and nodes */
     NODE_BYTES = 160,        /* arena per value of the context */
     ROUNDING = 32 << 20,     /* so that a slightly longer conversation fits the same arena */
     KEPT_MEMORY = 4 << 20    /* what an arena may hold of the machine between renders */
@@ -55,65 +54,46 @@ void tp_spans_release(tp_spans *spans)
 
 /* --- the context --- */
 
-static tp_status convert(tp_jinja_run *run, const tp_json *v, tp_any *ret);
-
-static tp_status convert_number(tp_jinja_run *run, tp_slice text, tp_any *ret)
+static tp_any convert_number(tp_jinja_run *run, tp_slice text)
 {
     bool overflow = false;
-    *ret = tp_any_int(0);
-    if (tp_python_parse_integer(text.data, text.len, 10, &ret->integer, &overflow) && !overflow)
-        return TP_OK;
-    *ret = tp_any_float(0);
-    if (overflow || !tp_python_parse_float(text.data, text.len, &ret->real))
-        return tp_jinja_unsupported(run, "the number %.*s is not supported",
-                                    (int)TP_MIN(text.len, 60), text.data);
-    return TP_OK;
-}
-
-static tp_status convert_array(tp_jinja_run *run, const tp_json *v, tp_any *ret)
-{
-    tp_any *values;
-    size_t i = 0;
-    TP_TRY(tp_any_new_list(run, TP_ANY_LIST, v->n, ret, &values));
-    for (const tp_json *child = v->child; child; child = child->next)
-        TP_TRY(convert(run, child, &values[i++]));
-    return TP_OK;
-}
-
-static tp_status convert_object(tp_jinja_run *run, const tp_json *v, tp_any *ret)
-{
-    tp_any value;
-    TP_TRY(tp_any_new_dict(run, v->n, ret));
-    for (const tp_json *child = v->child; child; child = child->next) {
-        tp_any key = tp_any_text(child->key.data, child->key.len);
-        TP_TRY(convert(run, child, &value));
-        TP_TRY(tp_any_dict_put(run, ret->dict, &key, &value));
-    }
-    return TP_OK;
+    tp_integer integer;
+    double real;
+    if (tp_python_parse_integer(text, 10, &integer, &overflow) && !overflow)
+        return tp_any_int(integer);
+    if (overflow || !tp_python_parse_float(text, &real))
+        tp_jinja_unsupported(run, "the number %.*s is not supported", (int)TP_MIN(text.len, 60),
+                             text.data);
+    return tp_any_float(real);
 }
 
 /* Recursion is no deeper than the document, which has at most TP_JSON_MAX_DEPTH. */
-static tp_status convert(tp_jinja_run *run, const tp_json *v, tp_any *ret)
+static tp_any convert(tp_jinja_run *run, const tp_json *v)
 {
+    tp_any made = tp_any_none();
+    size_t i = 0;
     switch (v->type) {
     case TP_JSON_NULL:
-        *ret = tp_any_none();
-        return TP_OK;
+        return made;
     case TP_JSON_FALSE:
     case TP_JSON_TRUE:
-        *ret = tp_any_bool(v->type == TP_JSON_TRUE);
-        return TP_OK;
+        return tp_any_bool(v->type == TP_JSON_TRUE);
     case TP_JSON_NUMBER:
-        return convert_number(run, v->text, ret);
+        return convert_number(run, v->text);
     case TP_JSON_STRING:
-        *ret = tp_any_text(v->text.data, v->text.len);
-        return TP_OK;
+        return tp_any_text(v->text);
     case TP_JSON_ARRAY:
-        return convert_array(run, v, ret);
+        made = tp_any_new_list(run, TP_ANY_LIST, v->n);
+        for (const tp_json *child = v->child; child; child = child->next)
+            made.items->values[i++] = convert(run, child);
+        return made;
     case TP_JSON_OBJECT:
-        return convert_object(run, v, ret);
+        made = tp_any_new_dict(run, v->n);
+        for (const tp_json *child = v->child; child; child = child->next)
+            tp_any_dict_put(run, made.dict, tp_any_text(child->key), convert(run, child));
+        return made;
     }
-    return tp_jinja_fail(run, "a context that is not JSON");
+    tp_jinja_fail(run, "a context that is not JSON");
 }
 
 static size_t count_values(const tp_json *v)
@@ -124,27 +104,23 @@ static size_t count_values(const tp_json *v)
     return n;
 }
 
-/* The members of the context that the template names. */
-static tp_status bind_context(tp_jinja_run *run, const tp_json *context)
+/* The members of the context that the template names, then its body.  What fails below ends
+ * here. */
+static tp_status render(tp_jinja_run *run, const tp_json *context)
 {
     const struct tp_template *t = run->template;
+    jmp_buf failed;
+    run->failed = &failed;
+    if (setjmp(failed))
+        return run->failure.status;
+    run->root = tp_jinja_take(run, t->n_names, sizeof(tp_any));
+    run->scope = run->root_scope = tp_jinja_new_scope(run, NULL);
     for (uint32_t i = 0; i < t->n_names; i++)
         for (const tp_json *v = context ? context->child : NULL; v; v = v->next)
             if (tp_slice_eq(v->key, t->names[i]))
-                TP_TRY(convert(run, v, &run->root[i]));
+                run->root[i] = convert(run, v);
+    tp_jinja_exec(run, t->body);
     return TP_OK;
-}
-
-static tp_status render(tp_jinja_run *run, const tp_json *context)
-{
-    void *root = NULL;
-    tp_jinja_flow flow = TP_JINJA_FLOW_NEXT;
-    TP_TRY(tp_jinja_take(run, run->template->n_names, sizeof(tp_any), &root));
-    run->root = root;
-    TP_TRY(tp_jinja_new_scope(run, NULL, &run->root_scope));
-    run->scope = run->root_scope;
-    TP_TRY(bind_context(run, context));
-    return tp_jinja_exec(run, run->template->body, &flow);
 }
 
 /* Mapping an arena and its pages costs more than a short conversation's rendering. */
@@ -192,7 +168,6 @@ tp_status tp_template_render(const tp_template *t, const tp_json *context,
         .print_loop = tp_jinja_loop_print,
         .line = 1,
         .spans = ret_spans ? &spans : NULL,
-        .err = err,
     };
     tp_jinja_text text = {.run = &run};
     run.out = run.root_out = &text;
@@ -203,6 +178,8 @@ tp_status tp_template_render(const tp_template *t, const tp_json *context,
     tp_status status = render(&run, context);
     if (status == TP_OK)
         tp_buf_add(out, text.data, text.len);
+    else if (err)
+        *err = run.failure;
     leave_arena(&run, memory);
     if (status != TP_OK || !ret_spans) {
         tp_spans_release(&spans);

@@ -7,334 +7,252 @@
 
 #include "base/platform.h"
 #include "text/template/jinja_run.h"
-#include "text/template/python_text.h"
 
-static tp_status dict_view(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+/* --- methods of lists and dicts --- */
+
+static tp_any dict_view(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
     (void)run;
-    *ret = *c->self;
-    ret->type = TP_ANY_VIEW;
-    ret->view = (uint8_t)c->variant;
-    return TP_OK;
+    tp_any view = c->self;
+    view.type = TP_ANY_VIEW;
+    view.view = (uint8_t)c->variant;
+    return view;
 }
 
-static tp_status dict_get(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any dict_get(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    const tp_any *found = NULL;
-    TP_TRY(tp_any_dict_get(run, c->self->dict, &c->arg[0], &found));
-    *ret = found ? *found : c->arg[1].type == TP_ANY_MISSING ? tp_any_none() : c->arg[1];
-    return TP_OK;
+    const tp_any *found = tp_any_dict_get(run, c->self.dict, c->arg[0]);
+    return found ? *found : c->arg[1].type == TP_ANY_MISSING ? tp_any_none() : c->arg[1];
 }
 
-static tp_status copy(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any copy(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
     (void)run;
-    *ret = *c->self; /* nothing can change it */
-    return TP_OK;
+    return c->self; /* nothing can change it */
 }
 
-static tp_status list_count(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any list_count(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    tp_any list;
+    const struct tp_any_items *list = tp_any_list_of(run, c->self);
     tp_integer n = 0;
-    TP_TRY(tp_any_list_of(run, c->self, &list));
-    for (size_t i = 0; i < list.items->n; i++) {
-        bool same = false;
-        TP_TRY(tp_any_equal(run, &list.items->values[i], &c->arg[0], &same));
-        n += same;
-    }
-    *ret = tp_any_int(n);
-    return TP_OK;
+    for (size_t i = 0; i < list->n; i++)
+        n += tp_any_equal(run, list->values[i], c->arg[0]);
+    return tp_any_int(n);
 }
 
-static tp_status list_index(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any list_index(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    tp_any list;
-    int64_t start = 0, stop = INT64_MAX;
-    TP_TRY(tp_any_list_of(run, c->self, &list));
-    int64_t n = (int64_t)list.items->n;
-    TP_TRY(tp_jinja_want_int(run, "index(): start", &c->arg[1], &start));
-    TP_TRY(tp_jinja_want_int(run, "index(): stop", &c->arg[2], &stop));
+    const struct tp_any_items *list = tp_any_list_of(run, c->self);
+    int64_t n = (int64_t)list->n, start = tp_jinja_int_arg(c->arg[1], 0);
+    int64_t stop = tp_jinja_int_arg(c->arg[2], INT64_MAX);
     start = start < 0 ? TP_MAX(start + n, 0) : start;
     stop = stop < 0 ? stop + n : TP_MIN(stop, n);
-    for (int64_t i = start; i < stop; i++) {
-        bool same = false;
-        TP_TRY(tp_any_equal(run, &list.items->values[i], &c->arg[0], &same));
-        if (same) {
-            *ret = tp_any_int(i);
-            return TP_OK;
-        }
-    }
-    return tp_jinja_fail(run, "index(): the value is not in the list");
+    for (int64_t i = start; i < stop; i++)
+        if (tp_any_equal(run, list->values[i], c->arg[0]))
+            return tp_any_int(i);
+    tp_jinja_fail(run, "index(): the value is not in the list");
 }
 
-static const tp_jinja_function dict_methods[] = {{"copy()", copy, "", 0, NULL},
-                                                 {"get()", dict_get, "_ [_]", 0, NULL},
-                                                 {"items()", dict_view, "", TP_VIEW_ITEMS, NULL},
-                                                 {"keys()", dict_view, "", TP_VIEW_KEYS, NULL},
-                                                 {"values()", dict_view, "", TP_VIEW_VALUES, NULL},
+static const tp_jinja_function dict_methods[] = {{"copy()", copy, "", 0},
+                                                 {"get()", dict_get, "_ [_]", 0},
+                                                 {"items()", dict_view, "", TP_VIEW_ITEMS},
+                                                 {"keys()", dict_view, "", TP_VIEW_KEYS},
+                                                 {"values()", dict_view, "", TP_VIEW_VALUES},
                                                  {0}};
-static const tp_jinja_function list_methods[] = {{"copy()", copy, "", 0, NULL},
-                                                 {"count()", list_count, "_", 0, NULL},
-                                                 {"index()", list_index, "_ [_ _]", 0, NULL},
+static const tp_jinja_function list_methods[] = {{"copy()", copy, "", 0}, /* not of tuples */
+                                                 {"count()", list_count, "_", 0},
+                                                 {"index()", list_index, "_ [_:i _:i]", 0},
                                                  {0}};
-static const tp_jinja_function tuple_methods[] = {
-    {"count()", list_count, "_", 0, NULL}, {"index()", list_index, "_ [_ _]", 0, NULL}, {0}};
 
-static const char *const dict_changes[] = {"clear", "pop", "popitem", "setdefault", "update", NULL};
-static const char *const list_changes[] = {"append", "clear",   "extend", "insert", "pop",
-                                           "remove", "reverse", "sort",   NULL};
-/* They exist in Python and are of no use to templates: refused by name. */
-static const char *const dict_others[] = {"fromkeys", NULL};
-static const char *const number_others[] = {
-    "as_integer_ratio", "bit_count", "bit_length", "conjugate", "from_bytes",
-    "to_bytes",         "real",      "imag",       "numerator", "denominator",
-    "fromhex",          "hex",       "is_integer", NULL};
-static const char *const text_others[] = {"casefold",    "encode",    "expandtabs",   "format_map",
-                                          "isascii",     "isdecimal", "isidentifier", "isnumeric",
-                                          "isprintable", "istitle",   "maketrans",    "translate",
-                                          NULL};
-static const char *const range_others[] = {"start", "stop", "step", NULL};
-static const char *const macro_others[] = {"name",          "arguments",    "caller",
-                                           "catch_varargs", "catch_kwargs", NULL};
+/* --- attributes --- */
 
-static bool is_one_of(tp_slice name, const char *const *names)
+#define NUMBER_OTHERS                                                                          \
+    "as_integer_ratio bit_count bit_length conjugate from_bytes to_bytes real imag numerator " \
+    "denominator fromhex hex is_integer"
+
+/* What the values of a type have: methods, words that name what changes them, and words that
+ * exist in Python and are of no use to templates: refused by name. */
+static const struct {
+    const tp_jinja_function *methods;
+    const char *changes, *others;
+} types[TP_ANY_LOOP + 1] = {
+    [TP_ANY_STR] = {tp_jinja_str_methods, NULL,
+                    "casefold encode expandtabs format_map isascii isdecimal isidentifier "
+                    "isnumeric isprintable istitle maketrans translate"},
+    [TP_ANY_DICT] = {dict_methods, "clear pop popitem setdefault update", "fromkeys"},
+    [TP_ANY_LIST] = {list_methods, "append clear extend insert pop remove reverse sort", NULL},
+    [TP_ANY_TUPLE] = {list_methods + 1, NULL, NULL},
+    [TP_ANY_RANGE] = {list_methods + 1, NULL, "start stop step"},
+    [TP_ANY_BOOL] = {NULL, NULL, NUMBER_OTHERS},
+    [TP_ANY_INT] = {NULL, NULL, NUMBER_OTHERS},
+    [TP_ANY_FLOAT] = {NULL, NULL, NUMBER_OTHERS},
+    [TP_ANY_MACRO] = {NULL, NULL, "name arguments caller catch_varargs catch_kwargs"},
+    [TP_ANY_LOOP] = {tp_jinja_loop_methods, NULL, NULL},
+};
+
+static tp_any bind_method(tp_jinja_run *run, const tp_jinja_function *function, tp_any self)
 {
-    for (; names && *names; names++)
-        if (tp_slice_is(name, *names))
-            return true;
-    return false;
+    struct tp_any_method *method = tp_jinja_take(run, 1, sizeof *method);
+    *method = (struct tp_any_method){function, self};
+    return (tp_any){.type = TP_ANY_METHOD, .method = method};
 }
 
-static const tp_jinja_function *find_method(const tp_any *object, tp_slice name)
+static bool is_dunder(tp_slice name)
 {
-    switch ((tp_any_type)object->type) {
-    case TP_ANY_STR:
-        return tp_jinja_str_method(name);
-    case TP_ANY_DICT:
-        return tp_jinja_find_function(dict_methods, name);
-    case TP_ANY_LIST:
-        return tp_jinja_find_function(list_methods, name);
-    case TP_ANY_TUPLE:
-    case TP_ANY_RANGE:
-        return tp_jinja_find_function(tuple_methods, name);
-    default:
-        return NULL;
-    }
+    return name.len > 4 && memcmp(name.data, "__", 2) == 0 &&
+           memcmp(name.data + name.len - 2, "__", 2) == 0;
 }
 
-static const char *const *others_of(tp_any_type type)
+tp_any tp_jinja_find_attr(tp_jinja_run *run, tp_any object, tp_slice name)
 {
-    switch (type) {
-    case TP_ANY_STR:
-        return text_others;
-    case TP_ANY_DICT:
-        return dict_others;
-    case TP_ANY_BOOL:
-    case TP_ANY_INT:
-    case TP_ANY_FLOAT:
-        return number_others;
-    case TP_ANY_RANGE:
-        return range_others;
-    case TP_ANY_MACRO:
-        return macro_others;
-    default:
-        return NULL;
+    tp_any found = {0}, key = tp_any_text(name);
+    tp_jinja_want_defined(run, object);
+    if (object.type == TP_ANY_LOOP)
+        found = tp_jinja_loop_attr(run, object.loop, name);
+    if (object.type == TP_ANY_NAMESPACE) {
+        const tp_any *value = tp_any_dict_get(run, object.dict, key);
+        found = value ? *value : found;
     }
+    if (found.type != TP_ANY_MISSING)
+        return found;
+    const tp_jinja_function *methods = types[object.type].methods;
+    const tp_jinja_function *method = methods ? tp_jinja_find_function(methods, name) : NULL;
+    if (method)
+        return bind_method(run, method, object);
+    const char *changes = types[object.type].changes, *others = types[object.type].others;
+    if (is_dunder(name) || (changes && tp_python_word(changes, name) >= 0))
+        return tp_any_undefined_of(run, object, key, true);
+    if (others && tp_python_word(others, name) >= 0)
+        tp_jinja_unsupported(run, "attribute '%.*s' of a '%s' is not supported", (int)name.len,
+                             name.data, tp_any_type_name(object));
+    return found;
 }
 
-tp_status tp_jinja_find_attr(tp_jinja_run *run, const tp_any *object, tp_slice name, tp_any *ret,
-                             bool *ret_found)
-{
-    if (object->type == TP_ANY_UNDEFINED)
-        return tp_jinja_undefined_error(run, object);
-    *ret_found = false;
-    if (object->type == TP_ANY_LOOP)
-        TP_TRY(tp_jinja_loop_attr(run, object->loop, name, ret, ret_found));
-    if (object->type == TP_ANY_NAMESPACE) {
-        const tp_any *found = tp_any_dict_find(object->dict, name);
-        *ret_found = found != NULL;
-        *ret = found ? *found : *ret;
-    }
-    if (*ret_found)
-        return TP_OK;
-    const tp_jinja_function *method = find_method(object, name);
-    if (method) {
-        *ret_found = true;
-        return tp_jinja_new_method(run, method, object, ret);
-    }
-    bool is_dunder = name.len > 4 && memcmp(name.data, "__", 2) == 0 &&
-                     memcmp(name.data + name.len - 2, "__", 2) == 0;
-    const char *const *changes = object->type == TP_ANY_DICT   ? dict_changes
-                                 : object->type == TP_ANY_LIST ? list_changes
-                                                               : NULL;
-    if (is_dunder || is_one_of(name, changes)) {
-        tp_any key = tp_any_text(name.data, name.len);
-        *ret_found = true;
-        return tp_any_undefined_of(run, object, &key, true, ret);
-    }
-    if (is_one_of(name, others_of((tp_any_type)object->type)))
-        return tp_jinja_unsupported(run, "attribute '%.*s' of a '%s' is not supported",
-                                    (int)name.len, name.data, tp_any_type_name(object));
-    return TP_OK;
-}
-
-/* obj[key] alone: lists by position, dicts by key. */
-static tp_status find_item(tp_jinja_run *run, const tp_any *object, const tp_any *key, tp_any *ret,
-                           bool *ret_found)
+/* obj[key] alone: lists by position, dicts by key; MISSING. */
+static tp_any find_item(tp_jinja_run *run, tp_any object, tp_any key)
 {
     tp_integer index = 0;
-    size_t n = 0;
-    *ret_found = false;
-    if (object->type == TP_ANY_UNDEFINED)
-        return tp_jinja_undefined_error(run, object);
-    if (object->type == TP_ANY_DICT) {
-        const tp_any *found = NULL;
-        if (tp_any_is_hashable(key))
-            TP_TRY(tp_any_dict_get(run, object->dict, key, &found));
-        if (found)
-            *ret = *found;
-        *ret_found = found != NULL;
-        return TP_OK;
+    tp_jinja_want_defined(run, object);
+    if (object.type == TP_ANY_DICT) {
+        const tp_any *found =
+            tp_any_is_hashable(key) ? tp_any_dict_get(run, object.dict, key) : NULL;
+        return found ? *found : (tp_any){0};
     }
-    bool is_indexed = object->type == TP_ANY_STR || object->type == TP_ANY_LIST ||
-                      object->type == TP_ANY_TUPLE || object->type == TP_ANY_RANGE;
+    bool is_indexed =
+        object.type == TP_ANY_STR || tp_any_is_list(object) || object.type == TP_ANY_RANGE;
     if (!is_indexed || !tp_any_as_int(key, &index))
-        return TP_OK;
-    TP_TRY(tp_any_length(run, object, &n));
-    index += index < 0 ? (tp_integer)n : 0;
-    if (index < 0 || index >= (tp_integer)n)
-        return TP_OK;
-    *ret_found = true;
-    if (object->type == TP_ANY_STR) {
-        const char *s = object->text.data;
-        size_t at = tp_utf8_offset(s, object->text.len, (size_t)index);
-        *ret = tp_any_text(s + at, tp_utf8_length(s + at, object->text.len - at));
-    } else if (object->type == TP_ANY_RANGE) {
-        *ret = tp_any_int(object->range->start + (int64_t)index * object->range->step);
-    } else {
-        *ret = object->items->values[index];
-    }
-    return TP_OK;
+        return (tp_any){0};
+    tp_integer n = (tp_integer)tp_any_length(run, object);
+    index += index < 0 ? n : 0;
+    if (index < 0 || index >= n)
+        return (tp_any){0};
+    if (tp_any_is_list(object))
+        return object.items->values[index];
+    if (object.type == TP_ANY_RANGE)
+        return tp_any_int(object.range->start + (int64_t)index * object.range->step);
+    tp_slice s = tp_python_from(object.text, tp_python_offset(object.text, (size_t)index));
+    s.len = tp_python_offset(s, 1);
+    return tp_any_text(s);
 }
 
-tp_status tp_jinja_get_attr(tp_jinja_run *run, const tp_any *object, tp_slice name, tp_any *ret)
+tp_any tp_jinja_get_attr(tp_jinja_run *run, tp_any object, tp_slice name)
 {
-    tp_any key = tp_any_text(name.data, name.len);
-    bool found = false;
-    TP_TRY(tp_jinja_find_attr(run, object, name, ret, &found));
-    if (!found)
-        TP_TRY(find_item(run, object, &key, ret, &found));
-    return found ? TP_OK : tp_any_undefined_of(run, object, &key, false, ret);
+    tp_any key = tp_any_text(name), found = tp_jinja_find_attr(run, object, name);
+    if (found.type == TP_ANY_MISSING)
+        found = find_item(run, object, key);
+    return found.type == TP_ANY_MISSING ? tp_any_undefined_of(run, object, key, false) : found;
 }
 
-tp_status tp_jinja_get_item(tp_jinja_run *run, const tp_any *object, const tp_any *key, tp_any *ret)
+tp_any tp_jinja_get_item(tp_jinja_run *run, tp_any object, tp_any key)
 {
-    bool found = false;
-    TP_TRY(find_item(run, object, key, ret, &found));
-    if (!found && key->type == TP_ANY_STR)
-        TP_TRY(tp_jinja_find_attr(run, object, key->text, ret, &found));
-    return found ? TP_OK : tp_any_undefined_of(run, object, key, false, ret);
+    tp_any found = find_item(run, object, key);
+    if (found.type == TP_ANY_MISSING && key.type == TP_ANY_STR)
+        found = tp_jinja_find_attr(run, object, key.text);
+    return found.type == TP_ANY_MISSING ? tp_any_undefined_of(run, object, key, false) : found;
 }
 
-/* Python's slice.indices(): where to begin, where to stop, in steps of `step`. */
+/* --- slices --- */
+
+/* Python's slice.indices(): where to begin, and how many in steps of `step`. */
 typedef struct {
     int64_t start, step, n;
 } slice;
 
-static tp_status slice_bound(tp_jinja_run *run, const tp_any *v, int64_t n, bool backward,
-                             int64_t absent, int64_t *ret)
+static tp_integer slice_part(tp_jinja_run *run, tp_any v, tp_integer absent)
 {
-    tp_integer bound = 0;
-    if (v->type == TP_ANY_MISSING || v->type == TP_ANY_NONE) {
-        *ret = absent;
-        return TP_OK;
-    }
-    if (!tp_any_as_int(v, &bound))
-        return tp_jinja_fail(run, "a slice needs integers or none, not '%s'", tp_any_type_name(v));
+    if (tp_any_is_given(v) && !tp_any_as_int(v, &absent))
+        tp_jinja_fail(run, "a slice needs integers or none, not '%s'", tp_any_type_name(v));
+    return absent;
+}
+
+static int64_t slice_bound(tp_jinja_run *run, tp_any v, int64_t n, bool backward, int64_t absent)
+{
+    if (!tp_any_is_given(v))
+        return absent;
+    tp_integer bound = slice_part(run, v, 0), least = backward ? -1 : 0;
     bound += bound < 0 ? n : 0;
-    tp_integer least = backward ? -1 : 0, most = backward ? n - 1 : n;
-    *ret = (int64_t)TP_MIN(TP_MAX(bound, least), most);
-    return TP_OK;
+    return (int64_t)TP_MIN(TP_MAX(bound, least), (tp_integer)(n + least));
 }
 
-static tp_status resolve_slice(tp_jinja_run *run, const tp_any bounds[3], int64_t n, slice *ret)
+static slice resolve_slice(tp_jinja_run *run, const tp_any bounds[3], int64_t n)
 {
-    int64_t stop = 0;
-    tp_integer step = 1;
-    if (bounds[2].type != TP_ANY_MISSING && bounds[2].type != TP_ANY_NONE &&
-        !tp_any_as_int(&bounds[2], &step))
-        return tp_jinja_fail(run, "a slice needs integers or none, not '%s'",
-                             tp_any_type_name(&bounds[2]));
+    tp_integer step = slice_part(run, bounds[2], 1);
     if (step == 0)
-        return tp_jinja_fail(run, "a slice cannot have step 0");
+        tp_jinja_fail(run, "a slice cannot have step 0");
     bool backward = step < 0;
-    ret->step = (int64_t)TP_MIN(TP_MAX(step, -(tp_integer)n - 1), (tp_integer)n + 1);
-    TP_TRY(slice_bound(run, &bounds[0], n, backward, backward ? n - 1 : 0, &ret->start));
-    TP_TRY(slice_bound(run, &bounds[1], n, backward, backward ? -1 : n, &stop));
-    int64_t distance = backward ? ret->start - stop : stop - ret->start;
-    int64_t stride = backward ? -ret->step : ret->step;
-    ret->n = distance > 0 ? (distance + stride - 1) / stride : 0;
-    return TP_OK;
+    slice cut = {.step = (int64_t)TP_MIN(TP_MAX(step, -(tp_integer)n - 1), (tp_integer)n + 1)};
+    cut.start = slice_bound(run, bounds[0], n, backward, backward ? n - 1 : 0);
+    int64_t stop = slice_bound(run, bounds[1], n, backward, backward ? -1 : n);
+    int64_t distance = backward ? cut.start - stop : stop - cut.start;
+    int64_t stride = backward ? -cut.step : cut.step;
+    cut.n = distance > 0 ? (distance + stride - 1) / stride : 0;
+    return cut;
 }
 
-static tp_status slice_text(tp_jinja_run *run, tp_slice s, const slice *cut, tp_any *ret)
+static tp_any slice_text(tp_jinja_run *run, tp_slice s, slice cut, size_t n)
 {
-    if (cut->step == 1) {
-        size_t begin = tp_utf8_offset(s.data, s.len, (size_t)cut->start);
-        size_t len = tp_utf8_offset(s.data + begin, s.len - begin, (size_t)cut->n);
-        *ret = tp_any_text(s.data + begin, len);
-        return TP_OK;
+    if (cut.step == 1) {
+        s = tp_python_from(s, tp_python_offset(s, (size_t)cut.start));
+        s.len = tp_python_offset(s, (size_t)cut.n);
+        return tp_any_text(s);
     }
     /* Where each character begins. */
-    void *memory = NULL;
-    size_t count = tp_utf8_count(s.data, s.len), at = 0;
-    TP_TRY(tp_jinja_take(run, count + 1, sizeof(size_t), &memory));
-    size_t *offsets = memory;
-    for (size_t i = 0; i < count; i++) {
-        offsets[i] = at;
-        at += tp_utf8_length(s.data + at, s.len - at);
-    }
-    offsets[count] = s.len;
+    size_t *offsets = tp_jinja_take(run, n + 1, sizeof *offsets), at = 0;
+    for (size_t i = 0; i < n; offsets[++i] = at)
+        tp_python_next(s, &at);
     tp_jinja_text text = {.run = run};
-    for (int64_t i = 0; i < cut->n; i++) {
-        size_t index = (size_t)(cut->start + i * cut->step);
-        TP_TRY(tp_jinja_add(&text, s.data + offsets[index], offsets[index + 1] - offsets[index]));
+    for (int64_t i = 0; i < cut.n; i++) {
+        size_t index = (size_t)(cut.start + i * cut.step);
+        tp_jinja_add(&text, s.data + offsets[index], offsets[index + 1] - offsets[index]);
     }
-    *ret = tp_jinja_text_value(&text);
-    return TP_OK;
+    return tp_jinja_text_value(&text);
 }
 
-tp_status tp_jinja_get_slice(tp_jinja_run *run, const tp_any *object, const tp_any bounds[3],
-                             tp_any *ret)
+static tp_any slice_range(tp_jinja_run *run, const struct tp_any_range *range, slice cut)
 {
-    size_t n = 0;
-    slice cut;
-    bool is_list = object->type == TP_ANY_LIST || object->type == TP_ANY_TUPLE;
-    if (object->type == TP_ANY_UNDEFINED)
-        return tp_jinja_undefined_error(run, object);
-    if (!is_list && object->type != TP_ANY_STR && object->type != TP_ANY_RANGE)
-        return tp_jinja_fail(run, "a '%s' cannot be sliced", tp_any_type_name(object));
-    TP_TRY(tp_any_length(run, object, &n));
-    TP_TRY(resolve_slice(run, bounds, (int64_t)n, &cut));
-    TP_TRY(tp_jinja_charge(run, is_list ? (uint64_t)cut.n : 1));
-    if (object->type == TP_ANY_STR)
-        return slice_text(run, object->text, &cut, ret);
-    if (object->type == TP_ANY_RANGE) {
-        void *memory;
-        TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_range), &memory));
-        const struct tp_any_range *r = object->range;
-        struct tp_any_range *part = memory;
-        part->start = r->start + cut.start * r->step;
-        part->step = r->step * cut.step;
-        part->n = cut.n;
-        part->stop = part->start + part->step * part->n;
-        *ret = (tp_any){.type = TP_ANY_RANGE, .range = part};
-        return TP_OK;
-    }
-    tp_any *values;
-    TP_TRY(tp_any_new_list(run, object->type, (size_t)cut.n, ret, &values));
+    struct tp_any_range *part = tp_jinja_take(run, 1, sizeof *part);
+    part->start = range->start + cut.start * range->step;
+    part->step = range->step * cut.step;
+    part->n = cut.n;
+    part->stop = part->start + part->step * part->n;
+    return (tp_any){.type = TP_ANY_RANGE, .range = part};
+}
+
+tp_any tp_jinja_get_slice(tp_jinja_run *run, tp_any object, const tp_any bounds[3])
+{
+    bool is_list = tp_any_is_list(object);
+    tp_jinja_want_defined(run, object);
+    if (!is_list && object.type != TP_ANY_STR && object.type != TP_ANY_RANGE)
+        tp_jinja_fail(run, "a '%s' cannot be sliced", tp_any_type_name(object));
+    size_t n = tp_any_length(run, object);
+    slice cut = resolve_slice(run, bounds, (int64_t)n);
+    tp_jinja_charge(run, is_list ? (uint64_t)cut.n : 1);
+    if (object.type == TP_ANY_STR)
+        return slice_text(run, object.text, cut, n);
+    if (object.type == TP_ANY_RANGE)
+        return slice_range(run, object.range, cut);
+    tp_any part = tp_any_new_list(run, object.type, (size_t)cut.n);
     for (int64_t i = 0; i < cut.n; i++)
-        values[i] = object->items->values[cut.start + i * cut.step];
-    return TP_OK;
+        part.items->values[i] = object.items->values[cut.start + i * cut.step];
+    return part;
 }

@@ -1,210 +1,198 @@
-/* jinja_call.c - arguments, calls, macros and the global functions. */
+/* jinja_call.c - functions: how arguments meet parameters, and the global ones. */
 #include <string.h>
 #include <time.h>
 
 #include "base/platform.h"
-#include "text/template/jinja_str.h"
+#include "text/template/jinja_run.h"
 
-/* --- macros --- */
+/* --- arguments --- */
 
-/* Keywords that no parameter has taken: {..} as a dict. */
-static tp_status keywords_left(tp_jinja_run *run, const tp_jinja_args *args, const bool *taken,
-                               tp_any *ret)
+/* One of "old:s new:s [count:i]". */
+typedef struct {
+    tp_slice name;
+    char type; /* 's', 'i' or 0 */
+    bool may_be_none;
+} parameter;
+
+/* Returns how many there are. */
+static size_t read_parameters(const char *at, parameter *list, size_t *ret_required)
 {
-    TP_TRY(tp_any_new_dict(run, args->n_named, ret));
-    for (size_t k = 0; k < args->n_named; k++) {
-        tp_any key = tp_any_text(args->names[k].data, args->names[k].len);
-        if (!taken[k])
-            TP_TRY(tp_any_dict_put(run, ret->dict, &key, &args->named[k]));
+    size_t n = 0;
+    bool is_optional = false;
+    *ret_required = 0;
+    while (*at) {
+        size_t len = strcspn(at, " []"), name = strcspn(at, " []:");
+        if (len)
+            list[n++] = (parameter){.name = {at, name},
+                                    .type = name < len ? at[name + 1] : 0,
+                                    .may_be_none = at[len - 1] == '?'};
+        is_optional |= at[len] == '[';
+        if (!is_optional)
+            *ret_required = n;
+        at += len + (at[len] != 0);
     }
-    return TP_OK;
+    return n;
 }
 
-static bool take_keyword(const tp_jinja_args *args, bool *taken, tp_slice name, tp_any *ret)
+tp_slice tp_jinja_want_text(tp_jinja_run *run, const char *what, tp_any v)
 {
-    for (size_t k = 0; k < args->n_named; k++)
-        if (!taken[k] && tp_slice_eq(args->names[k], name)) {
-            taken[k] = true;
-            *ret = args->named[k];
-            return true;
-        }
-    return false;
+    tp_jinja_want_defined(run, v);
+    if (v.type != TP_ANY_STR)
+        tp_jinja_fail(run, "%s: a string is needed, not '%s'", what, tp_any_type_name(v));
+    return v.text;
 }
 
-/* caller, varargs and kwargs, where the body mentions them. */
-static tp_status bind_extras(tp_jinja_run *run, const tp_jinja_macro *d, const tp_jinja_args *args,
-                             bool *taken, tp_jinja_scope *scope)
+/* An argument as its parameter wants it: an integer is within 32 bits. */
+static tp_any convert(tp_jinja_run *run, const char *what, const parameter *p, tp_any v)
 {
-    const struct tp_template *t = run->template;
-    tp_any value;
-    if (d->uses_caller && !d->caller_is_param) {
-        if (!take_keyword(args, taken, TP_SLICE("caller"), &value))
-            TP_TRY(tp_any_undefined_hint(run, "No caller defined", &value));
-        TP_TRY(tp_jinja_bind_name(run, scope, t->symbol_caller, &value));
-    }
-    if (d->uses_kwargs) {
-        TP_TRY(keywords_left(run, args, taken, &value));
-        TP_TRY(tp_jinja_bind_name(run, scope, t->symbol_kwargs, &value));
-    }
-    for (size_t k = 0; k < args->n_named && !d->uses_kwargs; k++)
-        if (!taken[k])
-            return tp_jinja_fail(run, "macro '%.*s' takes no keyword argument '%.*s'",
-                                 (int)d->name.len, d->name.data,
-                                 (int)TP_MIN(args->names[k].len, 60), args->names[k].data);
-    size_t n_more = args->n > d->n_params ? args->n - d->n_params : 0;
-    if (d->uses_varargs) {
-        tp_any *values;
-        TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, n_more, &value, &values));
-        if (n_more)
-            memcpy(values, args->values + d->n_params, n_more * sizeof *values);
-        TP_TRY(tp_jinja_bind_name(run, scope, t->symbol_varargs, &value));
-    } else if (n_more) {
-        return tp_jinja_fail(run, "macro '%.*s' takes not more than %zu arguments",
-                             (int)d->name.len, d->name.data, d->n_params);
-    }
-    return TP_OK;
+    tp_integer i = 0;
+    bool is_int = tp_any_as_int(v, &i), is_named = p->name.data[0] != '_';
+    if (v.type == TP_ANY_MISSING || (p->may_be_none && v.type == TP_ANY_NONE))
+        return (tp_any){0};
+    if (!p->type || (p->type == 's' && v.type == TP_ANY_STR))
+        return v;
+    if (p->type == 'i' && is_int)
+        return tp_any_int(TP_MIN(TP_MAX(i, (tp_integer)INT32_MIN), (tp_integer)INT32_MAX));
+    tp_jinja_want_defined(run, v);
+    tp_jinja_fail(run, "%.*s%s%.*s: %s is needed, not '%s'", (int)strcspn(what, " "), what,
+                  is_named ? ": " : "", is_named ? (int)p->name.len : 0, p->name.data,
+                  p->type == 's' ? "a string" : "an integer", tp_any_type_name(v));
 }
 
-/* Defaults are found in the macro's own scope, so they see the parameters before. */
-static tp_status bind_params(tp_jinja_run *run, const tp_jinja_macro *d, const tp_any *given,
-                             tp_jinja_scope *scope)
+static void bind(tp_jinja_run *run, const char *what, const tp_jinja_args *args,
+                 const char *parameters, tp_any *out)
 {
-    for (size_t i = 0; i < d->n_params; i++) {
-        tp_any value = given[i];
-        if (value.type == TP_ANY_MISSING && d->defaults[i])
-            TP_TRY(run->eval(run, d->defaults[i], &value));
-        else if (value.type == TP_ANY_MISSING)
-            TP_TRY(tp_any_undefined_hint(run, "a parameter of a macro was not provided", &value));
-        TP_TRY(tp_jinja_bind_name(run, scope, d->params[i], &value));
+    parameter list[TP_COUNTOF(((tp_jinja_invocation *)0)->arg)];
+    size_t n_required, n = read_parameters(parameters, list, &n_required);
+    int len = (int)strcspn(what, " ");
+    if (args->values.n > n)
+        tp_jinja_fail(run, "%.*s takes at most %zu arguments, not %zu", len, what, n,
+                      args->values.n);
+    for (size_t i = 0; i < args->values.n; i++)
+        out[i] = args->values.values[i];
+    for (size_t k = 0; k < args->named.n; k++) {
+        tp_slice name = args->named.entries[k].key.text;
+        size_t i = 0;
+        while (i < n && (list[i].name.data[0] == '_' || !tp_slice_eq(name, list[i].name)))
+            i++;
+        if (i == n || out[i].type != TP_ANY_MISSING)
+            tp_jinja_fail(
+                run, i == n ? "%.*s has no argument '%.*s'" : "%.*s gets its argument '%.*s' twice",
+                len, what, (int)TP_MIN(name.len, 60), name.data);
+        out[i] = args->named.entries[k].value;
     }
-    return TP_OK;
+    for (size_t i = 0; i < n; i++) {
+        if (i < n_required && out[i].type == TP_ANY_MISSING)
+            tp_jinja_fail(run, "%.*s needs %zu arguments", len, what, n_required);
+        out[i] = convert(run, what, &list[i], out[i]);
+    }
 }
 
-static tp_status call_macro(tp_jinja_run *run, const struct tp_any_macro *macro,
-                            const tp_jinja_args *args, tp_any *ret)
+int64_t tp_jinja_int_arg(tp_any argument, int64_t absent)
 {
-    const tp_jinja_macro *d = macro->definition;
-    tp_jinja_scope *outer = run->scope;
-    void *given_memory, *taken_memory;
-    TP_TRY(tp_jinja_enter(run));
-    TP_TRY(tp_jinja_take(run, d->n_params, sizeof(tp_any), &given_memory));
-    TP_TRY(tp_jinja_take(run, args->n_named, sizeof(bool), &taken_memory));
-    tp_any *given = given_memory;
-    bool *taken = taken_memory;
-    for (size_t i = 0; i < d->n_params; i++)
-        if (i < args->n)
-            given[i] = args->values[i];
-        else
-            take_keyword(args, taken, run->template->names[d->params[i]], &given[i]);
-    TP_TRY(tp_jinja_new_scope(run, macro->scope, &run->scope));
-    TP_TRY(bind_extras(run, d, args, taken, run->scope));
-    TP_TRY(bind_params(run, d, given, run->scope));
-    TP_TRY(tp_jinja_capture(run, d->body, ret));
-    run->scope = outer;
-    tp_jinja_leave(run);
-    return TP_OK;
+    return argument.type == TP_ANY_INT ? (int64_t)argument.integer : absent;
 }
 
-tp_status tp_jinja_call_value(tp_jinja_run *run, const tp_any *callee, const tp_jinja_args *args,
-                              tp_any *ret)
+tp_slice tp_jinja_text_arg(tp_any argument, tp_slice absent)
 {
-    TP_TRY(tp_jinja_charge(run, 1));
-    switch ((tp_any_type)callee->type) {
-    case TP_ANY_FUNCTION:
-        return tp_jinja_call_function(run, callee->function, NULL, args, ret);
-    case TP_ANY_METHOD:
-        return tp_jinja_call_function(run, callee->method->function, &callee->method->self, args,
-                                      ret);
-    case TP_ANY_MACRO:
-        return call_macro(run, callee->macro, args, ret);
-    case TP_ANY_UNDEFINED:
-        return tp_jinja_undefined_error(run, callee);
-    default:
-        return tp_jinja_fail(run, "a '%s' cannot be called", tp_any_type_name(callee));
-    }
+    return argument.type == TP_ANY_STR ? argument.text : absent;
+}
+
+tp_any tp_jinja_keyword(tp_jinja_run *run, const tp_jinja_args *args, tp_slice name)
+{
+    const tp_any *found = tp_any_dict_get(run, &args->named, tp_any_text(name));
+    return found ? *found : (tp_any){0};
+}
+
+const tp_jinja_function *tp_jinja_find_function(const tp_jinja_function *table, tp_slice name)
+{
+    const tp_jinja_function *f = table;
+    while (f->name && tp_python_word(f->name, name) < 0)
+        f++;
+    return f->name ? f : NULL;
+}
+
+tp_any tp_jinja_call_function(tp_jinja_run *run, const tp_jinja_function *function, tp_any self,
+                              const tp_jinja_args *args)
+{
+    tp_jinja_invocation c = {
+        .what = function->name, .self = self, .args = args, .variant = function->variant};
+    if (!function->call)
+        tp_jinja_unsupported(run, "%s is not supported", c.what);
+    if (function->parameters)
+        bind(run, c.what, args, function->parameters, c.arg);
+    return function->call(run, &c);
 }
 
 /* --- global functions --- */
 
-static tp_status g_range(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any g_range(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    int64_t bounds[3] = {0, 0, 1};
-    void *memory = NULL;
-    for (size_t i = 0; i < c->args->n; i++)
-        TP_TRY(tp_jinja_want_int(run, "range()", &c->arg[i], &bounds[c->args->n == 1 ? 1 : i]));
-    if (bounds[2] == 0)
-        return tp_jinja_fail(run, "range() cannot have step 0");
-    int64_t distance = bounds[2] > 0 ? bounds[1] - bounds[0] : bounds[0] - bounds[1];
-    int64_t stride = bounds[2] > 0 ? bounds[2] : -bounds[2];
+    bool has_start = c->arg[1].type != TP_ANY_MISSING;
+    int64_t first = tp_jinja_int_arg(c->arg[0], 0), step = tp_jinja_int_arg(c->arg[2], 1);
+    int64_t start = has_start ? first : 0, stop = tp_jinja_int_arg(c->arg[1], first);
+    if (step == 0)
+        tp_jinja_fail(run, "range() cannot have step 0");
+    int64_t distance = step > 0 ? stop - start : start - stop, stride = step > 0 ? step : -step;
     int64_t n = distance > 0 ? (distance + stride - 1) / stride : 0;
     if (n > TP_JINJA_MAX_RANGE)
-        return tp_jinja_fail(run, "range() of %lld elements; %d is the limit", (long long)n,
-                             TP_JINJA_MAX_RANGE);
-    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_range), &memory));
-    struct tp_any_range *range = memory;
-    *range = (struct tp_any_range){bounds[0], bounds[1], bounds[2], n};
-    *ret = (tp_any){.type = TP_ANY_RANGE, .range = range};
-    return TP_OK;
+        tp_jinja_fail(run, "range() of %lld elements; %d is the limit", (long long)n,
+                      TP_JINJA_MAX_RANGE);
+    struct tp_any_range *range = tp_jinja_take(run, 1, sizeof *range);
+    *range = (struct tp_any_range){start, stop, step, n};
+    return (tp_any){.type = TP_ANY_RANGE, .range = range};
 }
 
-static tp_status put_pair(tp_jinja_run *run, struct tp_any_dict *dict, const tp_any *pair)
+static void put_all(tp_jinja_run *run, struct tp_any_dict *to, const struct tp_any_dict *from)
 {
-    tp_any list;
-    TP_TRY(tp_any_list_of(run, pair, &list));
-    if (list.items->n != 2)
-        return tp_jinja_fail(run, "dict() is made of pairs, not of %zu values", list.items->n);
-    return tp_any_dict_put(run, dict, &list.items->values[0], &list.items->values[1]);
+    for (size_t i = 0; i < from->n; i++)
+        tp_any_dict_put(run, to, from->entries[i].key, from->entries[i].value);
+}
+
+static void put_pairs(tp_jinja_run *run, struct tp_any_dict *dict, tp_any pairs)
+{
+    tp_any_walk walk = tp_any_walk_begin(run, pairs);
+    for (tp_any element; tp_any_walk_next(run, &walk, &element);) {
+        const struct tp_any_items *pair = tp_any_list_of(run, element);
+        if (pair->n != 2)
+            tp_jinja_fail(run, "dict() is made of pairs, not of %zu values", pair->n);
+        tp_any_dict_put(run, dict, pair->values[0], pair->values[1]);
+    }
 }
 
 /* dict(mapping or pairs, name=value ...) */
-static tp_status g_dict(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any g_dict(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    tp_any_walk walk;
-    tp_any element;
-    bool more = c->args->n == 1;
-    if (more && c->args->values[0].type == TP_ANY_UNDEFINED)
-        return tp_jinja_undefined_error(run, &c->args->values[0]);
-    if (c->args->n > 1)
-        return tp_jinja_fail(run, "dict() takes at most 1 argument without a name");
-    TP_TRY(tp_any_new_dict(run, c->args->n_named, ret));
-    if (more && c->args->values[0].type == TP_ANY_DICT) {
-        const struct tp_any_dict *from = c->args->values[0].dict;
-        for (size_t i = 0; i < from->n; i++)
-            TP_TRY(tp_any_dict_put(run, ret->dict, &from->entries[i].key, &from->entries[i].value));
-        more = false;
-    }
-    if (more)
-        TP_TRY(tp_any_walk_begin(run, &c->args->values[0], &walk));
-    while (more) {
-        TP_TRY(tp_any_walk_next(run, &walk, &element, &more));
-        if (more)
-            TP_TRY(put_pair(run, ret->dict, &element));
-    }
-    for (size_t k = 0; k < c->args->n_named; k++) {
-        tp_any key = tp_any_text(c->args->names[k].data, c->args->names[k].len);
-        TP_TRY(tp_any_dict_put(run, ret->dict, &key, &c->args->named[k]));
-    }
-    return TP_OK;
+    const struct tp_any_items *values = &c->args->values;
+    tp_any dict = tp_any_new_dict(run, c->args->named.n);
+    if (values->n > 1)
+        tp_jinja_fail(run, "dict() takes at most 1 argument without a name");
+    if (values->n)
+        tp_jinja_want_defined(run, values->values[0]);
+    if (values->n && values->values[0].type == TP_ANY_DICT)
+        put_all(run, dict.dict, values->values[0].dict);
+    else if (values->n)
+        put_pairs(run, dict.dict, values->values[0]);
+    put_all(run, dict.dict, &c->args->named);
+    return dict;
 }
 
-static tp_status g_namespace(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any g_namespace(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    TP_TRY(g_dict(run, c, ret));
-    for (size_t i = 0; i < ret->dict->n; i++) {
-        const tp_any *key = &ret->dict->entries[i].key;
-        if (key->type == TP_ANY_STR && key->text.len && key->text.data[0] == '_')
-            return tp_jinja_fail(run, "attributes of a namespace cannot begin with '_'");
+    tp_any names = g_dict(run, c);
+    for (size_t i = 0; i < names.dict->n; i++) {
+        tp_any key = names.dict->entries[i].key;
+        if (key.type == TP_ANY_STR && key.text.len && key.text.data[0] == '_')
+            tp_jinja_fail(run, "attributes of a namespace cannot begin with '_'");
     }
-    ret->type = TP_ANY_NAMESPACE;
-    return TP_OK;
+    names.type = TP_ANY_NAMESPACE;
+    return names;
 }
 
-static tp_status g_raise_exception(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any g_raise_exception(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    (void)ret;
-    tp_slice s;
-    TP_TRY(tp_any_to_text(run, &c->arg[0], &s));
-    return tp_jinja_fail(run, "%.*s", (int)TP_MIN(s.len, 800), s.data);
+    tp_slice s = tp_any_to_text(run, c->arg[0]);
+    tp_jinja_fail(run, "%.*s", (int)TP_MIN(s.len, 800), s.data);
 }
 
 /* Now, as a clock on the wall has it. */
@@ -219,17 +207,16 @@ static struct tm local_time(const tp_jinja_run *run)
     return tm;
 }
 
-static tp_status g_strftime_now(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any g_strftime_now(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
     enum { MOST = 512 };
-    tp_slice s = {0};
-    char fixed[MOST], text[8 * MOST];
+    tp_slice s = c->arg[0].text;
+    char fixed[MOST], *text = tp_jinja_take(run, 8 * MOST, 1);
     size_t n = 0;
-    TP_TRY(tp_jinja_want_text(run, "strftime_now()", &c->arg[0], &s));
     for (size_t i = 0; i < s.len; i++) {
         char at = s.data[i], next = i + 1 < s.len ? s.data[i + 1] : 0;
         if (n + 8 > MOST || at == 0)
-            return tp_jinja_fail(run, "strftime_now(): the format is too long or has a NUL");
+            tp_jinja_fail(run, "strftime_now(): the format is too long or has a NUL");
         if (at != '%') {
             fixed[n++] = at;
             continue;
@@ -245,21 +232,20 @@ static tp_status g_strftime_now(tp_jinja_run *run, const tp_jinja_invocation *c,
     }
     fixed[n] = 0;
     struct tm now = local_time(run);
-    size_t len = n ? strftime(text, sizeof text, fixed, &now) : 0;
-    return tp_any_new_text(run, text, len, ret);
+    return tp_any_text((tp_slice){text, n ? strftime(text, 8 * MOST, fixed, &now) : 0});
 }
 
 const tp_jinja_function *tp_jinja_global(tp_slice name)
 {
     static const tp_jinja_function globals[] = {
-        {"dict()", g_dict, NULL, 0, NULL},
-        {"namespace()", g_namespace, NULL, 0, NULL},
-        {"raise_exception()", g_raise_exception, "message", 0, NULL},
-        {"range()", g_range, "_ [_ _]", 0, NULL},
-        {"strftime_now()", g_strftime_now, "format", 0, NULL},
-        {"cycler()", NULL, NULL, 0, NULL},
-        {"joiner()", NULL, NULL, 0, NULL},
-        {"lipsum()", NULL, NULL, 0, NULL},
+        {"dict()", g_dict, NULL, 0},
+        {"namespace()", g_namespace, NULL, 0},
+        {"raise_exception()", g_raise_exception, "message", 0},
+        {"range()", g_range, "_:i [_:i _:i]", 0},
+        {"strftime_now()", g_strftime_now, "format:s", 0},
+        {"cycler()", NULL, NULL, 0},
+        {"joiner()", NULL, NULL, 0},
+        {"lipsum()", NULL, NULL, 0},
         {0}};
     return tp_jinja_find_function(globals, name);
 }

@@ -1,266 +1,339 @@
-/* jinja_filters.c - the register of filters, and those that make text. */
+/* jinja_filters.c - the register of filters, and those that make text and numbers. */
+#include <math.h>
 #include <string.h>
 
 #include "base/platform.h"
 #include "text/template/jinja_str.h"
 
-static tp_status f_case(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+/* --- text --- */
+
+static tp_any f_case(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    tp_slice s;
-    TP_TRY(tp_any_to_text(run, c->self, &s));
-    return tp_jinja_change_case(run, (tp_python_case)c->variant, s, ret);
+    return tp_jinja_change_case(run, (tp_python_case)c->variant, tp_any_to_text(run, c->self));
 }
 
 static bool is_word_gap(tp_slice s, size_t at)
 {
-    size_t len;
     return (s.data[at] && strchr("-({[<", s.data[at])) ||
-           tp_python_space_at(s.data + at, s.len - at, &len);
+           tp_python_is_space(tp_python_next(s, &at));
 }
 
 /* Words begin after white space and any of - ( { [ <; unlike str.title(), not after
  * every character that is no letter. */
-static tp_status f_title(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any f_title(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    tp_slice s;
+    tp_slice s = tp_any_to_text(run, c->self);
     tp_jinja_text out = {.run = run};
-    tp_any part;
-    TP_TRY(tp_any_to_text(run, c->self, &s));
     for (size_t at = 0; at < s.len;) {
-        size_t len = tp_utf8_length(s.data + at, s.len - at), end = at + len;
-        TP_TRY(tp_jinja_change_case(run, TP_CASE_UPPER, (tp_slice){s.data + at, len}, &part));
-        TP_TRY(tp_jinja_add(&out, part.text.data, part.text.len));
-        bool gap = is_word_gap(s, at);
-        while (end < s.len && is_word_gap(s, end) == gap)
-            end += tp_utf8_length(s.data + end, s.len - end);
-        size_t rest = at + len;
-        TP_TRY(
-            tp_jinja_change_case(run, TP_CASE_LOWER, (tp_slice){s.data + rest, end - rest}, &part));
-        TP_TRY(tp_jinja_add(&out, part.text.data, part.text.len));
-        at = end;
+        size_t first = at, rest = at;
+        tp_python_next(s, &rest);
+        bool gap = is_word_gap(s, first);
+        for (at = rest; at < s.len && is_word_gap(s, at) == gap;)
+            tp_python_next(s, &at);
+        tp_slice head = {s.data + first, rest - first}, tail = {s.data + rest, at - rest};
+        tp_jinja_add_slice(&out, tp_jinja_change_case(run, TP_CASE_UPPER, head).text);
+        tp_jinja_add_slice(&out, tp_jinja_change_case(run, TP_CASE_LOWER, tail).text);
     }
-    *ret = tp_jinja_text_value(&out);
-    return TP_OK;
+    return tp_jinja_text_value(&out);
 }
 
-static tp_status f_trim(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any f_trim(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    tp_slice s, set;
-    TP_TRY(tp_any_to_text(run, c->self, &s));
-    bool is_space = c->arg[0].type == TP_ANY_MISSING || c->arg[0].type == TP_ANY_NONE;
-    if (!is_space)
-        TP_TRY(tp_jinja_want_text(run, "trim", &c->arg[0], &set));
-    s = tp_jinja_strip(s, is_space ? NULL : &set, true, true);
-    *ret = tp_any_text(s.data, s.len);
-    return TP_OK;
+    const tp_slice *set = c->arg[0].type == TP_ANY_STR ? &c->arg[0].text : NULL;
+    return tp_any_text(tp_python_strip(tp_any_to_text(run, c->self), set, true, true));
 }
 
-static tp_status f_replace(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any f_replace(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    tp_slice s, from, to;
-    int64_t count = -1;
-    TP_TRY(tp_any_to_text(run, c->self, &s));
-    TP_TRY(tp_any_to_text(run, &c->arg[0], &from));
-    TP_TRY(tp_any_to_text(run, &c->arg[1], &to));
-    if (c->arg[2].type != TP_ANY_NONE)
-        TP_TRY(tp_jinja_want_int(run, "replace: count", &c->arg[2], &count));
-    return tp_jinja_replace(run, s, from, to, count, ret);
+    return tp_jinja_replace(run, tp_any_to_text(run, c->self), tp_any_to_text(run, c->arg[0]),
+                            tp_any_to_text(run, c->arg[1]), tp_jinja_int_arg(c->arg[2], -1));
 }
 
-static tp_status f_string(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+/* `variant`: whether the text is safe from then on. */
+static tp_any f_string(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    tp_slice s;
-    *ret = *c->self;
-    if (c->self->type == TP_ANY_STR)
-        return TP_OK;
-    TP_TRY(tp_any_to_text(run, c->self, &s));
-    *ret = tp_any_text(s.data, s.len);
-    return TP_OK;
+    tp_any text = c->self.type == TP_ANY_STR ? c->self : tp_any_text(tp_any_to_text(run, c->self));
+    text.is_safe |= c->variant;
+    return text;
 }
 
-static tp_status f_safe(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any f_escape(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    TP_TRY(f_string(run, c, ret));
-    ret->is_safe = true;
-    return TP_OK;
+    if (c->self.type == TP_ANY_STR && c->self.is_safe)
+        return c->self;
+    return tp_jinja_escape_html(run, tp_any_to_text(run, c->self));
 }
 
-static tp_status f_escape(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+/* What an argument `indent` puts in front of a line: the text, or so many spaces. */
+static tp_slice indentation(tp_jinja_run *run, const char *what, tp_any v, tp_integer absent)
 {
-    tp_slice s;
-    *ret = *c->self;
-    if (c->self->type == TP_ANY_STR && c->self->is_safe)
-        return TP_OK;
-    TP_TRY(tp_any_to_text(run, c->self, &s));
-    return tp_jinja_escape_html(run, s, ret);
+    tp_jinja_text spaces = {.run = run};
+    tp_jinja_want_defined(run, v);
+    if (v.type == TP_ANY_STR)
+        return v.text;
+    if (!tp_any_as_int(v, &absent) && v.type != TP_ANY_MISSING)
+        tp_jinja_fail(run, "%s: an integer is needed, not '%s'", what, tp_any_type_name(v));
+    tp_jinja_add_times(&spaces, TP_SLICE(" "),
+                       (int64_t)TP_MIN(TP_MAX(absent, 0), (tp_integer)INT32_MAX));
+    return tp_jinja_text_value(&spaces).text;
 }
 
 /* The text before the first line, between lines, and before each line. */
-static tp_status add_indented(tp_jinja_text *out, const struct tp_any_items *lines, tp_slice indent,
-                              bool first, bool blank)
+static tp_any f_indent(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    for (size_t i = 0; i < lines->n; i++) {
-        tp_slice line = lines->values[i].text;
-        bool indented = i == 0 ? first : blank || line.len;
-        if (i)
-            TP_TRY(tp_jinja_adds(out, "\n"));
-        if (indented)
-            TP_TRY(tp_jinja_add(out, indent.data, indent.len));
-        TP_TRY(tp_jinja_add(out, line.data, line.len));
-    }
-    return TP_OK;
-}
-
-static tp_status f_indent(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    tp_any lines;
-    tp_jinja_text text = {.run = run}, spaces = {.run = run}, source = {.run = run};
-    int64_t width = 4;
-    tp_slice s, indent;
-    TP_TRY(tp_jinja_want_text(run, "indent", c->self, &s));
-    if (c->arg[0].type == TP_ANY_STR) {
-        indent = c->arg[0].text;
-    } else {
-        TP_TRY(tp_jinja_want_int(run, "indent: width", &c->arg[0], &width));
-        for (int64_t i = 0; i < width; i++)
-            TP_TRY(tp_jinja_adds(&spaces, " "));
-        indent = tp_jinja_text_value(&spaces).text;
-    }
+    bool first = tp_any_is_true(c->arg[1]), blank = tp_any_is_true(c->arg[2]);
+    tp_jinja_text out = {.run = run}, source = {.run = run};
+    tp_slice indent = indentation(run, "indent: width", c->arg[0], 4);
     /* A line more, so that a text that ends in a newline has an empty last line. */
-    TP_TRY(tp_jinja_add(&source, s.data, s.len));
-    TP_TRY(tp_jinja_adds(&source, "\n"));
-    TP_TRY(tp_jinja_splitlines(run, tp_jinja_text_value(&source).text, false, &lines));
-    TP_TRY(add_indented(&text, lines.items, indent, tp_any_is_true(&c->arg[1]),
-                        tp_any_is_true(&c->arg[2])));
-    *ret = tp_jinja_text_value(&text);
-    return TP_OK;
+    tp_jinja_add_slice(&source, tp_jinja_want_text(run, c->what, c->self));
+    tp_jinja_adds(&source, "\n");
+    tp_any lines = tp_jinja_splitlines(run, tp_jinja_text_value(&source).text, false);
+    for (size_t i = 0; i < lines.items->n; i++) {
+        tp_slice line = lines.items->values[i].text;
+        tp_jinja_adds(&out, i ? "\n" : "");
+        if (i == 0 ? first : blank || line.len)
+            tp_jinja_add_slice(&out, indent);
+        tp_jinja_add_slice(&out, line);
+    }
+    return tp_jinja_text_value(&out);
 }
 
-static tp_status f_join(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
+static tp_any f_join(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    tp_any attribute = c->arg[1], element, list = *c->self;
-    tp_any_walk walk;
-    tp_slice between = {"", 0};
     tp_jinja_text text = {.run = run};
-    bool more = false;
+    tp_any list = c->self;
+    tp_slice between = TP_SLICE("");
+    bool first = true;
     if (c->arg[0].type != TP_ANY_MISSING)
-        TP_TRY(tp_any_to_text(run, &c->arg[0], &between));
-    if (c->arg[1].type != TP_ANY_MISSING && c->arg[1].type != TP_ANY_NONE) {
-        tp_jinja_args by = {
-            .names = (tp_slice[]){TP_SLICE("attribute")}, .named = &attribute, .n_named = 1};
-        TP_TRY(tp_jinja_call_filter(run, TP_SLICE("map"), c->self, &by, &list));
+        between = tp_any_to_text(run, c->arg[0]);
+    if (tp_any_is_given(c->arg[1])) {
+        tp_jinja_args by = {0};
+        tp_any_dict_put(run, &by.named, tp_any_text(TP_SLICE("attribute")), c->arg[1]);
+        list = tp_jinja_call_filter(run, TP_SLICE("map"), list, &by);
     }
-    TP_TRY(tp_any_walk_begin(run, &list, &walk));
-    for (size_t i = 0;; i++) {
-        TP_TRY(tp_any_walk_next(run, &walk, &element, &more));
-        if (!more)
-            break;
-        if (i)
-            TP_TRY(tp_jinja_add(&text, between.data, between.len));
-        TP_TRY(tp_any_str(&text, &element));
+    tp_any_walk walk = tp_any_walk_begin(run, list);
+    for (tp_any element; tp_any_walk_next(run, &walk, &element); first = false) {
+        if (!first)
+            tp_jinja_add_slice(&text, between);
+        tp_any_str(&text, element);
     }
-    *ret = tp_jinja_text_value(&text);
-    return TP_OK;
+    return tp_jinja_text_value(&text);
 }
 
-static tp_status separator_at(tp_jinja_run *run, const tp_any *pair, size_t i, tp_slice *ret)
+static tp_any f_tojson(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    tp_any element, index = tp_any_int((tp_integer)i);
-    TP_TRY(tp_jinja_get_item(run, pair, &index, &element));
-    return tp_jinja_want_text(run, "tojson: separators", &element, ret);
-}
-
-static tp_status f_tojson(tp_jinja_run *run, const tp_jinja_invocation *c, tp_any *ret)
-{
-    tp_jinja_text text = {.run = run}, spaces = {.run = run};
+    tp_jinja_text text = {.run = run};
     tp_jinja_json_options options = {
-        .ensure_ascii = tp_any_is_true(&c->arg[0]),
-        .sort_keys = tp_any_is_true(&c->arg[3]),
-        .has_indent = c->arg[1].type != TP_ANY_MISSING && c->arg[1].type != TP_ANY_NONE,
-        .item_separator = TP_SLICE(", "),
+        .ensure_ascii = tp_any_is_true(c->arg[0]),
+        .sort_keys = tp_any_is_true(c->arg[3]),
+        .has_indent = tp_any_is_given(c->arg[1]),
+        .item_separator = tp_any_is_given(c->arg[1]) ? TP_SLICE(",") : TP_SLICE(", "),
         .key_separator = TP_SLICE(": "),
     };
     if (options.has_indent)
-        options.item_separator = TP_SLICE(",");
-    if (options.has_indent && c->arg[1].type == TP_ANY_STR) {
-        options.indent = c->arg[1].text;
-    } else if (options.has_indent) {
-        int64_t width = 0;
-        TP_TRY(tp_jinja_want_int(run, "tojson: indent", &c->arg[1], &width));
-        for (int64_t i = 0; i < width; i++)
-            TP_TRY(tp_jinja_adds(&spaces, " "));
-        options.indent = tp_jinja_text_value(&spaces).text;
+        options.indent = indentation(run, "tojson: indent", c->arg[1], 0);
+    if (tp_any_is_given(c->arg[2])) {
+        tp_any item = tp_jinja_get_item(run, c->arg[2], tp_any_int(0));
+        tp_any key = tp_jinja_get_item(run, c->arg[2], tp_any_int(1));
+        options.item_separator = tp_jinja_want_text(run, "tojson: separators", item);
+        options.key_separator = tp_jinja_want_text(run, "tojson: separators", key);
     }
-    if (c->arg[2].type != TP_ANY_MISSING && c->arg[2].type != TP_ANY_NONE) {
-        TP_TRY(separator_at(run, &c->arg[2], 0, &options.item_separator));
-        TP_TRY(separator_at(run, &c->arg[2], 1, &options.key_separator));
-    }
-    TP_TRY(tp_jinja_json(&text, c->self, &options));
-    *ret = tp_jinja_text_value(&text);
-    return TP_OK;
+    tp_jinja_json(&text, c->self, &options);
+    return tp_jinja_text_value(&text);
 }
 
-static const tp_jinja_function text_filters[] = {
-    {"capitalize", f_case, "", TP_CASE_CAPITAL, NULL},
-    {"e", f_escape, "", 0, NULL},
-    {"escape", f_escape, "", 0, NULL},
-    {"indent", f_indent, "[width first blank]", 0, NULL},
-    {"join", f_join, "[d attribute]", 0, NULL},
-    {"lower", f_case, "", TP_CASE_LOWER, NULL},
-    {"replace", f_replace, "old new [count]", 0, NULL},
-    {"safe", f_safe, NULL, 0, NULL},
-    {"string", f_string, "", 0, NULL},
-    {"title", f_title, "", 0, NULL},
-    {"tojson", f_tojson, "[ensure_ascii indent separators sort_keys]", 0, NULL},
-    {"trim", f_trim, "[chars]", 0, NULL},
-    {"upper", f_case, "", TP_CASE_UPPER, NULL},
+/* --- numbers --- */
+
+static tp_any f_abs(tp_jinja_run *run, const tp_jinja_invocation *c)
+{
+    double real = 0;
+    if (!tp_any_as_float(c->self, &real))
+        tp_jinja_fail(run, "abs needs a number, not '%s'", tp_any_type_name(c->self));
+    if (c->self.type == TP_ANY_FLOAT)
+        return tp_any_float(fabs(real));
+    return tp_jinja_signed(run, c->self, real < 0);
+}
+
+/* int(float): towards zero. */
+static bool truncate(double real, tp_integer *ret)
+{
+    if (!isfinite(real) || fabs(real) > 1.7e38)
+        return false;
+    *ret = (tp_integer)real;
+    return true;
+}
+
+static tp_any f_int(tp_jinja_run *run, const tp_jinja_invocation *c)
+{
+    tp_integer integer = 0;
+    double real = 0;
+    int64_t base = tp_jinja_int_arg(c->arg[1], 10);
+    bool overflow = false, ok = tp_any_as_int(c->self, &integer);
+    tp_jinja_want_defined(run, c->self);
+    if (c->self.type == TP_ANY_STR) {
+        if (base >= 0 && base <= 36 && base != 1)
+            ok = tp_python_parse_integer(c->self.text, (int)base, &integer, &overflow);
+        if (!ok)
+            ok = tp_python_parse_float(c->self.text, &real) && truncate(real, &integer);
+    } else if (c->self.type == TP_ANY_FLOAT) {
+        ok = truncate(c->self.real, &integer);
+        if (isinf(c->self.real)) /* Python's OverflowError, which the filter lets through */
+            tp_jinja_fail(run, "int: infinity is no integer");
+    }
+    if (overflow)
+        tp_jinja_unsupported(run, "an integer beyond 127 bits is not supported");
+    return ok ? tp_any_int(integer) : c->arg[0].type == TP_ANY_MISSING ? tp_any_int(0) : c->arg[0];
+}
+
+static tp_any f_float(tp_jinja_run *run, const tp_jinja_invocation *c)
+{
+    double real = 0;
+    tp_jinja_want_defined(run, c->self);
+    bool ok = c->self.type == TP_ANY_STR ? tp_python_parse_float(c->self.text, &real)
+                                         : tp_any_as_float(c->self, &real);
+    return ok ? tp_any_float(real) : c->arg[0].type == TP_ANY_MISSING ? tp_any_float(0) : c->arg[0];
+}
+
+/* round(float, digits): to the nearest of the exact value, ties to even, which is
+ * how printf() rounds. */
+static double round_float(double value, int64_t digits)
+{
+    char text[400];
+    if (!isfinite(value) || digits > 300)
+        return value;
+    if (digits >= 0) {
+        snprintf(text, sizeof text, "%.*f", (int)digits, value);
+        return strtod(text, NULL);
+    }
+    if (digits < -308)
+        return copysign(0, value);
+    /* Count the digits in front of the point, and print that many fewer. */
+    snprintf(text, sizeof text, "%.17e", value);
+    int64_t kept = strtol(strchr(text, 'e') + 1, NULL, 10) + digits;
+    if (kept < 0) {
+        double unit = pow(10, (double)-digits);
+        return fabs(value) > unit / 2 ? copysign(unit, value) : copysign(0, value);
+    }
+    snprintf(text, sizeof text, "%.*e", (int)kept, value);
+    return strtod(text, NULL);
+}
+
+static tp_integer round_integer(tp_integer value, int64_t digits)
+{
+    tp_integer unit = 1;
+    for (int64_t i = digits; i < 0; i++)
+        if (__builtin_mul_overflow(unit, 10, &unit))
+            return 0;
+    tp_integer rest = value % unit, down = value - rest;
+    tp_integer size = rest < 0 ? -rest : rest, step = rest < 0 ? -unit : unit;
+    bool odd = (down / unit) % 2 != 0;
+    bool away = 2 * size > unit || (2 * size == unit && odd);
+    return down + (away ? step : 0);
+}
+
+static tp_any f_round(tp_jinja_run *run, const tp_jinja_invocation *c)
+{
+    int64_t precision = tp_jinja_int_arg(c->arg[0], 0);
+    tp_slice name = tp_jinja_text_arg(c->arg[1], TP_SLICE("common"));
+    enum { COMMON, CEIL, FLOOR };
+    int method = tp_python_word("common ceil floor", name);
+    tp_integer integer = 0;
+    double real = 0;
+    if (method < 0)
+        tp_jinja_fail(run, "round: the method must be common, ceil or floor");
+    tp_jinja_want_defined(run, c->self);
+    if (!tp_any_as_float(c->self, &real))
+        tp_jinja_fail(run, "round needs a number, not '%s'", tp_any_type_name(c->self));
+    if (method != COMMON) {
+        double scale = pow(10, (double)precision), scaled = real * scale;
+        if (!isfinite(scaled) || scale == 0)
+            tp_jinja_fail(run, "round: the number is too large");
+        return tp_any_float((method == CEIL ? ceil(scaled) : floor(scaled)) / scale);
+    }
+    if (!tp_any_as_int(c->self, &integer))
+        return tp_any_float(round_float(real, precision));
+    return tp_any_int(precision < 0 ? round_integer(integer, precision) : integer);
+}
+
+static tp_any f_length(tp_jinja_run *run, const tp_jinja_invocation *c)
+{
+    return tp_any_int((tp_integer)tp_any_length(run, c->self));
+}
+
+/* --- the register --- */
+
+static const tp_jinja_function filters[] = {
+    {"abs", f_abs, "", 0},
+    {"capitalize", f_case, "", TP_CASE_CAPITAL},
+    {"escape e", f_escape, "", 0},
+    {"float", f_float, "[default]", 0},
+    {"indent", f_indent, "[width first blank]", 0},
+    {"int", f_int, "[default base:i]", 0},
+    {"join", f_join, "[d attribute]", 0},
+    {"length count", f_length, "", 0},
+    {"lower", f_case, "", TP_CASE_LOWER},
+    {"replace", f_replace, "old new [count:i?]", 0},
+    {"round", f_round, "[precision:i method:s]", 0},
+    {"safe", f_string, NULL, true},
+    {"string", f_string, "", false},
+    {"title", f_title, "", 0},
+    {"tojson", f_tojson, "[ensure_ascii indent separators sort_keys]", 0},
+    {"trim", f_trim, "[chars:s?]", 0},
+    {"upper", f_case, "", TP_CASE_UPPER},
     {"batch center filesizeformat forceescape format groupby pprint random slice striptags "
      "truncate urlencode urlize wordcount wordwrap xmlattr",
-     NULL, NULL, 0, NULL},
+     NULL, NULL, 0},
     {0}};
 
 static const tp_jinja_function *find_filter(tp_slice name)
 {
-    static const tp_jinja_function *const tables[] = {
-        text_filters, tp_jinja_number_filters, tp_jinja_list_filters, tp_jinja_choice_filters};
-    const tp_jinja_function *found = NULL;
-    for (size_t i = 0; i < TP_COUNTOF(tables) && !found; i++)
-        found = tp_jinja_find_function(tables[i], name);
-    return found;
+    const tp_jinja_function *found = tp_jinja_find_function(filters, name);
+    return found ? found : tp_jinja_find_function(tp_jinja_list_filters, name);
 }
 
 bool tp_jinja_has_filter(tp_slice name) { return find_filter(name) != NULL; }
 
-/* In jinja2 these are generators: what goes wrong in them is seen when they are used. */
-static bool is_lazy(tp_slice name)
+/* In jinja2 some are generators: what goes wrong in them is seen when they are used. */
+static tp_any call_lazily(tp_jinja_run *run, const tp_jinja_function *filter, tp_any self,
+                          const tp_jinja_args *args)
 {
-    static const char *const names[] = {"items",  "map",        "reject", "rejectattr",
-                                        "select", "selectattr", "unique"};
-    for (size_t i = 0; i < TP_COUNTOF(names); i++)
-        if (tp_slice_is(name, names[i]))
-            return true;
-    return false;
+    jmp_buf here, *outer = run->failed;
+    const size_t depth = run->depth;
+    tp_jinja_scope *const scope = run->scope;
+    tp_jinja_text *const out = run->out;
+    if (setjmp(here) == 0) {
+        run->failed = &here;
+        tp_any result = tp_jinja_call_function(run, filter, self, args);
+        run->failed = outer;
+        return result;
+    }
+    run->failed = outer;
+    if (run->is_exhausted || run->failure.status == TP_ERR_UNSUPPORTED)
+        longjmp(*outer, 1);
+    run->depth = depth;
+    run->scope = scope;
+    run->out = out;
+    tp_error *failure = tp_jinja_take(run, 1, sizeof *failure);
+    *failure = run->failure;
+    tp_any iterator = tp_any_new_iterator(run, NULL);
+    iterator.iterator->failure = failure;
+    return iterator;
 }
 
-tp_status tp_jinja_call_filter(tp_jinja_run *run, tp_slice name, const tp_any *self,
-                               const tp_jinja_args *args, tp_any *ret)
+tp_any tp_jinja_call_filter(tp_jinja_run *run, tp_slice name, tp_any self,
+                            const tp_jinja_args *args)
 {
+    static const char lazy[] = "items map reject rejectattr select selectattr unique";
     const tp_jinja_function *filter = find_filter(name);
     if (!filter)
-        return tp_jinja_fail(run, "there is no filter '%.*s'", (int)TP_MIN(name.len, 60),
-                             name.data);
+        tp_jinja_fail(run, "there is no filter '%.*s'", (int)TP_MIN(name.len, 60), name.data);
     if (!filter->call)
-        return tp_jinja_unsupported(run, "filter '%.*s' is not supported", (int)name.len,
-                                    name.data);
-    TP_TRY(tp_jinja_enter(run));
-    TP_TRY(tp_jinja_charge(run, 1));
-    size_t depth = run->depth;
-    tp_status status = tp_jinja_call_function(run, filter, self, args, ret);
-    if (status != TP_OK && status != TP_ERR_UNSUPPORTED && is_lazy(name) && !run->is_exhausted) {
-        run->depth = depth;
-        status = tp_any_new_failure(run, status, ret);
-    }
-    TP_TRY(status);
-    tp_jinja_leave(run);
-    return TP_OK;
+        tp_jinja_unsupported(run, "filter '%.*s' is not supported", (int)name.len, name.data);
+    tp_jinja_enter(run);
+    tp_jinja_charge(run, 1);
+    tp_any result = tp_python_word(lazy, name) >= 0
+                        ? call_lazily(run, filter, self, args)
+                        : tp_jinja_call_function(run, filter, self, args);
+    run->depth--;
+    return result;
 }

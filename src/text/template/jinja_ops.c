@@ -5,17 +5,12 @@
 #include "base/platform.h"
 #include "text/template/jinja_run.h"
 
-static const char *const symbols[] = {
-    "+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
+static const char *const symbols[] = {"==", "!=", "<", "<=", ">",  ">=", "in", "not in",
+                                      "+",  "-",  "*", "/",  "//", "%",  "**"};
 
-static tp_status too_large(tp_jinja_run *run)
+static _Noreturn void too_large(tp_jinja_run *run)
 {
-    return tp_jinja_unsupported(run, "an integer beyond 127 bits is not supported");
-}
-
-static tp_status division_by_zero(tp_jinja_run *run)
-{
-    return tp_jinja_fail(run, "division by zero");
+    tp_jinja_unsupported(run, "an integer beyond 127 bits is not supported");
 }
 
 /* Rounds down, so that the remainder has the sign of the divisor. */
@@ -44,223 +39,174 @@ static double float_floor_divide(double a, double b)
     return quotient - down > 0.5 ? down + 1 : down;
 }
 
-static tp_status integer_power(tp_jinja_run *run, tp_integer base, tp_integer exponent, tp_any *ret)
+static tp_any integer_power(tp_jinja_run *run, tp_integer base, tp_integer exponent)
 {
     tp_integer result = 1;
-    if (exponent < 0) {
-        if (base == 0)
-            return tp_jinja_fail(run, "0 cannot be raised to a negative power");
-        *ret = tp_any_float(pow((double)base, (double)exponent));
-        return TP_OK;
-    }
-    if (base == 0 || base == 1 || base == -1) {
-        *ret = tp_any_int(exponent == 0 || base == 1 ? 1 : base == 0 ? 0 : exponent % 2 ? -1 : 1);
-        return TP_OK;
-    }
+    if (exponent < 0)
+        return tp_any_float(pow((double)base, (double)exponent));
+    if (base == -1 || base == 0 || base == 1) /* no exponent is too large for these */
+        exponent = exponent ? 2 - exponent % 2 : 0;
     for (; exponent > 0; exponent--)
         if (__builtin_mul_overflow(result, base, &result))
-            return too_large(run);
-    *ret = tp_any_int(result);
-    return TP_OK;
+            too_large(run);
+    return tp_any_int(result);
 }
 
-static tp_status integer_arithmetic(tp_jinja_run *run, tp_jinja_op op, tp_integer a, tp_integer b,
-                                    tp_any *ret)
+static tp_any integer_arithmetic(tp_jinja_run *run, tp_jinja_op op, tp_integer a, tp_integer b)
 {
     tp_integer result = 0;
     bool overflow = false;
-    switch (op) {
-    case TP_JINJA_OP_ADD:
+    if (op == TP_JINJA_OP_DIV)
+        return tp_any_float((double)a / (double)b);
+    if (op == TP_JINJA_OP_POW)
+        return integer_power(run, a, b);
+    if (op == TP_JINJA_OP_ADD)
         overflow = __builtin_add_overflow(a, b, &result);
-        break;
-    case TP_JINJA_OP_SUB:
+    else if (op == TP_JINJA_OP_SUB)
         overflow = __builtin_sub_overflow(a, b, &result);
-        break;
-    case TP_JINJA_OP_MUL:
+    else if (op == TP_JINJA_OP_MUL)
         overflow = __builtin_mul_overflow(a, b, &result);
-        break;
-    case TP_JINJA_OP_POW:
-        return integer_power(run, a, b, ret);
-    case TP_JINJA_OP_DIV:
-        if (b == 0)
-            return division_by_zero(run);
-        *ret = tp_any_float((double)a / (double)b);
-        return TP_OK;
-    default:
-        if (b == 0)
-            return division_by_zero(run);
-        if (b == -1) { /* the one quotient that may not fit */
-            overflow = op == TP_JINJA_OP_FLOORDIV && __builtin_sub_overflow(0, a, &result);
-            break;
-        }
+    else if (b == -1) /* the one quotient that may not fit */
+        overflow = op == TP_JINJA_OP_FLOORDIV && __builtin_sub_overflow(0, a, &result);
+    else
         result = op == TP_JINJA_OP_FLOORDIV ? floor_divide(a, b) : a - b * floor_divide(a, b);
-        break;
-    }
     if (overflow)
-        return too_large(run);
-    *ret = tp_any_int(result);
-    return TP_OK;
+        too_large(run);
+    return tp_any_int(result);
 }
 
-static tp_status float_arithmetic(tp_jinja_run *run, tp_jinja_op op, double a, double b,
-                                  tp_any *ret)
+static double float_power(tp_jinja_run *run, double a, double b)
 {
-    double result = 0;
+    double result = pow(a, b);
+    if (isnan(result) && !isnan(a) && !isnan(b))
+        tp_jinja_unsupported(run, "complex numbers are not supported");
+    if (isinf(result) && isfinite(a) && isfinite(b))
+        tp_jinja_fail(run, "the power is too large");
+    return result;
+}
+
+static double float_arithmetic(tp_jinja_run *run, tp_jinja_op op, double a, double b)
+{
     switch (op) {
     case TP_JINJA_OP_ADD:
-        result = a + b;
-        break;
+        return a + b;
     case TP_JINJA_OP_SUB:
-        result = a - b;
-        break;
+        return a - b;
     case TP_JINJA_OP_MUL:
-        result = a * b;
-        break;
+        return a * b;
     case TP_JINJA_OP_POW:
-        result = pow(a, b);
-        if (a == 0 && b < 0)
-            return tp_jinja_fail(run, "0 cannot be raised to a negative power");
-        if (isnan(result) && !isnan(a) && !isnan(b))
-            return tp_jinja_unsupported(run, "complex numbers are not supported");
-        if (isinf(result) && isfinite(a) && isfinite(b))
-            return tp_jinja_fail(run, "the power is too large");
-        break;
+        return float_power(run, a, b);
+    case TP_JINJA_OP_DIV:
+        return a / b;
+    case TP_JINJA_OP_FLOORDIV:
+        return float_floor_divide(a, b);
     default:
-        if (b == 0)
-            return division_by_zero(run);
-        result = op == TP_JINJA_OP_DIV        ? a / b
-                 : op == TP_JINJA_OP_FLOORDIV ? float_floor_divide(a, b)
-                                              : float_modulo(a, b);
-        break;
+        return float_modulo(a, b);
     }
-    *ret = tp_any_float(result);
-    return TP_OK;
 }
 
 /* Markup + text escapes the text. */
-static tp_status add_texts(tp_jinja_run *run, const tp_any *a, const tp_any *b, tp_any *ret)
+static tp_any add_texts(tp_jinja_run *run, tp_any a, tp_any b)
 {
-    tp_any left = *a, right = *b;
-    if (a->is_safe && !b->is_safe)
-        TP_TRY(tp_jinja_escape_html(run, b->text, &right));
-    if (b->is_safe && !a->is_safe)
-        TP_TRY(tp_jinja_escape_html(run, a->text, &left));
     tp_jinja_text out = {.run = run};
-    TP_TRY(tp_jinja_add(&out, left.text.data, left.text.len));
-    TP_TRY(tp_jinja_add(&out, right.text.data, right.text.len));
-    *ret = tp_jinja_text_value(&out);
-    ret->is_safe = a->is_safe || b->is_safe;
-    return TP_OK;
+    bool is_safe = a.is_safe || b.is_safe;
+    tp_jinja_add_slice(&out,
+                       b.is_safe && !a.is_safe ? tp_jinja_escape_html(run, a.text).text : a.text);
+    tp_jinja_add_slice(&out,
+                       a.is_safe && !b.is_safe ? tp_jinja_escape_html(run, b.text).text : b.text);
+    tp_any sum = tp_jinja_text_value(&out);
+    sum.is_safe = is_safe;
+    return sum;
 }
 
-static tp_status add_lists(tp_jinja_run *run, const tp_any *a, const tp_any *b, tp_any *ret)
+static tp_any add_lists(tp_jinja_run *run, tp_any a, tp_any b)
 {
-    tp_any *values;
-    size_t n = a->items->n, m = b->items->n;
-    TP_TRY(tp_any_new_list(run, a->type, n + m, ret, &values));
+    size_t n = a.items->n, m = b.items->n;
+    tp_any sum = tp_any_new_list(run, a.type, n + m);
     if (n)
-        memcpy(values, a->items->values, n * sizeof *values);
+        memcpy(sum.items->values, a.items->values, n * sizeof a);
     if (m)
-        memcpy(values + n, b->items->values, m * sizeof *values);
-    return tp_jinja_charge(run, n + m);
+        memcpy(sum.items->values + n, b.items->values, m * sizeof b);
+    tp_jinja_charge(run, n + m);
+    return sum;
 }
 
-static tp_status repeat(tp_jinja_run *run, const tp_any *v, tp_integer count, tp_any *ret)
+static tp_any repeat(tp_jinja_run *run, tp_any v, tp_integer count)
 {
-    size_t n = count < 0 ? 0 : (size_t)TP_MIN(count, (tp_integer)1 << 40);
-    if (v->type == TP_ANY_STR) {
+    size_t n = count < 0 ? 0 : (size_t)TP_MIN(count, (tp_integer)1 << 40), total = 0;
+    if (v.type == TP_ANY_STR) {
         tp_jinja_text out = {.run = run};
-        for (size_t i = 0; i < n && v->text.len; i++) {
-            TP_TRY(tp_jinja_charge(run, 1));
-            TP_TRY(tp_jinja_add(&out, v->text.data, v->text.len));
+        for (size_t i = 0; i < n && v.text.len; i++) {
+            tp_jinja_charge(run, 1);
+            tp_jinja_add_slice(&out, v.text);
         }
-        *ret = tp_jinja_text_value(&out);
-        ret->is_safe = v->is_safe;
-        return TP_OK;
+        tp_any text = tp_jinja_text_value(&out);
+        text.is_safe = v.is_safe;
+        return text;
     }
-    tp_any *values;
-    size_t each = v->items->n, total = 0;
-    if (__builtin_mul_overflow(each, n, &total))
-        return tp_jinja_fail(run, "a list becomes too long");
-    TP_TRY(tp_jinja_charge(run, total));
-    TP_TRY(tp_any_new_list(run, v->type, total, ret, &values));
+    if (__builtin_mul_overflow(v.items->n, n, &total))
+        tp_jinja_fail(run, "a list becomes too long");
+    tp_jinja_charge(run, total);
+    tp_any list = tp_any_new_list(run, v.type, total);
     for (size_t i = 0; i < total; i++)
-        values[i] = v->items->values[i % each];
-    return TP_OK;
+        list.items->values[i] = v.items->values[i % v.items->n];
+    return list;
 }
 
-static bool is_list(const tp_any *v) { return v->type == TP_ANY_LIST || v->type == TP_ANY_TUPLE; }
+static bool may_repeat(tp_any v) { return v.type == TP_ANY_STR || tp_any_is_list(v); }
 
-static tp_status arithmetic(tp_jinja_run *run, tp_jinja_op op, const tp_any *a, const tp_any *b,
-                            tp_any *ret)
+static tp_any arithmetic(tp_jinja_run *run, tp_jinja_op op, tp_any a, tp_any b)
 {
     tp_integer i = 0, j = 0;
     double x = 0, y = 0;
     bool a_int = tp_any_as_int(a, &i), b_int = tp_any_as_int(b, &j);
-    if (a_int && b_int)
-        return integer_arithmetic(run, op, i, j, ret);
-    if (tp_any_as_float(a, &x) && tp_any_as_float(b, &y))
-        return float_arithmetic(run, op, x, y, ret);
-    if (op == TP_JINJA_OP_MOD && a->type == TP_ANY_STR)
-        return tp_jinja_percent(run, a->text, b, ret);
-    if (a->type == TP_ANY_UNDEFINED || b->type == TP_ANY_UNDEFINED)
-        return tp_jinja_undefined_error(run, a->type == TP_ANY_UNDEFINED ? a : b);
-    if (op == TP_JINJA_OP_ADD && a->type == TP_ANY_STR && b->type == TP_ANY_STR)
-        return add_texts(run, a, b, ret);
-    if (op == TP_JINJA_OP_ADD && is_list(a) && a->type == b->type)
-        return add_lists(run, a, b, ret);
-    if (op == TP_JINJA_OP_MUL && (a->type == TP_ANY_STR || is_list(a)) && b_int)
-        return repeat(run, a, j, ret);
-    if (op == TP_JINJA_OP_MUL && (b->type == TP_ANY_STR || is_list(b)) && a_int)
-        return repeat(run, b, i, ret);
-    return tp_jinja_fail(run, "'%s' is not possible between '%s' and '%s'", symbols[op],
-                         tp_any_type_name(a), tp_any_type_name(b));
-}
-
-tp_status tp_jinja_binary(tp_jinja_run *run, tp_jinja_op op, const tp_any *a, const tp_any *b,
-                          tp_any *ret)
-{
-    bool truth = false;
-    int order = 0;
-    switch (op) {
-    case TP_JINJA_OP_EQ:
-    case TP_JINJA_OP_NE:
-        TP_TRY(tp_any_equal(run, a, b, &truth));
-        *ret = tp_any_bool(truth == (op == TP_JINJA_OP_EQ));
-        return TP_OK;
-    case TP_JINJA_OP_IN:
-    case TP_JINJA_OP_NOT_IN:
-        TP_TRY(tp_any_contains(run, b, a, &truth));
-        *ret = tp_any_bool(truth == (op == TP_JINJA_OP_IN));
-        return TP_OK;
-    case TP_JINJA_OP_LT:
-    case TP_JINJA_OP_LE:
-    case TP_JINJA_OP_GT:
-    case TP_JINJA_OP_GE:
-        TP_TRY(tp_any_compare(run, a, b, symbols[op], &order));
-        *ret = tp_any_bool(op == TP_JINJA_OP_LT   ? order == -1
-                           : op == TP_JINJA_OP_LE ? order == -1 || order == 0
-                           : op == TP_JINJA_OP_GT ? order == 1
-                                                  : order == 1 || order == 0);
-        return TP_OK;
-    default:
-        return arithmetic(run, op, a, b, ret);
+    if (tp_any_as_float(a, &x) && tp_any_as_float(b, &y)) {
+        if (op >= TP_JINJA_OP_DIV && op <= TP_JINJA_OP_MOD && y == 0)
+            tp_jinja_fail(run, "division by zero");
+        if (op == TP_JINJA_OP_POW && x == 0 && y < 0)
+            tp_jinja_fail(run, "0 cannot be raised to a negative power");
+        return a_int && b_int ? integer_arithmetic(run, op, i, j)
+                              : tp_any_float(float_arithmetic(run, op, x, y));
     }
+    if (op == TP_JINJA_OP_MOD && a.type == TP_ANY_STR)
+        return tp_jinja_percent(run, a.text, b);
+    tp_jinja_want_defined(run, a);
+    tp_jinja_want_defined(run, b);
+    if (op == TP_JINJA_OP_ADD && a.type == TP_ANY_STR && b.type == TP_ANY_STR)
+        return add_texts(run, a, b);
+    if (op == TP_JINJA_OP_ADD && tp_any_is_list(a) && a.type == b.type)
+        return add_lists(run, a, b);
+    if (op == TP_JINJA_OP_MUL && may_repeat(a) && b_int)
+        return repeat(run, a, j);
+    if (op == TP_JINJA_OP_MUL && may_repeat(b) && a_int)
+        return repeat(run, b, i);
+    tp_jinja_fail(run, "'%s' is not possible between '%s' and '%s'", symbols[op],
+                  tp_any_type_name(a), tp_any_type_name(b));
 }
 
-tp_status tp_jinja_negate(tp_jinja_run *run, const tp_any *v, bool negative, tp_any *ret)
+tp_any tp_jinja_binary(tp_jinja_run *run, tp_jinja_op op, tp_any a, tp_any b)
+{
+    if (op > TP_JINJA_OP_NOT_IN)
+        return arithmetic(run, op, a, b);
+    if (op <= TP_JINJA_OP_NE)
+        return tp_any_bool(tp_any_equal(run, a, b) == (op == TP_JINJA_OP_EQ));
+    if (op >= TP_JINJA_OP_IN)
+        return tp_any_bool(tp_any_contains(run, b, a) == (op == TP_JINJA_OP_IN));
+    int order = tp_any_compare(run, a, b, symbols[op]);
+    bool or_equal = op == TP_JINJA_OP_LE || op == TP_JINJA_OP_GE;
+    return tp_any_bool((or_equal && order == 0) || order == (op <= TP_JINJA_OP_LE ? -1 : 1));
+}
+
+tp_any tp_jinja_signed(tp_jinja_run *run, tp_any v, bool negative)
 {
     tp_integer integer = 0;
-    if (v->type == TP_ANY_UNDEFINED)
-        return tp_jinja_undefined_error(run, v);
+    tp_jinja_want_defined(run, v);
     if (tp_any_as_int(v, &integer)) {
         if (negative && __builtin_sub_overflow(0, integer, &integer))
-            return too_large(run);
-        *ret = tp_any_int(integer);
-        return TP_OK;
+            too_large(run);
+        return tp_any_int(integer);
     }
-    if (v->type != TP_ANY_FLOAT)
-        return tp_jinja_fail(run, "'%s' has no sign", tp_any_type_name(v));
-    *ret = tp_any_float(negative ? -v->real : v->real);
-    return TP_OK;
+    if (v.type != TP_ANY_FLOAT)
+        tp_jinja_fail(run, "'%s' has no sign", tp_any_type_name(v));
+    return tp_any_float(negative ? -v.real : v.real);
 }

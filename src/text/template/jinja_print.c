@@ -1,51 +1,46 @@
-/* jinja_print.c - growing text, and values as Python prints them. */
+/* jinja_print.c - growing text, and values as Python prints them: str(), repr() and
+ * json.dumps(). */
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/platform.h"
 #include "text/template/jinja_run.h"
-#include "text/template/python_text.h"
 
-static tp_status reserve(tp_jinja_text *text, size_t extra)
+static void reserve(tp_jinja_text *text, size_t extra)
 {
     tp_jinja_run *run = text->run;
     size_t need = text->len + extra;
     if (extra > run->max_output || need > run->max_output)
-        return tp_jinja_fail(run, "the text becomes longer than %zu bytes", run->max_output);
+        tp_jinja_fail(run, "the text becomes longer than %zu bytes", run->max_output);
     if (need <= text->cap)
-        return TP_OK;
+        return;
     size_t cap = TP_MAX(2 * text->cap, need + 64);
     tp_arena *arena = &run->arena;
     bool is_last = text->data && text->data + text->cap == arena->base + arena->used &&
                    tp_arena_room(arena) >= cap - text->cap;
-    void *memory = NULL;
     if (is_last) { /* nothing was taken since: grow in place */
-        TP_TRY(tp_jinja_take(run, cap - text->cap, 1, &memory));
+        tp_jinja_take(run, cap - text->cap, 1);
     } else {
-        TP_TRY(tp_jinja_take(run, cap, 1, &memory));
-        if (text->len)
-            memcpy(memory, text->data, text->len);
-        text->data = memory;
+        char *moved = tp_jinja_take(run, cap, 1);
+        text->data = text->len ? memcpy(moved, text->data, text->len) : moved;
     }
     text->cap = cap;
-    return TP_OK;
 }
 
-tp_status tp_jinja_add(tp_jinja_text *text, const char *s, size_t n)
+void tp_jinja_add(tp_jinja_text *text, const char *s, size_t n)
 {
-    TP_TRY(reserve(text, n));
+    reserve(text, n);
     if (n)
         memcpy(text->data + text->len, s, n);
     text->len += n;
-    return TP_OK;
 }
 
-tp_status tp_jinja_adds(tp_jinja_text *text, const char *s)
-{
-    return tp_jinja_add(text, s, strlen(s));
-}
+void tp_jinja_add_slice(tp_jinja_text *text, tp_slice s) { tp_jinja_add(text, s.data, s.len); }
 
-tp_status tp_jinja_addf(tp_jinja_text *text, const char *fmt, ...)
+void tp_jinja_adds(tp_jinja_text *text, const char *s) { tp_jinja_add(text, s, strlen(s)); }
+
+void tp_jinja_addf(tp_jinja_text *text, const char *fmt, ...)
 {
     char few[256];
     va_list ap;
@@ -53,199 +48,308 @@ tp_status tp_jinja_addf(tp_jinja_text *text, const char *fmt, ...)
     int n = vsnprintf(few, sizeof few, fmt, ap);
     va_end(ap);
     TP_ASSERT(n >= 0 && (size_t)n < sizeof few);
-    return tp_jinja_add(text, few, (size_t)n);
+    tp_jinja_add(text, few, (size_t)n);
+}
+
+void tp_jinja_add_times(tp_jinja_text *text, tp_slice s, int64_t times)
+{
+    for (int64_t i = 0; i < times && s.len; i++)
+        tp_jinja_add_slice(text, s);
 }
 
 tp_any tp_jinja_text_value(const tp_jinja_text *text)
 {
-    return tp_any_text(text->data ? text->data : "", text->len);
+    return tp_any_text((tp_slice){text->data ? text->data : "", text->len});
 }
 
-static tp_status repr_text(tp_jinja_text *out, tp_slice s)
+/* --- texts in quotes --- */
+
+static void repr_text(tp_jinja_text *out, tp_slice s)
 {
     bool has_single = s.len && memchr(s.data, '\'', s.len);
     char quote = has_single && !memchr(s.data, '"', s.len) ? '"' : '\'';
-    TP_TRY(tp_jinja_add(out, &quote, 1));
-    for (size_t i = 0, len; i < s.len; i += len) {
-        uint32_t cp = 0;
-        len = tp_utf8_length(s.data + i, s.len - i);
-        tp_utf8_decode(s.data + i, len, &cp);
+    char escaped[TP_PYTHON_NUMBER_MAX];
+    tp_jinja_add(out, &quote, 1);
+    for (size_t at = 0; at < s.len;) {
+        size_t begin = at;
+        uint32_t cp = tp_python_next(s, &at);
         if (cp == (uint32_t)quote || cp == '\\')
-            TP_TRY(tp_jinja_addf(out, "\\%c", (int)cp));
+            tp_jinja_addf(out, "\\%c", (int)cp);
         else if (cp == '\n' || cp == '\r' || cp == '\t')
-            TP_TRY(tp_jinja_adds(out, cp == '\n' ? "\\n" : cp == '\r' ? "\\r" : "\\t"));
+            tp_jinja_adds(out, cp == '\n' ? "\\n" : cp == '\r' ? "\\r" : "\\t");
         else if (tp_python_is_printable(cp))
-            TP_TRY(tp_jinja_add(out, s.data + i, len));
+            tp_jinja_add(out, s.data + begin, at - begin);
         else
-            TP_TRY(tp_jinja_addf(out,
-                                 cp < 0x100     ? "\\x%02x"
-                                 : cp < 0x10000 ? "\\u%04x"
-                                                : "\\U%08x",
-                                 (unsigned)cp));
+            tp_jinja_add(out, escaped, tp_python_escape(cp, escaped));
     }
-    return tp_jinja_add(out, &quote, 1);
+    tp_jinja_add(out, &quote, 1);
 }
 
-static tp_status repr_at(tp_jinja_text *out, const tp_any *v, size_t depth);
-
-static tp_status repr_items(tp_jinja_text *out, const struct tp_any_items *items, bool is_tuple,
-                            size_t depth)
+static void json_text(tp_jinja_text *out, tp_slice s, bool ensure_ascii)
 {
-    TP_TRY(tp_jinja_adds(out, is_tuple ? "(" : "["));
-    for (size_t i = 0; i < items->n; i++) {
-        if (i)
-            TP_TRY(tp_jinja_adds(out, ", "));
-        TP_TRY(repr_at(out, &items->values[i], depth));
+    static const char special[] = "\"\\\n\r\t\f\b", letters[] = "\"\\nrtfb";
+    size_t done = 0;
+    tp_jinja_adds(out, "\"");
+    for (size_t at = 0, begin; at < s.len;) {
+        begin = at;
+        uint32_t cp = tp_python_next(s, &at);
+        const char *found = cp && cp < 128 ? strchr(special, (int)cp) : NULL;
+        if (!found && cp >= 32 && (cp < 128 || !ensure_ascii))
+            continue;
+        tp_jinja_add(out, s.data + done, begin - done);
+        done = at;
+        if (found)
+            tp_jinja_addf(out, "\\%c", letters[found - special]);
+        else if (cp < 0x10000)
+            tp_jinja_addf(out, "\\u%04x", (unsigned)cp);
+        else
+            tp_jinja_addf(out, "\\u%04x\\u%04x", 0xd800 + ((unsigned)(cp - 0x10000) >> 10),
+                          0xdc00 + ((unsigned)(cp - 0x10000) & 0x3ff));
     }
-    if (is_tuple)
-        return tp_jinja_adds(out, items->n == 1 ? ",)" : ")");
-    return tp_jinja_adds(out, "]");
+    tp_jinja_add(out, s.data + done, s.len - done);
+    tp_jinja_adds(out, "\"");
 }
 
-static tp_status repr_dict(tp_jinja_text *out, const struct tp_any_dict *dict, size_t depth)
+/* --- values --- */
+
+typedef struct {
+    tp_jinja_text *out;
+    const tp_jinja_json_options *json; /* NULL: repr() */
+    size_t depth;                      /* of what is being printed */
+} printer;
+
+static const tp_jinja_json_options python = {.item_separator = {", ", 2},
+                                             .key_separator = {": ", 2}};
+
+static const tp_jinja_json_options *style(const printer *p) { return p->json ? p->json : &python; }
+
+static void print_value(printer *p, tp_any v);
+
+static void new_line(printer *p)
 {
-    TP_TRY(tp_jinja_adds(out, "{"));
+    if (!style(p)->has_indent)
+        return;
+    tp_jinja_adds(p->out, "\n");
+    tp_jinja_add_times(p->out, style(p)->indent, (int64_t)p->depth);
+}
+
+/* In front of element `i`. */
+static void print_separator(printer *p, size_t i)
+{
+    if (i)
+        tp_jinja_add_slice(p->out, style(p)->item_separator);
+    new_line(p);
+}
+
+/* Brackets around what is one level down; `n` elements are in them. */
+static void open_bracket(printer *p, const char *bracket)
+{
+    p->depth++;
+    tp_jinja_adds(p->out, bracket);
+}
+
+static void close_bracket(printer *p, size_t n, const char *bracket)
+{
+    p->depth--;
+    if (n)
+        new_line(p);
+    tp_jinja_adds(p->out, bracket);
+}
+
+static void print_elements(printer *p, tp_any v)
+{
+    bool is_tuple = v.type == TP_ANY_TUPLE && !p->json;
+    tp_any_walk walk = tp_any_walk_begin(p->out->run, v);
+    size_t i = 0;
+    open_bracket(p, is_tuple ? "(" : "[");
+    for (tp_any element; tp_any_walk_next(p->out->run, &walk, &element); i++) {
+        print_separator(p, i);
+        print_value(p, element);
+    }
+    close_bracket(p, i, !is_tuple ? "]" : i == 1 ? ",)" : ")");
+}
+
+static void print_key(printer *p, tp_any key)
+{
+    bool is_quoted = p->json && key.type != TP_ANY_STR;
+    if (is_quoted && (key.type < TP_ANY_NONE || key.type > TP_ANY_FLOAT))
+        tp_jinja_fail(p->out->run, "tojson: a '%s' cannot be a key", tp_any_type_name(key));
+    tp_jinja_adds(p->out, is_quoted ? "\"" : "");
+    print_value(p, key);
+    tp_jinja_adds(p->out, is_quoted ? "\"" : "");
+}
+
+static void print_dict(printer *p, const struct tp_any_dict *dict)
+{
+    struct tp_any_entry *entries = dict->entries;
+    if (style(p)->sort_keys && dict->n) {
+        entries = tp_jinja_take(p->out->run, dict->n, sizeof *entries);
+        memcpy(entries, dict->entries, dict->n * sizeof *entries);
+        tp_any_sort(p->out->run, entries, dict->n, false);
+    }
+    open_bracket(p, "{");
     for (size_t i = 0; i < dict->n; i++) {
-        if (i)
-            TP_TRY(tp_jinja_adds(out, ", "));
-        TP_TRY(repr_at(out, &dict->entries[i].key, depth));
-        TP_TRY(tp_jinja_adds(out, ": "));
-        TP_TRY(repr_at(out, &dict->entries[i].value, depth));
+        print_separator(p, i);
+        print_key(p, entries[i].key);
+        tp_jinja_add_slice(p->out, style(p)->key_separator);
+        print_value(p, entries[i].value);
     }
-    return tp_jinja_adds(out, "}");
+    close_bracket(p, dict->n, "}");
 }
 
-static tp_status repr_view(tp_jinja_text *out, const tp_any *v, size_t depth)
-{
-    tp_any_walk walk;
-    tp_any element;
-    bool more = false;
-    TP_TRY(tp_jinja_addf(out, "%s([", tp_any_type_name(v)));
-    TP_TRY(tp_any_walk_begin(out->run, v, &walk));
-    for (size_t i = 0;; i++) {
-        TP_TRY(tp_any_walk_next(out->run, &walk, &element, &more));
-        if (!more)
-            return tp_jinja_adds(out, "])");
-        if (i)
-            TP_TRY(tp_jinja_adds(out, ", "));
-        TP_TRY(repr_at(out, &element, depth));
-    }
-}
-
-static tp_status repr_range(tp_jinja_text *out, const struct tp_any_range *range)
-{
-    TP_TRY(tp_jinja_addf(out, "range(%lld, %lld", (long long)range->start, (long long)range->stop));
-    if (range->step != 1)
-        TP_TRY(tp_jinja_addf(out, ", %lld", (long long)range->step));
-    return tp_jinja_adds(out, ")");
-}
-
-static tp_status repr_at(tp_jinja_text *out, const tp_any *v, size_t depth)
+static void print_float(printer *p, double value)
 {
     char number[TP_PYTHON_NUMBER_MAX];
-    TP_TRY(tp_jinja_charge(out->run, 1));
-    if (depth > TP_JINJA_MAX_VALUE_DEPTH)
-        return tp_jinja_fail(out->run, "a value nested deeper than %d cannot be printed",
-                             TP_JINJA_MAX_VALUE_DEPTH);
-    switch ((tp_any_type)v->type) {
+    if (p->json && !isfinite(value))
+        tp_jinja_adds(p->out, isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity");
+    else
+        tp_jinja_add(p->out, number, tp_python_float(value, number));
+}
+
+/* What JSON does not have. */
+static void print_object(printer *p, tp_any v)
+{
+    tp_jinja_text *out = p->out;
+    if (p->json)
+        tp_jinja_want_defined(out->run, v);
+    if (p->json)
+        tp_jinja_fail(out->run, "tojson: a '%s' is not JSON", tp_any_type_name(v));
+    switch ((tp_any_type)v.type) {
     case TP_ANY_MISSING:
     case TP_ANY_UNDEFINED:
-        return tp_jinja_adds(out, "Undefined");
+        tp_jinja_adds(out, "Undefined");
+        return;
+    case TP_ANY_VIEW:
+        tp_jinja_addf(out, "%s(", tp_any_type_name(v));
+        print_elements(p, v);
+        tp_jinja_adds(out, ")");
+        return;
+    case TP_ANY_RANGE:
+        tp_jinja_addf(out, "range(%lld, %lld", (long long)v.range->start, (long long)v.range->stop);
+        if (v.range->step != 1)
+            tp_jinja_addf(out, ", %lld", (long long)v.range->step);
+        tp_jinja_adds(out, ")");
+        return;
+    case TP_ANY_NAMESPACE:
+        tp_jinja_adds(out, "<Namespace ");
+        print_dict(p, v.dict);
+        tp_jinja_adds(out, ">");
+        return;
+    case TP_ANY_MACRO:
+        tp_jinja_adds(out, "<Macro ");
+        if (v.macro->definition->text.len)
+            repr_text(out, v.macro->definition->text);
+        else
+            tp_jinja_adds(out, "anonymous");
+        tp_jinja_adds(out, ">");
+        return;
+    case TP_ANY_LOOP:
+        out->run->print_loop(out, v.loop);
+        return;
+    case TP_ANY_ITERATOR:
+        tp_jinja_fail(out->run, "the result of map, select and the like is printed; put "
+                                "'|list' or '|join' behind it");
+    default:
+        tp_jinja_fail(out->run, "a '%s' cannot be printed", tp_any_type_name(v));
+    }
+}
+
+static void print_value(printer *p, tp_any v)
+{
+    char number[TP_PYTHON_NUMBER_MAX];
+    tp_jinja_text *out = p->out;
+    tp_jinja_charge(out->run, 1);
+    if (p->depth > TP_JINJA_MAX_VALUE_DEPTH)
+        tp_jinja_fail(out->run, "a value nested deeper than %d cannot be printed",
+                      TP_JINJA_MAX_VALUE_DEPTH);
+    switch ((tp_any_type)v.type) {
     case TP_ANY_NONE:
-        return tp_jinja_adds(out, "None");
+        tp_jinja_adds(out, p->json ? "null" : "None");
+        return;
     case TP_ANY_BOOL:
-        return tp_jinja_adds(out, v->truth ? "True" : "False");
+        if (p->json)
+            tp_jinja_adds(out, v.truth ? "true" : "false");
+        else
+            tp_jinja_adds(out, v.truth ? "True" : "False");
+        return;
     case TP_ANY_INT:
-        return tp_jinja_add(out, number, tp_python_integer(v->integer, number));
+        tp_jinja_add(out, number, tp_python_integer(v.integer, number));
+        return;
     case TP_ANY_FLOAT:
-        return tp_jinja_add(out, number, tp_python_float(v->real, number));
+        print_float(p, v.real);
+        return;
     case TP_ANY_STR:
-        if (v->is_safe)
-            TP_TRY(tp_jinja_adds(out, "Markup("));
-        TP_TRY(repr_text(out, v->text));
-        return v->is_safe ? tp_jinja_adds(out, ")") : TP_OK;
+        if (p->json) {
+            json_text(out, v.text, p->json->ensure_ascii);
+            return;
+        }
+        tp_jinja_adds(out, v.is_safe ? "Markup(" : "");
+        repr_text(out, v.text);
+        tp_jinja_adds(out, v.is_safe ? ")" : "");
+        return;
     case TP_ANY_LIST:
     case TP_ANY_TUPLE:
-        return repr_items(out, v->items, v->type == TP_ANY_TUPLE, depth + 1);
+        print_elements(p, v);
+        return;
     case TP_ANY_DICT:
-        return repr_dict(out, v->dict, depth + 1);
-    case TP_ANY_VIEW:
-        return repr_view(out, v, depth + 1);
-    case TP_ANY_RANGE:
-        return repr_range(out, v->range);
-    case TP_ANY_NAMESPACE:
-        TP_TRY(tp_jinja_adds(out, "<Namespace "));
-        TP_TRY(repr_dict(out, v->dict, depth + 1));
-        return tp_jinja_adds(out, ">");
-    case TP_ANY_MACRO:
-        if (!v->macro->definition->name.len)
-            return tp_jinja_adds(out, "<Macro anonymous>");
-        TP_TRY(tp_jinja_adds(out, "<Macro "));
-        TP_TRY(repr_text(out, v->macro->definition->name));
-        return tp_jinja_adds(out, ">");
-    case TP_ANY_LOOP:
-        return out->run->print_loop(out, v->loop);
-    case TP_ANY_ITERATOR:
-        return tp_jinja_fail(out->run, "the result of map, select and the like is printed; put "
-                                       "'|list' or '|join' behind it");
+        print_dict(p, v.dict);
+        return;
     default:
-        return tp_jinja_fail(out->run, "a '%s' cannot be printed", tp_any_type_name(v));
+        print_object(p, v);
     }
 }
 
-tp_status tp_any_repr(tp_jinja_text *out, const tp_any *v) { return repr_at(out, v, 0); }
+void tp_any_repr(tp_jinja_text *out, tp_any v) { print_value(&(printer){.out = out}, v); }
 
-tp_status tp_any_str(tp_jinja_text *out, const tp_any *v)
+void tp_jinja_json(tp_jinja_text *out, tp_any v, const tp_jinja_json_options *options)
 {
-    if (v->type == TP_ANY_STR)
-        return tp_jinja_add(out, v->text.data, v->text.len);
-    return v->type == TP_ANY_UNDEFINED ? TP_OK : repr_at(out, v, 0);
+    print_value(&(printer){.out = out, .json = options}, v);
 }
 
-tp_status tp_any_to_text(tp_jinja_run *run, const tp_any *v, tp_slice *ret)
+void tp_any_str(tp_jinja_text *out, tp_any v)
 {
-    if (v->type == TP_ANY_STR) {
-        *ret = v->text;
-        return TP_OK;
-    }
+    if (v.type == TP_ANY_STR)
+        tp_jinja_add_slice(out, v.text);
+    else if (v.type != TP_ANY_UNDEFINED)
+        tp_any_repr(out, v);
+}
+
+tp_slice tp_any_to_text(tp_jinja_run *run, tp_any v)
+{
     tp_jinja_text text = {.run = run};
-    TP_TRY(tp_any_str(&text, v));
-    *ret = tp_jinja_text_value(&text).text;
-    return TP_OK;
+    if (v.type == TP_ANY_STR)
+        return v.text;
+    tp_any_str(&text, v);
+    return tp_jinja_text_value(&text).text;
 }
 
-tp_status tp_jinja_escape_html(tp_jinja_run *run, tp_slice s, tp_any *ret)
+tp_any tp_jinja_escape_html(tp_jinja_run *run, tp_slice s)
 {
     static const char special[] = "&<>'\"";
     static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
     tp_jinja_text text = {.run = run};
-    for (size_t i = 0, begin = 0; i <= s.len; i++) {
-        const char *found = i < s.len && s.data[i] ? strchr(special, s.data[i]) : NULL;
-        if (i < s.len && !found)
+    size_t done = 0;
+    for (size_t i = 0; i < s.len; i++) {
+        const char *found = s.data[i] ? strchr(special, s.data[i]) : NULL;
+        if (!found)
             continue;
-        TP_TRY(tp_jinja_add(&text, s.data + begin, i - begin));
-        if (found)
-            TP_TRY(tp_jinja_adds(&text, entities[found - special]));
-        begin = i + 1;
+        tp_jinja_add(&text, s.data + done, i - done);
+        tp_jinja_adds(&text, entities[found - special]);
+        done = i + 1;
     }
-    *ret = tp_jinja_text_value(&text);
-    ret->is_safe = true;
-    return TP_OK;
+    tp_jinja_add_slice(&text, tp_python_from(s, done));
+    tp_any escaped = tp_jinja_text_value(&text);
+    escaped.is_safe = true;
+    return escaped;
 }
 
-tp_status tp_any_undefined_of(tp_jinja_run *run, const tp_any *object, const tp_any *key,
-                              bool is_unsafe, tp_any *ret)
+tp_any tp_any_undefined_of(tp_jinja_run *run, tp_any object, tp_any key, bool is_unsafe)
 {
-    struct tp_any_undefined what = {.object = tp_any_type_name(object), .is_unsafe = is_unsafe};
-    if (key->type == TP_ANY_STR) {
-        what.name = key->text;
-    } else {
-        what.is_element = true;
-        tp_jinja_text text = {.run = run};
-        /* The message alone needs it: a key that cannot be printed goes without. */
-        if (key->type <= TP_ANY_FLOAT)
-            TP_TRY(tp_any_repr(&text, key));
-        what.name = (tp_slice){text.data, text.len};
-    }
-    return tp_any_new_undefined(run, what, ret);
+    struct tp_any_undefined what = {.object = tp_any_type_name(object),
+                                    .is_element = key.type != TP_ANY_STR,
+                                    .is_unsafe = is_unsafe};
+    /* The message alone needs it: a key that cannot be printed goes without. */
+    if (key.type <= TP_ANY_STR)
+        what.name = tp_any_to_text(run, key);
+    return tp_any_undefined(run, what);
 }

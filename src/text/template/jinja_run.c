@@ -3,71 +3,63 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
-static tp_status fail(tp_jinja_run *run, tp_status status, const char *fmt, va_list ap)
+static _Noreturn void fail(tp_jinja_run *run, tp_status status, const char *fmt, va_list ap)
 {
     char message[900];
     vsnprintf(message, sizeof message, fmt, ap);
-    return tp_fail(run->err, status, "%s:%u: %s", run->template->name, (unsigned)run->line,
-                   message);
+    (void)tp_fail(&run->failure, status, "%s:%u: %s", run->template->name, (unsigned)run->line,
+                  message);
+    longjmp(*run->failed, 1);
 }
 
-tp_status tp_jinja_fail(tp_jinja_run *run, const char *fmt, ...)
+void tp_jinja_fail(tp_jinja_run *run, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    tp_status status = fail(run, TP_ERR_FORMAT, fmt, ap);
-    va_end(ap);
-    return status;
+    fail(run, TP_ERR_FORMAT, fmt, ap);
 }
 
-tp_status tp_jinja_unsupported(tp_jinja_run *run, const char *fmt, ...)
+void tp_jinja_unsupported(tp_jinja_run *run, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    tp_status status = fail(run, TP_ERR_UNSUPPORTED, fmt, ap);
-    va_end(ap);
-    return status;
+    fail(run, TP_ERR_UNSUPPORTED, fmt, ap);
 }
 
-/* A limit is final: no filter may put its failure off. */
-static tp_status exhausted(tp_jinja_run *run, const char *fmt, ...) TP_PRINTF(2, 3);
-
-static tp_status exhausted(tp_jinja_run *run, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    tp_status status = fail(run, TP_ERR_FORMAT, fmt, ap);
-    va_end(ap);
-    run->is_exhausted = true;
-    return status;
-}
-
-tp_status tp_jinja_take(tp_jinja_run *run, size_t count, size_t size, void **ret)
+void *tp_jinja_take(tp_jinja_run *run, size_t count, size_t size)
 {
     size_t bytes = 0, align = size == 1 ? 1 : 16;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > run->max_memory ||
-        tp_arena_mark(&run->arena) + bytes > run->max_memory)
-        return exhausted(run, "rendering needs more than %zu bytes of memory", run->max_memory);
-    *ret = tp_arena_alloc(&run->arena, count, size, align);
-    return TP_OK;
+    run->is_exhausted = __builtin_mul_overflow(count, size, &bytes) || bytes > run->max_memory ||
+                        tp_arena_mark(&run->arena) + bytes > run->max_memory;
+    if (run->is_exhausted)
+        tp_jinja_fail(run, "rendering needs more than %zu bytes of memory", run->max_memory);
+    return tp_arena_alloc(&run->arena, count, size, align);
 }
 
-tp_status tp_jinja_charge(tp_jinja_run *run, uint64_t n)
+void *tp_jinja_room(tp_jinja_run *run, void *items, size_t n, size_t *cap, size_t size)
+{
+    if (n < *cap)
+        return items;
+    *cap = 2 * *cap + 4;
+    void *more = tp_jinja_take(run, *cap, size);
+    return n ? memcpy(more, items, n * size) : more;
+}
+
+void tp_jinja_charge(tp_jinja_run *run, uint64_t n)
 {
     run->n_turns += n;
-    if (run->n_turns > run->max_turns)
-        return exhausted(run, "rendering takes more than %llu steps",
-                         (unsigned long long)run->max_turns);
-    return TP_OK;
+    run->is_exhausted = run->n_turns > run->max_turns;
+    if (run->is_exhausted)
+        tp_jinja_fail(run, "rendering takes more than %llu steps",
+                      (unsigned long long)run->max_turns);
 }
 
-tp_status tp_jinja_enter(tp_jinja_run *run)
+void tp_jinja_enter(tp_jinja_run *run)
 {
-    if (++run->depth > TP_JINJA_MAX_DEPTH)
-        return exhausted(run, "expressions, blocks and macros nest deeper than %d",
-                         TP_JINJA_MAX_DEPTH);
-    return TP_OK;
+    run->is_exhausted = ++run->depth > TP_JINJA_MAX_DEPTH;
+    if (run->is_exhausted)
+        tp_jinja_fail(run, "expressions, blocks and macros nest deeper than %d",
+                      TP_JINJA_MAX_DEPTH);
 }
-
-void tp_jinja_leave(tp_jinja_run *run) { run->depth--; }

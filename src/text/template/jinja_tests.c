@@ -1,7 +1,6 @@
 /* jinja_tests.c - what may follow "is". */
 #include "base/platform.h"
 #include "text/template/jinja_run.h"
-#include "text/template/jinja_str.h"
 
 #define BIT(type) (1 << TP_ANY_##type)
 
@@ -13,177 +12,100 @@ enum {
     CALLABLES = BIT(UNDEFINED) | BIT(FUNCTION) | BIT(METHOD) | BIT(MACRO) | BIT(LOOP)
 };
 
-/* `self` is tested, `arg` is the argument of a test that has one; `variant` of tests that share
- * their code. */
-typedef tp_status (*test_fn)(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
-                             bool *ret);
-
 /* `variant`: the types that it may have. */
-static tp_status is_type(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
-                         bool *ret)
+static tp_any is_type(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    (void)run, (void)arg;
-    *ret = variant >> self->type & 1;
-    return TP_OK;
+    (void)run;
+    return tp_any_bool(c->variant >> c->self.type & 1);
 }
 
-static tp_status is_truth(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
-                          bool *ret)
+static tp_any is_truth(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    (void)run, (void)arg;
-    *ret = self->type == TP_ANY_BOOL && self->truth == variant;
-    return TP_OK;
+    (void)run;
+    return tp_any_bool(c->self.type == TP_ANY_BOOL && c->self.truth == c->variant);
 }
 
-static tp_status is_escaped(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
-                            bool *ret)
+static tp_any is_escaped(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    (void)run, (void)variant, (void)arg;
-    *ret = self->type == TP_ANY_STR && self->is_safe;
-    return TP_OK;
+    (void)run;
+    return tp_any_bool(c->self.type == TP_ANY_STR && c->self.is_safe);
 }
 
-static tp_status is_cased(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
-                          bool *ret)
+static tp_any is_cased(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    tp_slice s;
-    (void)arg;
-    TP_TRY(tp_any_to_text(run, self, &s));
-    *ret = tp_jinja_is_cased(s, variant);
-    return TP_OK;
+    return tp_any_bool(tp_python_is_cased(tp_any_to_text(run, c->self), c->variant));
 }
 
-/* self % divisor == remainder */
-static tp_status has_remainder(tp_jinja_run *run, const tp_any *self, const tp_any *divisor,
-                               int remainder, bool *ret)
+/* self % divisor == remainder, which is the variant; 2 divides where there is no argument. */
+static tp_any has_remainder(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    tp_any rest, wanted = tp_any_int(remainder);
-    TP_TRY(tp_jinja_binary(run, TP_JINJA_OP_MOD, self, divisor, &rest));
-    return tp_any_equal(run, &rest, &wanted, ret);
+    tp_any divisor = c->arg[0].type == TP_ANY_MISSING ? tp_any_int(2) : c->arg[0];
+    tp_any rest = tp_jinja_binary(run, TP_JINJA_OP_MOD, c->self, divisor);
+    return tp_any_bool(tp_any_equal(run, rest, tp_any_int(c->variant)));
 }
 
-static tp_status is_odd(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
-                        bool *ret)
+/* The same object: of values that have no identity here, an equal one of the same type. */
+static tp_any is_same(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    const tp_any two = tp_any_int(2);
-    (void)arg;
-    return has_remainder(run, self, &two, variant, ret);
-}
-
-static tp_status is_divisible(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
-                              bool *ret)
-{
-    (void)variant;
-    return has_remainder(run, self, arg, 0, ret);
-}
-
-static bool are_same(const tp_any *a, const tp_any *b)
-{
-    if (a->type != b->type)
-        return false;
-    switch ((tp_any_type)a->type) {
-    case TP_ANY_NONE:
-        return true;
-    case TP_ANY_BOOL:
-        return a->truth == b->truth;
-    case TP_ANY_INT:
-        return a->integer == b->integer;
-    case TP_ANY_FLOAT:
-        return a->real == b->real;
-    case TP_ANY_STR:
-        return tp_slice_eq(a->text, b->text);
-    default:
-        return a->items == b->items;
-    }
-}
-
-static tp_status is_same(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
-                         bool *ret)
-{
-    (void)run, (void)variant;
-    *ret = are_same(self, arg);
-    return TP_OK;
+    tp_any a = c->self, b = c->arg[0];
+    bool same = a.type == b.type;
+    if (same && a.type >= TP_ANY_NONE && a.type <= TP_ANY_STR)
+        same = tp_any_equal(run, a, b);
+    else if (same)
+        same = a.items == b.items;
+    return tp_any_bool(same);
 }
 
 /* `variant`: the operator. */
-static tp_status compares(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
-                          bool *ret)
+static tp_any compares(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    tp_any result;
-    TP_TRY(tp_jinja_binary(run, (tp_jinja_op)variant, self, arg, &result));
-    *ret = tp_any_is_true(&result);
-    return TP_OK;
+    return tp_jinja_binary(run, (tp_jinja_op)c->variant, c->self, c->arg[0]);
 }
 
-static tp_status refuse(tp_jinja_run *run, int variant, const tp_any *self, const tp_any *arg,
-                        bool *ret)
+static tp_any refuse(tp_jinja_run *run, const tp_jinja_invocation *c)
 {
-    (void)variant, (void)self, (void)arg, (void)ret;
-    return tp_jinja_unsupported(run, "'is filter' and 'is test' are not supported");
+    (void)c;
+    tp_jinja_unsupported(run, "'is filter' and 'is test' are not supported");
 }
 
-static const struct {
-    const char *name, *parameters;
-    test_fn test;
-    int variant;
-} tests[] = {{"!=", "_", compares, TP_JINJA_OP_NE},
-             {"<", "_", compares, TP_JINJA_OP_LT},
-             {"<=", "_", compares, TP_JINJA_OP_LE},
-             {"==", "_", compares, TP_JINJA_OP_EQ},
-             {">", "_", compares, TP_JINJA_OP_GT},
-             {">=", "_", compares, TP_JINJA_OP_GE},
-             {"boolean", "", is_type, BIT(BOOL)},
-             {"callable", "", is_type, CALLABLES},
-             {"defined", "", is_type, ~BIT(UNDEFINED)},
-             {"divisibleby", "num", is_divisible, 0},
-             {"eq", "_", compares, TP_JINJA_OP_EQ},
-             {"equalto", "_", compares, TP_JINJA_OP_EQ},
-             {"escaped", "", is_escaped, 0},
-             {"even", "", is_odd, 0},
-             {"false", "", is_truth, false},
-             {"filter", "", refuse, 0},
-             {"float", "", is_type, BIT(FLOAT)},
-             {"ge", "_", compares, TP_JINJA_OP_GE},
-             {"greaterthan", "_", compares, TP_JINJA_OP_GT},
-             {"gt", "_", compares, TP_JINJA_OP_GT},
-             {"in", "seq", compares, TP_JINJA_OP_IN},
-             {"integer", "", is_type, BIT(INT)},
-             {"iterable", "", is_type, ITERABLES},
-             {"le", "_", compares, TP_JINJA_OP_LE},
-             {"lessthan", "_", compares, TP_JINJA_OP_LT},
-             {"lower", "", is_cased, false},
-             {"lt", "_", compares, TP_JINJA_OP_LT},
-             {"mapping", "", is_type, BIT(DICT)},
-             {"ne", "_", compares, TP_JINJA_OP_NE},
-             {"none", "", is_type, BIT(NONE)},
-             {"number", "", is_type, NUMBERS},
-             {"odd", "", is_odd, 1},
-             {"sameas", "other", is_same, 0},
-             {"sequence", "", is_type, SEQUENCES},
-             {"string", "", is_type, BIT(STR)},
-             {"test", "", refuse, 0},
-             {"true", "", is_truth, true},
-             {"undefined", "", is_type, BIT(UNDEFINED)},
-             {"upper", "", is_cased, true}};
+static const tp_jinja_function tests[] = {{"boolean", is_type, "", BIT(BOOL)},
+                                          {"callable", is_type, "", CALLABLES},
+                                          {"defined", is_type, "", ~BIT(UNDEFINED)},
+                                          {"divisibleby", has_remainder, "num", 0},
+                                          {"eq equalto ==", compares, "_", TP_JINJA_OP_EQ},
+                                          {"escaped", is_escaped, "", 0},
+                                          {"even", has_remainder, "", 0},
+                                          {"false", is_truth, "", false},
+                                          {"filter test", refuse, "", 0},
+                                          {"float", is_type, "", BIT(FLOAT)},
+                                          {"ge >=", compares, "_", TP_JINJA_OP_GE},
+                                          {"gt greaterthan >", compares, "_", TP_JINJA_OP_GT},
+                                          {"in", compares, "seq", TP_JINJA_OP_IN},
+                                          {"integer", is_type, "", BIT(INT)},
+                                          {"iterable", is_type, "", ITERABLES},
+                                          {"le <=", compares, "_", TP_JINJA_OP_LE},
+                                          {"lower", is_cased, "", false},
+                                          {"lt lessthan <", compares, "_", TP_JINJA_OP_LT},
+                                          {"mapping", is_type, "", BIT(DICT)},
+                                          {"ne !=", compares, "_", TP_JINJA_OP_NE},
+                                          {"none", is_type, "", BIT(NONE)},
+                                          {"number", is_type, "", NUMBERS},
+                                          {"odd", has_remainder, "", 1},
+                                          {"sameas", is_same, "other", 0},
+                                          {"sequence", is_type, "", SEQUENCES},
+                                          {"string", is_type, "", BIT(STR)},
+                                          {"true", is_truth, "", true},
+                                          {"undefined", is_type, "", BIT(UNDEFINED)},
+                                          {"upper", is_cased, "", true},
+                                          {0}};
 
-static int find_test(tp_slice name)
+bool tp_jinja_has_test(tp_slice name) { return tp_jinja_find_function(tests, name) != NULL; }
+
+bool tp_jinja_call_test(tp_jinja_run *run, tp_slice name, tp_any self, const tp_jinja_args *args)
 {
-    for (size_t i = 0; i < TP_COUNTOF(tests); i++)
-        if (tp_slice_is(name, tests[i].name))
-            return (int)i;
-    return -1;
-}
-
-bool tp_jinja_has_test(tp_slice name) { return find_test(name) >= 0; }
-
-tp_status tp_jinja_call_test(tp_jinja_run *run, tp_slice name, const tp_any *self,
-                             const tp_jinja_args *args, bool *ret)
-{
-    int found = find_test(name);
-    tp_any arg;
-    TP_TRY(tp_jinja_charge(run, 1));
-    if (found < 0)
-        return tp_jinja_fail(run, "there is no test '%.*s'", (int)TP_MIN(name.len, 60), name.data);
-    TP_TRY(tp_jinja_bind(run, tests[found].name, args, tests[found].parameters, &arg));
-    return tests[found].test(run, tests[found].variant, self, &arg, ret);
+    const tp_jinja_function *test = tp_jinja_find_function(tests, name);
+    tp_jinja_charge(run, 1);
+    if (!test)
+        tp_jinja_fail(run, "there is no test '%.*s'", (int)TP_MIN(name.len, 60), name.data);
+    return tp_jinja_call_function(run, test, self, args).truth;
 }

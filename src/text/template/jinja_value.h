@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "base/strings.h"
 
 /* Python's integers have no bound; these stop at 127 bits, with an error. */
@@ -48,11 +49,11 @@ struct tp_any {
         tp_integer integer;
         double real;
         tp_slice text;
-        const struct tp_any_items *items; /* LIST, TUPLE */
-        struct tp_any_dict *dict;         /* DICT, VIEW, NAMESPACE */
+        struct tp_any_items *items; /* LIST, TUPLE */
+        struct tp_any_dict *dict;   /* DICT, VIEW, NAMESPACE */
         const struct tp_any_range *range;
         struct tp_any_iterator *iterator;
-        const struct tp_any_undefined *undefined; /* NULL: says nothing about itself */
+        const struct tp_any_undefined *undefined;
         const struct tp_jinja_function *function;
         const struct tp_any_method *method;
         const struct tp_any_macro *macro;
@@ -61,7 +62,7 @@ struct tp_any {
 };
 
 struct tp_any_items {
-    size_t n;
+    size_t n, cap;
     tp_any *values;
 };
 
@@ -82,12 +83,11 @@ struct tp_any_dict {
 };
 
 /* Python's generators fail when they are gone through, not when they are made:
- * `failure` is the message that waits for that, or NULL. */
+ * `failure` waits for that, or is NULL. */
 struct tp_any_iterator {
     const struct tp_any_items *items;
     size_t at;
-    const char *failure;
-    int failure_status;
+    const tp_error *failure;
 };
 
 struct tp_any_undefined {
@@ -115,9 +115,9 @@ static inline tp_any tp_any_float(double real)
     return (tp_any){.type = TP_ANY_FLOAT, .real = real};
 }
 
-static inline tp_any tp_any_text(const char *s, size_t n)
+static inline tp_any tp_any_text(tp_slice text)
 {
-    return (tp_any){.type = TP_ANY_STR, .text = {s, n}};
+    return (tp_any){.type = TP_ANY_STR, .text = text};
 }
 
 #endif

@@ -26,30 +26,18 @@ static size_t run_end(const char *text, size_t n, size_t at, tp_unicode_class cl
     return at;
 }
 
-/* Length of 's 't 'm 'd 're 've 'll at `at`, or 0. */
-static size_t contraction(const char *text, size_t n, size_t at)
+/* Length of 's 't 'm 'd 're 've 'll at `at`, or 0; U+017F folds to s. */
+static inline size_t contraction(const char *text, size_t n, size_t at, bool any_case)
 {
+    char fold = any_case ? 0x20 : 0;
     if (text[at] != '\'' || at + 1 == n)
         return 0;
-    char a = text[at + 1];
-    if (a == 's' || a == 't' || a == 'm' || a == 'd')
-        return 2;
-    char b = at + 2 < n ? text[at + 2] : 0;
-    bool two = (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l');
-    return two ? 3 : 0;
-}
-
-/* The same without regard to case; U+017F folds to s. */
-static size_t contraction_any_case(const char *text, size_t n, size_t at)
-{
-    if (text[at] != '\'' || at + 1 == n)
-        return 0;
-    if (n - at >= 3 && memcmp(text + at + 1, "\xc5\xbf", 2) == 0)
+    if (any_case && n - at >= 3 && memcmp(text + at + 1, "\xc5\xbf", 2) == 0)
         return 3;
-    char a = (char)(text[at + 1] | 0x20);
+    char a = (char)(text[at + 1] | fold);
     if (a == 's' || a == 't' || a == 'm' || a == 'd')
         return 2;
-    char b = at + 2 < n ? (char)(text[at + 2] | 0x20) : 0;
+    char b = at + 2 < n ? (char)(text[at + 2] | fold) : 0;
     bool two = (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l');
     return two ? 3 : 0;
 }
@@ -69,7 +57,7 @@ static size_t space_end(const char *text, size_t at, size_t end, bool bounded)
 
 size_t tp_scan_gpt2(const char *text, size_t n, size_t at)
 {
-    size_t len, word = contraction(text, n, at);
+    size_t len, word = contraction(text, n, at, false);
     if (word)
         return at + word;
     tp_unicode_class class = tp_class_at(text + at, n - at, &len);
@@ -105,7 +93,7 @@ static size_t run_end_with_digits(const char *text, size_t n, size_t at, tp_unic
 /* A number is a piece of its own, so for its neighbours the text ends there. */
 size_t tp_scan_smollm2(const char *text, size_t n, size_t at)
 {
-    size_t len, word = contraction(text, n, at);
+    size_t len, word = contraction(text, n, at, false);
     if (word)
         return at + word;
     tp_unicode_class class = class_with_digits(text + at, n - at, &len);
@@ -145,7 +133,7 @@ static size_t space_or_lines_end(const char *text, size_t n, size_t at)
 
 static size_t scan_llama(const char *text, size_t n, size_t at, int max_digits)
 {
-    size_t len, next_len = 0, word = contraction_any_case(text, n, at);
+    size_t len, next_len = 0, word = contraction(text, n, at, true);
     if (word)
         return at + word;
     tp_unicode_class class = tp_class_at(text + at, n - at, &len);

@@ -328,7 +328,32 @@ static void long_chains_are_not_deep(void **state)
         tp_buf_adds(&source, " + 1");
     tp_buf_adds(&source, " }}");
     check(tp_buf_str(&source), "{}", "5000");
+    tp_buf_clear(&source);
+    tp_buf_adds(&source, "{{ 0");
+    for (int i = 0; i < 5000; i++)
+        tp_buf_adds(&source, " <= 0");
+    tp_buf_adds(&source, " }}");
+    check(tp_buf_str(&source), "{}", "True");
     tp_buf_release(&source);
+}
+
+static void numbers_are_read_whole_or_not_at_all(void **state)
+{
+    tp_buf source = {0};
+    check("{{ 0x_1f }} {{ '0x_1f'|int(0, 16) }} {{ 1_000.5 }}", "{}", "31 31 1000.5");
+    tp_buf_adds(&source, "{{ 0.");
+    for (int i = 0; i < 500; i++)
+        tp_buf_adds(&source, "1");
+    tp_buf_adds(&source, " }}");
+    refuse(tp_buf_str(&source), NULL, "t:1: a number of so many digits is not supported");
+    tp_buf_release(&source);
+}
+
+static void an_argument_of_another_type_is_named(void **state)
+{
+    refuse("{{ 'a b'.split(1) }}", NULL, "t:1: split(): sep: a string is needed, not 'int'");
+    refuse("{{ 1.5|round('a') }}", NULL, "t:1: round: precision: an integer is needed, not 'str'");
+    refuse("{{ 'a'.ljust('b') }}", NULL, "t:1: ljust(): an integer is needed, not 'str'");
 }
 
 static void integers_stop_at_127_bits(void **state)
@@ -337,6 +362,14 @@ static void integers_stop_at_127_bits(void **state)
           "85070591730234615865843651857942052864 123456789012345678901234567890");
     refuse("{{ 2 ** 127 }}", NULL, "t:1: an integer beyond 127 bits is not supported");
     refuse("{{ 10 ** 30 * 10 ** 30 }}", NULL, "t:1: an integer beyond 127 bits is not supported");
+}
+
+/* What goes wrong in a filter is put off until its result is used: nothing is left half done. */
+static void a_failure_that_is_put_off_leaves_no_trace(void **state)
+{
+    check("{% macro m(x) %}{{ x.y.z }}{% endmacro %}{% for i in [1, 2] if i < 2 or m(i) %}"
+          "{% set g = [loop]|map('string') %}[{{ i }}]{% break %}{% endfor %}end",
+          "{}", "[1]end");
 }
 
 /* Values of a conversation cannot become template code. */
@@ -390,7 +423,10 @@ int main(void)
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(depth_is_bounded),
         cmocka_unit_test(long_chains_are_not_deep),
+        cmocka_unit_test(numbers_are_read_whole_or_not_at_all),
+        cmocka_unit_test(an_argument_of_another_type_is_named),
         cmocka_unit_test(integers_stop_at_127_bits),
+        cmocka_unit_test(a_failure_that_is_put_off_leaves_no_trace),
         cmocka_unit_test(text_of_the_context_stays_text),
         cmocka_unit_test(a_failed_rendering_leaves_the_output),
         cmocka_unit_test(the_clock_is_the_machines_unless_given),
