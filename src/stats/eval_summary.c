@@ -457,7 +457,7 @@ const char *tp_eval_share(double v, char out[32])
     if (isnan(v))
         snprintf(out, 32, "-");
     else
-        snprintf(out, 32, "%.4f", v + 0.0);
+        tp_human_value(v + 0.0, 4, out);
     return out;
 }
 

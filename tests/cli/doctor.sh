@@ -153,6 +153,32 @@ run doctor --cached --resume $sft sft.seed=77
 expect 2
 expect_out "was saved with seed 42, this run has 77"
 
+# Whatever is wrong, what comes after it is looked at or told to be unknown, a run that is to go on too.
+"$TEMPER" train --quiet grpo.yaml >out 2>err || fail "a run of GRPO"
+# shellcheck disable=SC2086
+"$TEMPER" train --quiet $dpo >out 2>err || fail "a run of DPO"
+for name in sft dpo grpo; do
+    case $name in sft) recipe=$sft ;; dpo) recipe=$dpo ;; grpo) recipe=grpo.yaml ;; esac
+    exec 9<>runs/$name/.lock
+    for wrong in "flock -n 9" policy.model_name=nosuch policy.tokenizer.name=nosuch data.train.data_path=nosuch engine.memory_limit=1MiB \
+        run.dir=text.jsonl/run checkpointing.checkpoint_dir=text.jsonl policy.model_name=cut data.train.system_prompt_file=latin.txt \
+        data.validation.data_path=nosuch 'env={a: {type: program, command: [/nonexistent/x]}}'; do
+        words=$wrong
+        [ "$wrong" != "flock -n 9" ] || { $wrong && words=; } || fail "the lock of runs/$name"
+        for resume in "" --resume; do
+            # shellcheck disable=SC2086
+            run doctor --cached $resume $recipe ${words:+"$words"}
+            case "$status $wrong" in
+            "2 "* | "5 engine."* | "0 "[ped]*) ;; # a run that goes on needs no model, an environment is GRPO's
+            *) fail "$last ($wrong): exit status $status" ;;
+            esac
+        done
+        flock -u 9
+    done
+    exec 9>&-
+done
+rm -rf runs/dpo runs/grpo
+
 # What a run left behind.
 run doctor --cached runs/sft
 expect 0

@@ -225,4 +225,14 @@ run eval generation.model_name=model data.data_path=sums.jsonl
 expect 2 "nothing says what an answer is worth"
 run eval eval.yaml generation.temperature=0
 expect 0 "the 4 answers to a question are all the same"
+# Rewards near the end of a number are told as they are, not by their first thirty digits.
+printf '{"evaluation_data": [{"prompt": "a", "response": "b", "reward": 1e308}, {"prompt": "c", "response": "b", "reward": 1}]}' >large.json
+printf '{"evaluation_data": [{"prompt": "a", "response": "b", "reward": 1}, {"prompt": "c", "response": "b", "reward": 1}]}' >plain.json
+run eval summarize large.json
+expect 0
+expect_out "mean reward  5e+307  (-Infinity .. Infinity)"
+run eval compare large.json plain.json
+[ "$status" -le 1 ] || fail "$last: exit status $status"
+expect_out "mean reward  -5e+307"
+awk 'length > 200' out | grep -q . && fail "a number of three hundred digits"
 finish

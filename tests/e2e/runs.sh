@@ -4,13 +4,13 @@ STEPS=${STEPS:-40}
 EVERY=${EVERY:-5}
 
 train_to_end() {
-    "$TEMPER" train --quiet tiny.yaml run.dir="$1" sft.max_num_steps="$STEPS" \
+    "$TEMPER" train --quiet tiny.yaml run.dir="$1" "${ALGORITHM:-sft}.max_num_steps=$STEPS" \
         checkpointing.save_period="$EVERY" >out 2>err
 }
 
 # Start a run in the background; its id is $pid.
 start() {
-    "$TEMPER" train --quiet tiny.yaml run.dir="$1" sft.max_num_steps="$STEPS" \
+    "$TEMPER" train --quiet tiny.yaml run.dir="$1" "${ALGORITHM:-sft}.max_num_steps=$STEPS" \
         checkpointing.save_period="$EVERY" ${2:-} >out 2>err &
     pid=$!
 }

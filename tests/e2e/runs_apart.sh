@@ -48,6 +48,19 @@ flock -n 9 || fail "the lock of a run that is over is still held"
 run train -q tiny.yaml run.name=slow checkpointing.checkpoint_dir=once sft.max_num_steps=4 --resume
 expect 2 "'once' is being written by" "choose another checkpointing.checkpoint_dir"
 exec 9>&-
+# Who only looks says the same, of a holder too that has not written its number yet.
+exec 9<>runs/slow/.lock
+flock -n 9 || fail "the lock of a run's folder is still held"
+for who in "process 4711" "another process"; do
+    printf %s "$who" | sed -n 's/^process //p' | tr -d '\n' >runs/slow/.lock
+    for command in "train -q" "doctor --cached"; do
+        # shellcheck disable=SC2086
+        run $command tiny.yaml run.name=slow checkpointing.checkpoint_dir=once sft.max_num_steps=4 --resume
+        is "$command of a run that is written" $status 2
+        cat out err | grep -qF "'runs/slow' is being written by $who; choose another run.name" || fail "$command does not say who writes the run: $who"
+    done
+done
+exec 9>&-
 
 # What --resume changes is said and kept; what an attempt that was killed left of a file goes.
 mkdir -p runs/slow/tokenizer

@@ -47,3 +47,18 @@ tp_status tp_folder_lock(const char *folder, const char *remedy, int *ret_fd, tp
     *ret_fd = fd;
     return TP_OK;
 }
+
+tp_status tp_folder_lock_check(const char *folder, const char *remedy, tp_error *err)
+{
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/.lock", folder) >= (int)sizeof path)
+        return TP_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return TP_OK;
+    tp_status status = flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK
+                           ? TP_OK
+                           : tell_holder(fd, folder, remedy, err);
+    close(fd);
+    return status;
+}

@@ -9,5 +9,7 @@
  * that another process has. */
 TP_CHECKED tp_status tp_folder_lock(const char *folder, const char *remedy, int *ret_fd,
                                     tp_error *err);
+/* Whether it would be refused now; nothing is left there.  The folder may be missing. */
+TP_CHECKED tp_status tp_folder_lock_check(const char *folder, const char *remedy, tp_error *err);
 
 #endif

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -16,6 +15,8 @@
 #include "engine/checkpoint/folder_lock.h"
 
 enum { MAX_PENDING = 16 << 20 };
+
+static const char OTHER_NAME[] = "choose another run.name";
 
 struct tp_run {
     char dir[2048];
@@ -175,7 +176,7 @@ static tp_status open_run(tp_run *run, bool resume, tp_error *err)
         TP_TRY(refuse_missing(run, err));
     run->was_there = existing(run->dir);
     TP_TRY(tp_dir_make(run->dir, err));
-    TP_TRY(tp_folder_lock(run->dir, "choose another run.name", &run->lock_fd, err));
+    TP_TRY(tp_folder_lock(run->dir, OTHER_NAME, &run->lock_fd, err));
     if (!resume)
         TP_TRY(check_unused(run, err));
     TP_TRY(read_before(run, err));
@@ -202,23 +203,6 @@ static tp_status new_run(const char *dir, tp_run **ret, tp_error *err)
 
 /* ---- without changing anything ---- */
 
-/* Somebody else's lock shows without a lock of our own being left. */
-static tp_status refuse_locked(const tp_run *run, tp_error *err)
-{
-    char path[4096], who[64] = "";
-    int fd = open(tp_run_path(run, ".lock", path), O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return TP_OK;
-    bool is_free = flock(fd, LOCK_SH | LOCK_NB) == 0;
-    ssize_t n = pread(fd, who, sizeof who - 1, 0);
-    close(fd);
-    if (is_free)
-        return TP_OK;
-    return tp_fail(err, TP_ERR_CONFIG,
-                   "run '%s' is being written by process %s; choose another run.name", run->dir,
-                   n > 0 ? who : "unknown");
-}
-
 tp_status tp_run_check(const char *dir, bool resume, tp_error *err)
 {
     tp_run *run;
@@ -227,7 +211,7 @@ tp_status tp_run_check(const char *dir, bool resume, tp_error *err)
     if (status == TP_OK)
         status = tp_dir_check(run->dir, err);
     if (status == TP_OK)
-        status = refuse_locked(run, err);
+        status = tp_folder_lock_check(run->dir, OTHER_NAME, err);
     if (status == TP_OK)
         status = resume ? read_before(run, err) : check_unused(run, err);
     tp_run_close(run);

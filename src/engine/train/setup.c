@@ -390,13 +390,13 @@ static tp_status create_graphs(trainer *t, tp_error *err)
 static tp_status open_settings(trainer *t, tp_error *err)
 {
     const char *notice = tp_config_notice(t->config);
+    snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s", t->o->checkpointing.checkpoint_dir);
     TP_TRY(tp_trainer_unused_keys(t, err));
     TP_TRY(tp_schedule_parse(t->o->policy.scheduler, &t->schedule, err));
     if (notice)
         tp_trainer_notice(t, "%s", notice);
     if (t->o->said)
         tp_trainer_notice(t, "%s", t->o->said);
-    snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s", t->o->checkpointing.checkpoint_dir);
     return tp_train_options_check_files(t->config, t->o, err);
 }
 
@@ -522,8 +522,12 @@ int tp_trainer_stages(const trainer *t, tp_trainer_stage ret[TP_STAGES])
         ret[n++] = first_stages[i];
     for (const tp_trainer_stage *s = t->a->stages; s->name; s++)
         ret[n++] = *s;
-    for (size_t i = 0; i < TP_COUNTOF(last_stages); i++)
-        ret[n++] = last_stages[i];
+    for (size_t i = 0; i < TP_COUNTOF(last_stages); i++) {
+        ret[n] = last_stages[i];
+        if (t->hooks->resume && ret[n].gives == TP_HAS_WEIGHTS)
+            ret[n].needs |= TP_HAS_FOLDER; /* whose checkpoints these are stands there */
+        n++;
+    }
     TP_ASSERT(n <= TP_STAGES);
     return n;
 }

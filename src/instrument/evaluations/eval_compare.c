@@ -106,9 +106,16 @@ static void add_file(const char *title, const tp_eval_file *f, const tp_eval_sum
     add_estimate(out, "mean reward", &s->reward, s->n_prompts);
 }
 
+static const char *with_sign(double v, char out[32])
+{
+    out[0] = '+';
+    tp_human_value(v, 4, signbit(v) ? out : out + 1);
+    return out;
+}
+
 static void add_paired(const tp_eval_paired *r, tp_buf *out)
 {
-    char p[32];
+    char p[32], lo[32], hi[32];
     tp_buf_addf(out, "\nB - A, paired by prompt over %zu prompts", r->n_prompts);
     if (r->n_left_out)
         tp_buf_addf(out, " (%zu without a verdict on one side)", r->n_left_out);
@@ -120,12 +127,12 @@ static void add_paired(const tp_eval_paired *r, tp_buf *out)
     tp_buf_addf(out, "  p = %s (%s): %s\n", tp_eval_p(r->p, p), r->test,
                 tp_change_name(r->verdict));
     if (isfinite(r->reward_difference))
-        tp_buf_addf(out, "   mean reward  %+.4f", r->reward_difference);
+        tp_buf_addf(out, "   mean reward  %s", with_sign(r->reward_difference, lo));
     else
         tp_buf_adds(out, "   mean reward  unknown, differences are more than a number holds;");
     if (isfinite(r->reward_difference) && !isnan(r->reward_lo))
-        tp_buf_addf(out, "  %g%% interval %+.4f .. %+.4f", 100 * r->level, r->reward_lo,
-                    r->reward_hi);
+        tp_buf_addf(out, "  %g%% interval %s .. %s", 100 * r->level,
+                    with_sign(r->reward_lo, lo), with_sign(r->reward_hi, hi));
     tp_buf_addf(out, "  p = %s: %s\n", tp_eval_p(r->reward_p, p),
                 tp_change_name(r->reward_verdict));
     tp_buf_addf(out, "   B is better on %zu prompt%s, A on %zu, equal on %zu\n", r->only_b,

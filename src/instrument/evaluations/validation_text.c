@@ -13,14 +13,10 @@ bool tp_validations_are_in(const char *path)
            strcmp(name, "metrics.json") == 0;
 }
 
-static void add_number(tp_buf *out, double v, const char *format, int width)
+static void add_number(tp_buf *out, double v, int digits, int width)
 {
     char text[32];
-    if (isnan(v))
-        snprintf(text, sizeof text, "-");
-    else
-        snprintf(text, sizeof text, format, v);
-    tp_buf_addf(out, "  %*s", width, text);
+    tp_buf_addf(out, "  %*s", width, isnan(v) ? "-" : tp_human_value(v, digits, text));
 }
 
 static void add_point(const tp_validation_series *s, const tp_validation_point *p, tp_buf *out)
@@ -30,12 +26,13 @@ static void add_point(const tp_validation_series *s, const tp_validation_point *
              tp_eval_share(p->hi, hi));
     tp_buf_addf(out, "  %8lld  %9s  %17s", (long long)p->step, tp_eval_share(p->accuracy, value),
                 isnan(p->lo) ? "-" : interval);
-    add_number(out, p->n, "%.0f", 7);
+    add_number(out, p->n, 0, 7);
     if (s->is_dpo) {
-        add_number(out, p->loss, "%.4f", 8);
-        add_number(out, p->chosen - p->rejected, "%+.4g", 9);
+        add_number(out, p->loss, 4, 8);
+        snprintf(value, sizeof value, "%+.4g", p->chosen - p->rejected);
+        tp_buf_addf(out, "  %9s", isnan(p->chosen - p->rejected) ? "-" : value);
     } else {
-        add_number(out, p->pass_k, "%.4f", 9);
+        add_number(out, p->pass_k, 4, 9);
     }
     tp_buf_addf(out, "\n");
 }

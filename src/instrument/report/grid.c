@@ -160,9 +160,12 @@ char *tp_human_ns(int64_t ns, char *out)
     return out;
 }
 
+/* Too long a row of digits for a cell: a file may hold 1e308. */
+static bool is_long(double v) { return fabs(v) >= 1e15; }
+
 static char *human_rate(double v, char *out)
 {
-    snprintf(out, 32, v >= 1e10 ? "%.1f GB/s" : "%.3g GB/s", v * 1e-9);
+    snprintf(out, 32, v >= 1e10 && !is_long(v) ? "%.1f GB/s" : "%.3g GB/s", v * 1e-9);
     return out;
 }
 
@@ -194,10 +197,11 @@ const char *tp_grid_shown(const tp_grid *grid, size_t row, size_t c, char *numbe
         }
         break;
     case TP_CELL_REAL:
-        snprintf(number, 32, fabs(cell->f) >= 1000 ? "%.0f" : "%.3g", cell->f);
+        snprintf(number, 32, is_long(cell->f) ? "%.6g" : fabs(cell->f) < 1000 ? "%.3g" : "%.0f",
+                 cell->f);
         break;
     case TP_CELL_PERCENT:
-        snprintf(number, 32, "%.1f %%", cell->f);
+        snprintf(number, 32, is_long(cell->f) ? "%.6g %%" : "%.1f %%", cell->f);
         break;
     case TP_CELL_RATE:
         human_rate(cell->f, number);

@@ -27,9 +27,9 @@ static const char *human(double v, uint8_t unit, char out[32])
     else if (kind_of(unit) == TP_CELL_NS && fabs(v) < 9e18)
         tp_human_ns((int64_t)llround(v), out);
     else if (kind_of(unit) == TP_CELL_BYTES && v >= 1024 * 1024)
-        snprintf(out, 32, "%.2f MiB", v / (1024 * 1024));
+        strcat(tp_human_value(v / (1024 * 1024), 2, out), " MiB");
     else if (kind_of(unit) == TP_CELL_BYTES)
-        snprintf(out, 32, "%.0f B", v);
+        strcat(tp_human_value(v, 0, out), " B");
     else
         snprintf(out, 32, "%.6g", v);
     return out;
@@ -67,8 +67,7 @@ static void put_seen(tp_grid *g, const tp_repeat_summary *s, size_t n)
 static void put_ratio(tp_grid *g, double v)
 {
     char text[32];
-    snprintf(text, sizeof text, "%.3f", v);
-    tp_grid_text(g, isnan(v) ? NULL : text);
+    tp_grid_text(g, isnan(v) ? NULL : tp_human_value(v, 3, text));
 }
 
 /* ---- tables for people: each cell in its own unit ---- */
@@ -82,8 +81,7 @@ static void columns(tp_grid *g, const char *const titles[])
 static void put_percent(tp_grid *g, double v)
 {
     char text[32];
-    snprintf(text, sizeof text, "%.2f", v);
-    tp_grid_text(g, isnan(v) ? NULL : text);
+    tp_grid_text(g, isnan(v) ? NULL : tp_human_value(v, 2, text));
 }
 
 static void show_totals(const tp_repeats *r, const tp_repeat_table *t, tp_grid *g)

@@ -601,6 +601,37 @@ static void a_tied_head_in_the_file_is_compared(void **state)
     release(&a);
 }
 
+static void hear(void *user, const char *text) { tp_buf_addf(user, "%s\n", text); }
+
+/* A head that differs, a tensor that nobody takes, norms of another type than the embedding. */
+static void what_training_would_change_in_silence_is_said(void **state)
+{
+    tp_tensor_out out[MAX_TENSORS + 2];
+    TP_OWN(tp_buf) said = {0};
+    loaded a = load_reference("smollm2");
+    size_t n = tensors_of(&a, out);
+    float *head = calloc((size_t)(out[0].dim[0] * out[0].dim[1]), sizeof *head);
+    out[n] = out[0];
+    out[n].name = "lm_head.weight";
+    out[n].source = head;
+    out[n + 1] = out[1];
+    out[n + 1].name = "score.weight";
+    for (size_t i = 0; i < n + 2; i++)
+        if (out[i].rank == 2)
+            out[i].dtype = TP_DTYPE_BF16;
+
+    loaded b = load(folder_with("mixed", "smollm2", out, n + 2));
+    tp_model_say(b.model, &b.report, hear, &said);
+
+    assert_non_null(strstr(said.data, "the file holds a head that differs: both are used"));
+    assert_non_null(strstr(said.data, "1 tensor of the file not used: score.weight\n"));
+    assert_non_null(strstr(said.data, "the embedding is bf16, 7 tensors are not (first: "));
+    assert_non_null(strstr(said.data, "a model is written in one type, that of the embedding\n"));
+    free(head);
+    release(&a);
+    release(&b);
+}
+
 static void nonfinite_weights_are_named(void **state)
 {
     tp_tensor_out out[MAX_TENSORS];
@@ -839,6 +870,7 @@ int main(void)
         cmocka_unit_test(bf16_survives_a_round_trip),
         cmocka_unit_test(gpt2_without_prefix_and_with_buffers_is_loaded),
         cmocka_unit_test(a_tied_head_in_the_file_is_compared),
+        cmocka_unit_test(what_training_would_change_in_silence_is_said),
         cmocka_unit_test(nonfinite_weights_are_named),
         cmocka_unit_test(what_is_wrong_in_the_weights_is_named),
         cmocka_unit_test(folders_without_weights_say_so),
