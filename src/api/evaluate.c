@@ -68,6 +68,7 @@ static tp_status open_parts(tp_evaluator *e, tp_config *config, tp_error *err)
     TP_TRY(tp_eval_job_open_judge(j, err));
     tp_environment_set_watch(j->env, &(tp_environment_watch){is_stopped, notice, e});
     TP_TRY(tp_eval_job_open_questions(j, err));
+    TP_TRY(tp_environment_check_answers(j->env, j->prompts, NULL, err));
     add_notices(e);
     TP_TRY(tp_eval_job_open_model(j, notice, e, err));
     return tp_output_check(e->o.out, err); /* now that the inputs are known */

@@ -116,6 +116,7 @@ tp_status tp_model_merge(const char *path, const char *out, const tp_merge_optio
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_merge_options", err));
     TP_TRY(tp_sized_check(ret, "tp_merge_result", err));
     TP_TRY(read_dtype(o.dtype, TP_DTYPE_F32, &unused, err));
+    TP_TRY(tp_dir_check_name(out, err));
     if (lstat(out, &there) == 0)
         return tp_fail(err, TP_ERR_CONFIG, "'%s' is there already: name a folder that is not", out);
     TP_TRY(tp_checkpoint_find_model(path, &folder, err));

@@ -168,8 +168,6 @@ tp_status tp_trace_report_compare(const char *before, const char *after,
     tp_select_options select;
     TP_OWN(tp_trace_paths) a = {0}, b = {0};
     TP_TRY(tp_trace_options_read(options, &o, &select, err));
-    if (strcmp(before, "-") == 0 && strcmp(after, "-") == 0)
-        return tp_fail(err, TP_ERR_ARG, "standard input (-) can be read once only");
     TP_TRY(tp_trace_paths_one(before, &a, err));
     TP_TRY(tp_trace_paths_one(after, &b, err));
     return compare((const char *const[]){a.v[0], b.v[0]}, &o, &select, ret, err);

@@ -73,7 +73,10 @@ static tp_status let_wait(const char *path, int fd, bool is_pipe, tp_error *err)
 /* Standard input is whatever we were started with, a terminal included. */
 static tp_status open_standard_input(int *ret_fd, int64_t *ret_size, tp_error *err)
 {
+    static atomic_bool is_taken;
     struct stat st;
+    if (atomic_exchange(&is_taken, true))
+        return tp_fail(err, TP_ERR_ARG, "standard input (-) can be read once only");
     int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
     if (fd < 0 || fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
         int error = fd < 0 ? errno : EISDIR;
@@ -209,6 +212,20 @@ bool tp_dir_exists(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+int tp_dir_count(const char *path, const char *ending, tp_buf *ret_first)
+{
+    struct dirent **entries = NULL;
+    int n = scandir(path, &entries, NULL, alphasort), count = 0;
+    for (int i = 0; i < n; i++) {
+        const char *name = entries[i]->d_name;
+        if (tp_str_ends(name, ending) && count++ == 0)
+            tp_buf_addf(ret_first, "%s%s%s", path, tp_str_ends(path, "/") ? "" : "/", name);
+        free(entries[i]);
+    }
+    free(entries);
+    return count;
+}
+
 bool tp_files_are_same(const char *a, const char *b)
 {
     struct stat x, y;
@@ -243,11 +260,19 @@ static tp_status make_one(const char *path, tp_error *err)
     return TP_OK;
 }
 
+tp_status tp_dir_check_name(const char *path, tp_error *err)
+{
+    if (!*path)
+        return tp_fail(err, TP_ERR_ARG, "cannot create a folder without a name");
+    return strcmp(path, "-") ? TP_OK
+                             : tp_fail(err, TP_ERR_ARG,
+                                       "'-' is a stream, and a folder is written here; name one");
+}
+
 tp_status tp_dir_make(const char *path, tp_error *err)
 {
     size_t n = strlen(path);
-    if (n == 0)
-        return tp_fail(err, TP_ERR_ARG, "cannot create a folder without a name");
+    TP_TRY(tp_dir_check_name(path, err));
     TP_OWN(tp_buf) partial = {0};
     tp_buf_adds(&partial, path);
     for (size_t i = 1; i < n; i++) {

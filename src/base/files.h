@@ -42,6 +42,8 @@ TP_CHECKED tp_status tp_file_write_atomic(const char *path, const void *data, si
  * the new, and nobody waits for the disk, so that a power failure may lose both. */
 TP_CHECKED tp_status tp_file_refresh(const char *path, const void *data, size_t n, tp_error *err);
 
+/* A folder of this name may be made: no stream ("-") is meant. */
+TP_CHECKED tp_status tp_dir_check_name(const char *path, tp_error *err);
 /* Create the folder and its parents; existing is fine. */
 TP_CHECKED tp_status tp_dir_make(const char *path, tp_error *err);
 
@@ -68,6 +70,8 @@ bool tp_file_exists(const char *path);
 bool tp_files_are_same(const char *a, const char *b); /* there are both, by whatever names */
 bool tp_dir_exists(const char *path);
 int64_t tp_file_size(const char *path); /* -1 when it cannot be told */
+/* How many names in a folder end so; the path of the first one, by the alphabet, is appended. */
+int tp_dir_count(const char *path, const char *ending, tp_buf *ret_first);
 
 /* Copy one file, synced.  Not atomic: `to` must be a name nobody reads yet. */
 TP_CHECKED tp_status tp_file_copy(const char *from, const char *to, tp_error *err);

@@ -86,6 +86,7 @@ const tp_usage tp_usage_ablate = {
         "sample; the recipe's own run folder is not touched.  Ctrl-C ends with what is there.",
     .min_words = 1,
     .max_words = -1,
+    .wraps = true,
     .size = sizeof(flags),
     .defaults = &(const flags){.common = TP_STUDY_DEFAULTS, .pairs = -1},
     .run = execute};

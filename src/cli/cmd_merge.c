@@ -38,6 +38,7 @@ const tp_usage tp_usage_merge = {
                "The base is where its base_model_name_or_path says.  OUT must not exist.",
     .min_words = 2,
     .max_words = 2,
+    .wraps = true,
     .size = sizeof(flags),
     .defaults = &(const flags){.size = sizeof(flags)},
     .run = execute};

@@ -26,8 +26,6 @@ static int execute(const void *given, char **words, int n)
     char isa[TP_CLI_SETTING], level[TP_CLI_SETTING];
     tp_error err = {0};
     bool fits = true;
-    if (!f->json && !f->print)
-        tp_cli_wrap();
     n = tp_cli_add_setting(words, n, "engine.isa", f->isa, isa);
     n = tp_cli_add_setting(words, n, "optimization.level", f->level, level);
     if (tp_cli_find_recipe(&words, &n, path, &err) != TP_OK)
@@ -57,5 +55,6 @@ const tp_usage tp_usage_plan = {.command = "plan",
                                     "status 5 when the run does not fit.",
                                 .min_words = 1,
                                 .max_words = -1,
+                                .wraps = true,
                                 .size = sizeof(flags),
                                 .run = execute};

@@ -41,6 +41,7 @@ const tp_usage tp_usage_tokenizer = {
     .details = "The folder has a ChatML chat template and loads in transformers.",
     .min_words = 2,
     .max_words = 256,
+    .wraps = true,
     .size = sizeof(flags),
     .defaults = &(const flags){.vocab_size = 4096, .style = "qwen2"},
     .run = execute};

@@ -58,6 +58,7 @@ const tp_usage tp_usage_trace_export = {
     .flags = flag_table,
     .min_words = 1,
     .max_words = 1,
+    .wraps = true,
     .size = sizeof(flags),
     .defaults = &(const flags){.o = {.size = sizeof(tp_trace_export_options)}},
     .run = execute};

@@ -70,6 +70,7 @@ const tp_usage tp_usage_tune = {
         "is there.",
     .min_words = 1,
     .max_words = -1,
+    .wraps = true,
     .size = sizeof(flags),
     .defaults = &(const flags){.common = TP_STUDY_DEFAULTS},
     .run = execute};

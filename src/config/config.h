@@ -61,6 +61,7 @@ typedef struct {
     bool ignored;           /* accepted for compatibility; setting it has no effect ... */
     bool unannounced;       /* ... and is not worth a notice */
     bool is_path;           /* of a file or folder: see tp_config_bind() */
+    const char *ending;     /* (optional) ... a folder stands for its only file that ends so */
     const char *belongs_to; /* the key is known, but not in this kind of configuration, ... */
     const char *present;    /* (optional) ... which has this section */
     /* "false|null": other values are refused for the reason in doc.  `when` names a key that

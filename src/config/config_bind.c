@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/files.h"
 #include "config/config_internal.h"
 #include "text/yaml/yaml.h"
 
@@ -82,11 +83,24 @@ static tp_status find_beside(tp_binder *b, const tp_option *option, tp_error *er
     return TP_OK;
 }
 
+/* The only file of its kind in a folder; of several somebody else says which there are. */
+static tp_status find_inside(tp_binder *b, const tp_option *option, tp_error *err)
+{
+    tp_config_node *node = tp_path_find(b->root, tp_slice_of(option->name));
+    const char *text = node ? tp_node_text(node) : NULL;
+    TP_OWN(tp_buf) file = {0};
+    if (text && option->ending && tp_dir_count(text, option->ending, &file) == 1)
+        TP_TRY(tp_node_text_copy(b->config, file.data, file.len, &node->value.text, err));
+    return TP_OK;
+}
+
 static tp_status find_files(tp_binder *b, tp_error *err)
 {
     for (size_t i = 0; i < b->n; i++)
-        if (b->table[i].is_path)
+        if (b->table[i].is_path) {
             TP_TRY(find_beside(b, &b->table[i], err));
+            TP_TRY(find_inside(b, &b->table[i], err));
+        }
     return TP_OK;
 }
 

@@ -53,9 +53,9 @@
         .nullable = true)
 #define TEXTS_OR_NULL(key, member, text, meaning) \
     ROW(key, TP_OPT_STRING_LIST, AT(member, tp_str_list), text, meaning, .nullable = true)
-#define PATH(key, member, text, meaning)                                               \
+#define PATH(key, member, text, meaning, ...)                                          \
     ROW(key, TP_OPT_STRING, AT(member, const char *), text, meaning, .nullable = true, \
-        .is_path = true)
+        .is_path = true, __VA_ARGS__)
 #define WORD(key, member, text, words, meaning) \
     ROW(key, TP_OPT_ENUM, AT(member, int), text, meaning, .choices = words)
 /* The words are the names of a table's rows. */

@@ -2,11 +2,13 @@
 . "$SOURCE/tests/cli/lib.sh"
 make_model
 
-try() {
+try() { # FILE [KEY=VALUE...]
+    file=$1
+    shift
     rm -rf runs
     run train --quiet "$SOURCE/recipes/sft.yaml" policy.model_name=model \
-        policy.tokenizer.chat_template=null data.train.data_path="$1" \
-        data.train.split_validation_size=0 policy.max_total_sequence_length=32
+        policy.tokenizer.chat_template=null data.train.data_path="$file" \
+        data.train.split_validation_size=0 policy.max_total_sequence_length=32 "$@"
 }
 
 try nosuch.jsonl
@@ -49,8 +51,20 @@ try blank.jsonl
 expect 2 "blank.jsonl is empty; one JSON object per line is needed"
 mkdir rows
 printf '{"text": "fine"}\n' >rows/train.jsonl
+printf '{"text": "fine"}\n' >rows/test.jsonl
 try rows
-expect 2 "'rows' is a folder; name the file in it whose lines are JSON objects, such as rows/train.jsonl"
+expect 2 "'rows' is a folder; name the file in it whose lines are JSON objects, such as rows/test.jsonl"
+# One file of rows is what its folder stands for, whoever trains on it, or asks.
+mkdir -p one two
+cp rows/train.jsonl one/
+try one
+expect 0
+grep -q '^ *data_path: one/train.jsonl' runs/*/config.yaml || fail "the folder stands for something else"
+printf '{"question": "two", "answer": "2"}\n' >two/questions.jsonl
+printf '%s\n' 'generation: {model_name: model, max_new_tokens: 2}' 'data: {data_path: two}' 'env: {math: {}}' \
+    'tokenizer: {chat_template: null}' >asks.yaml
+run eval asks.yaml --json
+expect 0
 try model
 expect 2 "'model' is a folder; name the file in it whose lines are JSON objects"
 
@@ -66,10 +80,23 @@ printf '{"messages": [{"role": "user", "content": "the dog"}, {"role": "assistan
 run train --quiet "$SOURCE/recipes/dpo.yaml" policy.model_name=model data.train.data_path=talk.jsonl
 expect 2 'talk.jsonl:1:1: "chosen" is missing from this preference row; rows with one answer are trained on with sft'
 
+# One answer and whether it is good: bad ones are not learned by the way.
+printf '{"prompt": "the dog", "completion": " %s", "label": %s}\n' jumps true sings false >kto.jsonl
+try kto.jsonl
+expect 2 "kto.jsonl:1:1: a completion with a \"label\" of true or false was judged (TRL's KTO)"
+try kto.jsonl data.train.prompt_key=prompt
+expect 0
+
 # Questions without answers, and a judge that compares with them: nothing could be learned.
 printf '{"prompt": "%s"}\n' one two three >questions.jsonl
 run train grpo.yaml data.train.data_path=questions.jsonl run.name=unanswered
-grep -q "has no expected answer; name its column with data.output_key" out err || fail "no word on questions without answers"
+expect 2 "questions.jsonl:1 has no expected answer; name its column with data.train.output_key (evaluations: data.output_key)"
+grep -q '^step 1' out && fail "it begins to train on questions without answers"
+printf '%s\n' 'generation: {model_name: model}' 'data: {data_path: questions.jsonl}' 'env: {math: {}}' \
+    'tokenizer: {chat_template: null}' >asks.yaml
+run eval asks.yaml --out asked.json
+expect 2 "questions.jsonl:1 has no expected answer"
+[ ! -e asked.json ] || fail "it asks questions whose answers nobody can judge"
 run doctor --cached grpo.yaml data.train.data_path=questions.jsonl
 expect 2
 expect_out "judge            FAILED: questions.jsonl:1 has no expected answer"

@@ -6,6 +6,18 @@ for page in guide/configuration guide/metrics guide/model-files guide/environmen
     cmp "fresh/$page.md" "$SOURCE/docs/$page.md" || fail "docs/$page.md is stale: run make docs"
 done
 
+# Paragraphs are filled to one width, and the guide's index leads to every page of it and of the formats.
+for page in "$SOURCE"/README.md "$SOURCE"/docs/*.md "$SOURCE"/docs/guide/*.md "$SOURCE"/docs/formats/*.md; do
+    cp "$page" filled.md
+    "$SOURCE/tools/wrap-docs" filled.md
+    cmp filled.md "$page" || fail "${page#"$SOURCE"/} has lines that are too long: run tools/wrap-docs on it"
+done
+for page in "$SOURCE"/docs/guide/*.md "$SOURCE"/docs/formats/*.md; do
+    name=${page#"$SOURCE"/docs/}
+    case $name in guide/README.md) continue ;; guide/*) link=${name#guide/} ;; *) link=../$name ;; esac
+    grep -qF "]($link)" "$SOURCE/docs/guide/README.md" || fail "docs/guide/README.md does not lead to $name"
+done
+
 # Every page that a page leads to is there, and so is every picture.
 for page in "$SOURCE"/*.md "$SOURCE"/docs/*.md "$SOURCE"/docs/*/*.md; do
     grep -o ']([^)#: ]*[)#]' "$page" | sed 's/^](//; s/[)#]$//' | while read -r to; do
@@ -30,7 +42,7 @@ done | grep -v '^[^ ]* \(--version\|COMMAND\|-h\|\.\.\.\)' >commands
 [ "$(wc -l <commands)" -gt 250 ] || fail "there are only $(wc -l <commands) commands"
 "$TEMPER" help --list commands >known
 while read -r page name part rest; do
-    grep -qx "$name $part" known && name="$name $part"
+    grep -qxF "$name $part" known && name="$name $part"
     if ! grep -qx "$name" known; then
         fail "$page: there is no command 'temper $name'"
         continue

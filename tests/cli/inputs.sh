@@ -53,8 +53,15 @@ is "gzip from a pipe" "$("$TOOL" get out events)" 1
 is "its name" "$("$TOOL" get out file)" "standard input"
 "$TEMPER" trace export - --csv -o - <t.json >out 2>err
 is "lines of an export of standard input" "$(wc -l <out)" 2
-run trace compare - -
-expect 2 "standard input (-) can be read once only"
+once_only() { # FILE COMMAND...
+    file=$1 last="temper $2 $3 - -"
+    shift
+    "$TEMPER" "$@" - - <"$file" >out 2>err
+    status=$?
+    expect 2 "standard input (-) can be read once only"
+}
+once_only t.json trace compare
+once_only t.json trace stats
 
 # A recipe too, and the texts of a tokenizer; what is read several times is refused.
 sed 's/max_num_steps: 6/max_num_steps: 2/' tiny.yaml >short.yaml
@@ -100,6 +107,16 @@ expect_out "1 prompt, 1 answer"
 "$TEMPER" eval compare - judged.json <judged.json >out 2>err
 is "a comparison with standard input" $? 0
 expect_out "equal on 1"
+once_only judged.json eval compare
+
+# What is written as a folder is none.
+for words in "tokenizer - corpus.txt" "merge model -" "ablate short.yaml --out -" \
+    "bench kernel/rmsnorm/f32 --rounds 2 --history -"; do
+    # shellcheck disable=SC2086
+    run $words
+    expect 2 "'-'"
+    [ ! -e ./- ] || fail "temper $words makes a folder of that name"
+done
 
 # The folder of a run is its recipe, and its figures.
 run config runs/stdin

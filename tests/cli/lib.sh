@@ -40,6 +40,26 @@ run() {
     status=$?
 }
 
+# ask ARGUMENTS...: run it, and note that it was.
+asked=
+ask() {
+    asked="$asked
+ $* "
+    run "$@"
+}
+
+# all_asked WHAT <COMMANDS: each line, a command or one of its parts, was asked.
+all_asked() {
+    while read -r command; do
+        case $asked in *"
+ $command "*) ;; *) fail "temper $command: $1" ;; esac
+    done
+}
+
+# The views of a trace, from the table.
+views=$(sed -n 's/^VIEW("\([a-z-]*\)".*/\1/p' "$SOURCE/src/instrument/report/trace_views.def" | sort -u)
+[ "$(echo "$views" | wc -l)" -ge 15 ] || exit 1
+
 # expect STATUS [TEXT_OF_STDERR...]: each text is part of standard error.
 expect() {
     wanted=$1

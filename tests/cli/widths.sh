@@ -9,15 +9,21 @@ narrow() {
     [ ! -s wide ] || { cp wide out && fail "$last: wider than 80 columns"; }
 }
 
-# fits COMMAND...: it is done, and its output is narrow.
+# fits COMMAND...: it is done, and its output is narrow; messages are wrapped on terminals alone (terminal.sh).
 fits() {
-    run "$@"
+    ask "$@"
     expect 0
+    narrow out
+}
+# looks COMMAND...: the same, whatever the verdict is.
+looks() {
+    ask "$@"
+    [ "$status" -le 1 ] || fail "$last: exit status $status"
     narrow out
 }
 
 fits trace "$data/kineto-rank-0.json"
-for view in operators kernels memory comm idle launch queue critical-path bandwidth stacks steps threads ranks roofline bottlenecks suspicious; do
+for view in $views ranks; do
     fits trace "$data/kineto-rank-0.json" $view
 done
 fits trace "$data/snapshot.pickle"
@@ -44,17 +50,32 @@ fits profile $L.yaml --warm-up 1 --steps 8 --name $L
 for column in operator part launches ms/step "95 % interval" share GFLOP/s GB/s "of limit"; do
     grep -q "$column" out || fail "no column '$column'"
 done
-run profile $L.yaml --warm-up 1 --steps 8 --against $L
-narrow out
+looks profile $L.yaml --warm-up 1 --steps 8 --against $L
 fits plan $L.yaml
+fits plan $L.yaml --ranks 4 --network 100Gbit/2us
+for graph in train eval norm update generate reference; do
+    ask plan $L.yaml --print $graph
+    narrow out
+done
+cp $L.yaml short.yaml # YAML stays in its lines: they are as long as the names in them
+fits config short.yaml
+printf 'max_steps: 3\ndataset_text_field: body\n' >args.yaml
+looks config import args.yaml --partly
+fits chat model
+looks ablate $L.yaml --lever a-$L:policy.recompute=full/none --rounds 1 --steps 2 --warm-up 1 --pairs 0
+fits tune $L.yaml --budget 2s --steps 1 --warm-up 0
+cp "$SOURCE/recipes/platforms/fat-tree.xml" .
+ask simulate $L.yaml --ranks 2 --platform fat-tree.xml --processor 1TFLOP/100GB
+narrow out
 fits doctor --cached
 fits doctor --cached $L.yaml run.name=other
 fits doctor --cached runs/$L
 fits bench --list
 fits bench --formats
 fits bench kernel/rmsnorm --rounds 5 --verbose --history h.db
-run bench CMD true --vs CMD true --rounds 5
-narrow out
+looks bench CMD true --vs CMD true --rounds 5
+fits bench kernel/rmsnorm/f32 --rounds 5 --save temper:old.json
+looks bench compare old.json old.json
 fits bench history --history h.db
 {
     echo "$L,group,y-$L"
@@ -80,11 +101,31 @@ fits metrics runs/$L
 for runs in "1-$L.jsonl 2-$L.jsonl" "runs/$L runs/b-$L"; do
     for command in compare analyze; do
         # shellcheck disable=SC2086
-        run $command $runs
-        [ "$status" -le 1 ] || fail "temper $command $runs: exit status $status"
-        narrow out
+        looks $command $runs
     done
 done
+looks alarms runs/$L
+looks alarms 1-$L.jsonl --rule "train/$L above 1 for 3 steps"
+fits watch --once runs/$L runs/b-$L
+fits runs runs
+fits cache
+fits version
+fits generate runs/$L "1+1="
+fits tokenizer --vocab-size 260 tok-$L corpus.txt
+fits export runs/$L $L.gguf
+"$TEMPER" train --quiet "$SOURCE/recipes/sft.yaml" policy.model_name=model policy.tokenizer.chat_template=null policy.peft.enabled=true \
+    data.train.data_path=text.jsonl data.train.split_validation_size=0 policy.max_total_sequence_length=32 run.name=l-$L >out 2>err ||
+    fail "no adapter"
+fits merge runs/l-$L merged-$L
+# A server goes on until it is ended.
+asked="$asked
+ serve "
+"$TEMPER" serve --port -1 --no-index >out 2>err </dev/null &
+pid=$!
+wait_until 'grep -q "a run beside it" err || grep -q "nothing can be served" err'
+kill -TERM "$pid" 2>/dev/null
+wait "$pid"
+narrow out
 mkdir $L && mv model $L/m
 printf '{"question": "what is %s", "answer": "#### %s"}\n' one+one-$L 2 two+two 4 >$L.q.jsonl
 cat >eval.yaml <<END
@@ -106,7 +147,12 @@ grep -q "^ *0  0-aaaa.*fff.json  " out || fail "ranks without the names of their
 fits trace compare 0-$L.json 1-$L.json
 fits trace stats 0-$L.json 1-$L.json
 fits trace stats 0-$L.json --vs 1-$L.json
+fits trace export 0-$L.json --chrome -o short-$L.json
 fits trace runs/$L
+
+# Whatever command there is.
+"$TEMPER" help --list commands >commands
+all_asked "its screens are not looked at" <commands
 
 # A pipe without COLUMNS has no width: prose stays in its lines.
 unset COLUMNS

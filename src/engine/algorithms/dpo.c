@@ -95,10 +95,10 @@ static tp_status open_steps(trainer *t, tp_error *err)
 
 static const tp_trainer_stage stages[] = {
     {"training data", open_training_data, tp_dpo_describe_data, TP_HAS_MODEL | TP_HAS_TOKENIZER,
-     TP_HAS_DATA, false},
+     TP_HAS_DATA},
     {"validation data", tp_dpo_open_validation, tp_dpo_describe_validation,
-     TP_HAS_MODEL | TP_HAS_TOKENIZER, 0, false},
-    {"steps", open_steps, tp_trainer_describe_steps, TP_HAS_DATA, TP_HAS_STEPS, false},
+     TP_HAS_MODEL | TP_HAS_TOKENIZER, 0},
+    {"steps", open_steps, tp_trainer_describe_steps, TP_HAS_DATA, TP_HAS_STEPS},
     {0}};
 
 static tp_status resize(trainer *t, tp_error *err)

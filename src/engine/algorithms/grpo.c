@@ -289,14 +289,12 @@ static void describe_validation(const trainer *t, tp_buf *out)
 }
 
 static const tp_trainer_stage stages[] = {
-    {"rollouts", open_algorithm, NULL, 0, 0, false},
-    {"training data", open_training_prompts, describe_prompts, TP_HAS_TOKENIZER, TP_HAS_DATA,
-     false},
-    {"environment", open_training_environment, describe_environment, 0, TP_HAS_JUDGE, false},
-    {"validation data", open_validation, describe_validation, TP_HAS_TOKENIZER, 0, false},
-    {"steps", open_steps, tp_trainer_describe_steps, TP_HAS_DATA | TP_HAS_JUDGE, TP_HAS_STEPS,
-     false},
-    {"judge", tp_grpo_ask_judge, tp_grpo_describe_judge, TP_HAS_DATA | TP_HAS_JUDGE, 0, true},
+    {"rollouts", open_algorithm, NULL, 0, 0},
+    {"training data", open_training_prompts, describe_prompts, TP_HAS_TOKENIZER, TP_HAS_DATA},
+    {"environment", open_training_environment, describe_environment, 0, TP_HAS_JUDGE},
+    {"validation data", open_validation, describe_validation, TP_HAS_TOKENIZER, 0},
+    {"steps", open_steps, tp_trainer_describe_steps, TP_HAS_DATA | TP_HAS_JUDGE, TP_HAS_STEPS},
+    {"judge", tp_grpo_ask_judge, tp_grpo_describe_judge, TP_HAS_DATA | TP_HAS_JUDGE, 0},
     {0}};
 
 static tp_status ready(trainer *t, tp_error *err)

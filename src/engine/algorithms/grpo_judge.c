@@ -1,14 +1,21 @@
-/* grpo_judge.c - does anybody judge?  One question before a run, for `temper doctor`, and an
- * eye on steps in which no answer got a reward. */
+/* grpo_judge.c - does anybody judge?  One question before a run, and an eye on steps in which
+ * no answer got a reward. */
 #include "base/strings.h"
 #include "engine/algorithms/grpo_internal.h"
 
-tp_status tp_grpo_ask_judge(trainer *t, tp_error *err)
+/* Of judges that are programs `temper doctor` alone asks: whether they work a run finds out. */
+static tp_status ask(trainer *t, tp_environment *env, const tp_prompts *prompts, tp_error *err)
 {
     grpo *g = t->own;
-    TP_TRY(tp_environment_try(g->env, g->prompts, g->pool, &g->judged, err));
-    return g->val_env ? tp_environment_try(g->val_env, g->val_prompts, g->pool, &g->judged, err)
-                      : TP_OK;
+    return t->only_checks ? tp_environment_try(env, prompts, g->pool, &g->judged, err)
+                          : tp_environment_check_answers(env, prompts, g->pool, err);
+}
+
+tp_status tp_grpo_ask_judge(trainer *t, tp_error *err)
+{
+    const grpo *g = t->own;
+    TP_TRY(ask(t, g->env, g->prompts, err));
+    return g->val_env ? ask(t, g->val_env, g->val_prompts, err) : TP_OK;
 }
 
 void tp_grpo_describe_judge(const trainer *t, tp_buf *out)

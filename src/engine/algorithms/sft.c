@@ -217,10 +217,10 @@ static tp_status open_steps(trainer *t, tp_error *err)
 
 static const tp_trainer_stage stages[] = {
     {"training data", open_training_data, describe_training_data,
-     TP_HAS_MODEL | TP_HAS_FOLDER | TP_HAS_TOKENIZER, TP_HAS_DATA, false},
+     TP_HAS_MODEL | TP_HAS_FOLDER | TP_HAS_TOKENIZER, TP_HAS_DATA},
     {"validation data", open_validation_data, describe_validation_data,
-     TP_HAS_MODEL | TP_HAS_FOLDER | TP_HAS_TOKENIZER, 0, false},
-    {"steps", open_steps, tp_trainer_describe_steps, TP_HAS_DATA, TP_HAS_STEPS, false},
+     TP_HAS_MODEL | TP_HAS_FOLDER | TP_HAS_TOKENIZER, 0},
+    {"steps", open_steps, tp_trainer_describe_steps, TP_HAS_DATA, TP_HAS_STEPS},
     {0}};
 
 static void rewind_data(trainer *t) { tp_loader_seek(t->loader, (uint64_t)t->state.step); }

@@ -1,7 +1,6 @@
 /* lines.c - a file read in waves of whole lines, hashed as it is read. */
 #include "engine/data/lines.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,24 +11,16 @@
 
 enum { WAVE_BYTES = 4 << 20 };
 
-static int is_rows(const struct dirent *entry) { return tp_str_ends(entry->d_name, ".jsonl"); }
-
 /* A folder in the place of a file: the first file in it that could be meant. */
 tp_status tp_rows_refuse_folder(const char *path, tp_error *err)
 {
-    struct dirent **entries = NULL;
+    TP_OWN(tp_buf) first = {0};
     if (!tp_dir_exists(path))
         return TP_OK;
-    int n = scandir(path, &entries, is_rows, alphasort);
-    tp_status status = tp_fail(err, TP_ERR_IO,
-                               "'%s' is a folder; name the file in it whose lines are JSON "
-                               "objects%s%s%s",
-                               path, n > 0 ? ", such as " : "", n > 0 ? path : "",
-                               n > 0 ? tp_path_of("/%s", entries[0]->d_name).text : "");
-    while (n > 0)
-        free(entries[--n]);
-    free(entries);
-    return status;
+    int n = tp_dir_count(path, ".jsonl", &first);
+    return tp_fail(err, TP_ERR_IO,
+                   "'%s' is a folder; name the file in it whose lines are JSON objects%s%s", path,
+                   n ? ", such as " : "", tp_buf_str(&first));
 }
 
 tp_status tp_lines_open(tp_lines *lines, const char *path, tp_error *err)

@@ -114,6 +114,14 @@ static tp_status nothing_fits(const tp_row *row, const tp_json *object, tp_error
                           keys[0] ? keys : "of an empty object");
 }
 
+/* TRL's KTO judges one answer where DPO compares two: half of them are to be avoided. */
+static bool is_judged(const tp_json *object, tp_schema_kind kind)
+{
+    const tp_json *label = tp_json_get(object, "label");
+    return kind == TP_SCHEMA_PROMPT_COMPLETION && label &&
+           (label->type == TP_JSON_FALSE || label->type == TP_JSON_TRUE);
+}
+
 static tp_status detect(const tp_row *row, tp_arena *arena, tp_schema *ret, tp_error *err)
 {
     tp_json_options options = tp_row_json_options(row);
@@ -127,6 +135,12 @@ static tp_status detect(const tp_row *row, tp_arena *arena, tp_schema *ret, tp_e
     for (size_t i = 0; i < TP_COUNTOF(known); i++)
         if (tp_json_get(object, known[i].first) &&
             (!known[i].second[0] || tp_json_get(object, known[i].second))) {
+            if (is_judged(object, known[i].kind))
+                return tp_row_fail_at(row, NULL, 0, err,
+                                      "a completion with a \"label\" of true or false was judged "
+                                      "(TRL's KTO), bad ones are no example to imitate; keep the "
+                                      "good ones, as `jq -c 'select(.label)'` does, or learn all "
+                                      "of them with data.train.prompt_key=prompt");
             ret->detected = true;
             return set_keys(ret, known[i].kind, known[i].first, known[i].second, err);
         }

@@ -23,8 +23,9 @@
         .nullable = true)
 #define TEXT(key, member, text, meaning) \
     ROW(key, TP_OPT_STRING, AT(member), text, meaning, .nullable = true)
-#define PATH(key, member, text, meaning) \
-    ROW(key, TP_OPT_STRING, AT(member), text, meaning, .nullable = true, .is_path = true)
+#define PATH(key, member, text, meaning, ...)                                             \
+    ROW(key, TP_OPT_STRING, AT(member), text, meaning, .nullable = true, .is_path = true, \
+        __VA_ARGS__)
 #define PATH_NEEDED(key, member, text, meaning) \
     ROW(key, TP_OPT_STRING, AT(member), text, meaning, .is_path = true)
 #define TEXTS(key, member, text, meaning) \

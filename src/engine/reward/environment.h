@@ -114,6 +114,10 @@ TP_CHECKED tp_status tp_environment_score(tp_environment *env, const tp_completi
  * to ret_text).  Fails when there is no verdict; waits half a minute at most. */
 TP_CHECKED tp_status tp_environment_try(tp_environment *env, const tp_prompts *prompts,
                                         tp_pool *pool, tp_buf *ret_text, tp_error *err);
+/* Before a run: questions without expected answers, and an environment that compares with them,
+ * are a failure.  Foreign code is not asked. */
+TP_CHECKED tp_status tp_environment_check_answers(tp_environment *env, const tp_prompts *prompts,
+                                                  tp_pool *pool, tp_error *err);
 
 /* Everything that decides the verdicts, in one line: for logs and fingerprints. */
 void tp_environment_describe(const tp_environment *env, tp_buf *out);

@@ -76,7 +76,9 @@ void tp_reward_give(tp_reward *r, double reward, tp_correct correct, const char 
 void tp_reward_exclude(tp_reward *r, tp_reward_status status, const char *fmt, ...) TP_PRINTF(3, 4);
 /* Refused: there is nothing to compare with.  A run whose first rows are like that does not begin.
  */
-#define TP_NO_TRUTH "has no expected answer; name its column with data.output_key"
+#define TP_NO_TRUTH                                                                     \
+    "has no expected answer; name its column with data.train.output_key (evaluations: " \
+    "data.output_key)"
 void tp_reward_lacks_truth(tp_reward *r, const char *prompt_id);
 void tp_reward_add_part(tp_reward *r, const char *name, double value);
 tp_reward *tp_rewards_new(size_t n); /* without verdicts; release each, then free() */

@@ -87,3 +87,11 @@ tp_status tp_environment_try(tp_environment *env, const tp_prompts *prompts, tp_
     }
     return ask(env, &prompt, pool, ret_text, err);
 }
+
+tp_status tp_environment_check_answers(tp_environment *env, const tp_prompts *prompts,
+                                       tp_pool *pool, tp_error *err)
+{
+    TP_OWN(tp_buf) text = {0};
+    return tp_environment_is_outside(env) ? TP_OK
+                                          : tp_environment_try(env, prompts, pool, &text, err);
+}

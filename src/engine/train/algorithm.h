@@ -49,7 +49,6 @@ typedef struct {
     tp_status (*open)(trainer *t, tp_error *err);
     void (*describe)(const trainer *t, tp_buf *out); /* (optional) what was found, one line */
     unsigned needs, gives;                           /* tp_stage_gift */
-    bool check_only;                                 /* training finds it out by itself */
 } tp_trainer_stage;
 
 typedef enum {

@@ -26,7 +26,8 @@
 #define SOURCE_ROWS(prefix, member, text)                                                          \
     TEXT_OR_NULL(prefix ".dataset_name", member.dataset_name, text("dataset_name"),                \
                  "arithmetic = the generated corpus; any other name goes with data_path.")         \
-    PATH(prefix ".data_path", member.data_path, text("data_path"), "JSONL file.")                  \
+    PATH(prefix ".data_path", member.data_path, text("data_path"),                                 \
+         "JSONL file, or a folder that holds one.", .ending = ".jsonl")                            \
     MUTE(prefix ".split", "A file has no splits.")                                                 \
     REAL_OR_NULL(prefix ".split_validation_size", member.split_validation_size,                    \
                  text("split_validation_size"), 0, 0.999999,                                       \
@@ -242,9 +243,9 @@ static tp_status no_algorithm(const tp_config *config, tp_error *err)
                         v->key.data);
     bool is_evaluation = tp_config_find(config, "generation") || tp_config_find(config, "eval");
     bool is_model = tp_config_find(config, "model_type") || tp_config_find(config, "architectures");
-    return tp_fail(err, TP_ERR_CONFIG,
-                   "%s: no section %s says what to train (there are: %.200s%s); %s",
-                   tp_config_file(config), tp_buf_str(&names), tp_buf_str(&sections),
+    return tp_fail(err, TP_ERR_CONFIG, "%s: no section %s says what to train (%s%.200s%s); %s",
+                   tp_config_file(config), tp_buf_str(&names),
+                   sections.len ? "there are: " : "there is none", tp_buf_str(&sections),
                    sections.len > 200 ? " ..." : "",
                    is_evaluation ? "evaluations are run by temper eval"
                    : is_model    ? "it describes a model, whose folder is policy.model_name"

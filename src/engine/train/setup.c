@@ -502,18 +502,18 @@ void tp_trainer_describe_steps(const trainer *t, tp_buf *out)
 }
 
 static const tp_trainer_stage first_stages[] = {
-    {"settings", open_settings, NULL, 0, 0, false},
-    {"model", open_the_model, describe_model, 0, TP_HAS_MODEL, false},
-    {"memory", plan_run, describe_memory, TP_HAS_MODEL, TP_HAS_PLAN, false},
-    {"run folder", open_folder, describe_folder, 0, TP_HAS_FOLDER, false},
+    {"settings", open_settings, NULL, 0, 0},
+    {"model", open_the_model, describe_model, 0, TP_HAS_MODEL},
+    {"memory", plan_run, describe_memory, TP_HAS_MODEL, TP_HAS_PLAN},
+    {"run folder", open_folder, describe_folder, 0, TP_HAS_FOLDER},
     {"tokenizer", open_tokenizer, describe_tokenizer, TP_HAS_MODEL | TP_HAS_FOLDER,
-     TP_HAS_TOKENIZER, false}};
+     TP_HAS_TOKENIZER}};
 
 static const tp_trainer_stage last_stages[] = {
-    {"graphs", create_graphs, NULL, TP_HAS_PLAN, TP_HAS_SESSION, false},
-    {"disk", check_disk, describe_disk, TP_HAS_SESSION, 0, false},
-    {"weights", fill_weights, describe_weights, TP_HAS_SESSION, TP_HAS_WEIGHTS, false},
-    {"start", make_ready, NULL, TP_HAS_WEIGHTS | TP_HAS_STEPS, TP_IS_READY, false}};
+    {"graphs", create_graphs, NULL, TP_HAS_PLAN, TP_HAS_SESSION},
+    {"disk", check_disk, describe_disk, TP_HAS_SESSION, 0},
+    {"weights", fill_weights, describe_weights, TP_HAS_SESSION, TP_HAS_WEIGHTS},
+    {"start", make_ready, NULL, TP_HAS_WEIGHTS | TP_HAS_STEPS, TP_IS_READY}};
 
 int tp_trainer_stages(const trainer *t, tp_trainer_stage ret[TP_STAGES])
 {
@@ -537,8 +537,7 @@ tp_status tp_trainer_open(trainer *t, tp_error *err)
     tp_trainer_stage stages[TP_STAGES];
     int n = tp_trainer_stages(t, stages);
     for (int i = 0; i < n; i++)
-        if (!stages[i].check_only)
-            TP_TRY(tp_ranks_open_stage(t, &stages[i], err));
+        TP_TRY(tp_ranks_open_stage(t, &stages[i], err));
     t->has_nothing_to_do = tp_attempt_has_nothing_to_do(t);
     TP_TRY(tp_comm_broadcast(t->comm, &t->has_nothing_to_do, sizeof t->has_nothing_to_do, 0, err));
     return t->has_nothing_to_do ? TP_OK

@@ -77,12 +77,8 @@ tp_status tp_trace_paths_make(const char *const *words, size_t n, tp_trace_paths
 {
     tp_trace_paths paths = {0};
     tp_status status = TP_OK;
-    size_t n_inputs = 0;
     for (size_t i = 0; i < n && status == TP_OK; i++) {
-        n_inputs += strcmp(words[i], "-") == 0;
-        if (n_inputs > 1)
-            status = tp_fail(err, TP_ERR_ARG, "standard input (-) can be read once only");
-        else if (tp_dir_exists(words[i]))
+        if (tp_dir_exists(words[i]))
             status = add_traces_of(&paths, words[i], err);
         else
             add(&paths, words[i]);

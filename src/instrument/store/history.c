@@ -44,8 +44,9 @@ static tp_status check_kind(const char *path, tp_error *err)
 {
     int fd;
     int64_t size;
-    if (tp_dir_exists(path))
-        return tp_fail(err, TP_ERR_ARG, "history '%s': it is a folder; name a file", path);
+    if (tp_dir_exists(path) || strcmp(path, "-") == 0)
+        return tp_fail(err, TP_ERR_ARG, "history '%s': it is a %s; name a file", path,
+                       strcmp(path, "-") == 0 ? "stream" : "folder");
     if (!tp_file_exists(path))
         return TP_OK;
     TP_TRY(tp_input_open(path, TP_INPUT_FILE, &fd, &size, err));

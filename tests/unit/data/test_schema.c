@@ -97,6 +97,7 @@ static void rows_are_recognised_by_their_keys(void **state)
         {"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}", TP_SCHEMA_MESSAGES},
         {"{\"conversations\":[{\"from\":\"human\",\"value\":\"a\"}]}", TP_SCHEMA_SHAREGPT},
         {"{\"prompt\":\"a\",\"completion\":\"b\"}", TP_SCHEMA_PROMPT_COMPLETION},
+        {"{\"prompt\":\"a\",\"completion\":\"b\",\"label\":\"c\"}", TP_SCHEMA_PROMPT_COMPLETION},
         {"{\"instruction\":\"a\",\"input\":\"\",\"output\":\"b\",\"text\":\"c\"}",
          TP_SCHEMA_ALPACA},
         {"{\"input\":\"a\",\"output\":\"b\"}", TP_SCHEMA_INPUT_OUTPUT},
@@ -291,6 +292,15 @@ static void unknown_rows_say_which_keys_exist(void **state)
         "{}", (tp_schema_options){0},
         "f.jsonl:7:1: no known kind of row has the keys of an empty object; name "
         "the columns with data.train.input_key and output_key, chat_key or text_key");
+    for (int good = 0; good < 2; good++)
+        expect_choice_error(
+            good ? "{\"prompt\":\"a\",\"completion\":\"b\",\"label\":true}"
+                 : "{\"prompt\":\"a\",\"completion\":\"b\",\"label\":false}",
+            (tp_schema_options){0},
+            "f.jsonl:7:1: a completion with a \"label\" of true or false was judged "
+            "(TRL's KTO), bad ones are no example to imitate; keep the good ones, "
+            "as `jq -c 'select(.label)'` does, or learn all of them with "
+            "data.train.prompt_key=prompt");
     expect_choice_error("{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}",
                         (tp_schema_options){0},
                         "f.jsonl:7:1: a preference pair (chosen, rejected) is no example to "

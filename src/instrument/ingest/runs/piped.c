@@ -3,7 +3,6 @@
 #include "instrument/ingest/runs/piped.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -57,11 +56,8 @@ static tp_status copy(int from, const tp_piped *to, tp_error *err)
 
 tp_status tp_piped_keep(const char *path, tp_piped *ret, tp_error *err)
 {
-    static atomic_bool is_taken;
     int from;
     int64_t size;
-    if (strcmp(path, "-") == 0 && atomic_exchange(&is_taken, true))
-        return tp_fail(err, TP_ERR_ARG, "standard input (-) can be read once only");
     TP_TRY(tp_input_open(path, TP_INPUT_STREAM, &from, &size, err));
     *ret = (tp_piped){.name = tp_input_name(path, TP_INPUT_STREAM),
                       .fd = memfd_create("temper", MFD_CLOEXEC)};
