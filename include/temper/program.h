@@ -1,8 +1,7 @@
 /* program.h - what belongs to a process as a whole, for the program around the library.
  *
- * Threads: tp_outputs_watch(), tp_outputs_replace() and tp_cpu_use_isa() concern the process: call
- * them before other threads use the library. The others any, at once; tp_map_name_at() in a handler
- * of signals too.
+ * Threads: tp_outputs_watch() and tp_cpu_use_isa() concern the process: call them before other
+ * threads use the library. The others any, at once; tp_map_name_at() in a handler of signals too.
  */
 #ifndef TEMPER_PROGRAM_H
 #define TEMPER_PROGRAM_H
@@ -14,11 +13,8 @@ extern "C" {
 #endif
 
 /* From here on remember which files are read: the library then refuses to write a result over
- * one, or into a file that is there and not empty.  A program calls it once, first thing. */
+ * one.  A program calls it once, first thing. */
 TP_API void tp_outputs_watch(void);
-/* What its user says with --replace: a result may be written over a file that is there.  Never over
- * one that was read, or that another result was written to. */
-TP_API void tp_outputs_replace(void);
 
 /* The mapped file that holds the address, or NULL.  Safe in a handler of SIGBUS: a file that
  * somebody made shorter is lost where it was. */

@@ -328,7 +328,7 @@ tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
         tp_buf_adds(&report, "\n![The dashboard](dashboard.svg)\n");
     tp_status status = tp_dir_make(folder.data, err);
     if (status == TP_OK)
-        status = tp_output_renew(file.data, report.data, report.len, err);
+        status = tp_output_put(file.data, report.data, report.len, err);
     if (status == TP_OK)
         status = tp_run_dashboard_write(a, m, folder.data, formats, &why, err);
     tp_buf_release(&file);

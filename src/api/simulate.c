@@ -323,7 +323,7 @@ static tp_status draw(const report *r, const char *path, tp_error *err)
                                 .panels = panels,
                                 .n_panels = 2,
                                 .columns = 2};
-    return tp_picture_write(&picture, path, false, err);
+    return tp_picture_write(&picture, path, 0, err);
 }
 
 /* ---- the simulation ---- */

@@ -22,7 +22,6 @@ TP_CHECKED tp_status tp_rename_unsynced(const char *from, const char *to, tp_err
 typedef enum { TP_FILE_UNKNOWN, TP_FILE_READ, TP_FILE_WRITTEN } tp_file_use;
 void tp_files_note(const struct stat *st, tp_file_use use);
 tp_file_use tp_files_noted(const struct stat *st);
-bool tp_files_keep(void); /* a result is written over nothing that is there */
 
 /* To be asked before every state-changing call: true when the test wants it to
  * fail, with errno set to `error`. */

@@ -13,16 +13,12 @@ typedef struct {
 
 static struct {
     pthread_mutex_t mutex;
-    bool is_on, may_replace;
+    bool is_on;
     noted *files;
     size_t n, cap;
 } watch = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 void tp_outputs_watch(void) { watch.is_on = true; }
-
-void tp_outputs_replace(void) { watch.may_replace = true; }
-
-bool tp_files_keep(void) { return watch.is_on && !watch.may_replace; }
 
 static noted *find_noted(const struct stat *st)
 {

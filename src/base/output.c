@@ -24,9 +24,6 @@ struct tp_output {
 
 /* ---- what is there ---- */
 
-/* A result under a name that the user chose; one under a name of ours; no result. */
-typedef enum { NAMED, RENEWED, OURS } purpose;
-
 typedef enum { PLACE_FILE, PLACE_STREAM, PLACE_DESCRIPTOR } place_kind;
 
 typedef struct {
@@ -136,11 +133,9 @@ static tp_status look(const char *path, place *p, tp_error *err)
 }
 
 /* Another name for the same file is the same file. */
-static tp_status check_use(const char *path, const place *p, purpose what, tp_error *err)
+static tp_status check_use(const char *path, const place *p, tp_error *err)
 {
     struct stat st = p->st;
-    if (what == OURS)
-        return TP_OK;
     if (p->kind == PLACE_DESCRIPTOR ? fstat(p->fd, &st) != 0 : !p->exists)
         return TP_OK;
     switch (S_ISREG(st.st_mode) ? tp_files_noted(&st) : TP_FILE_UNKNOWN) {
@@ -152,16 +147,7 @@ static tp_status check_use(const char *path, const place *p, purpose what, tp_er
     case TP_FILE_UNKNOWN:
         break;
     }
-    return what == NAMED && p->kind == PLACE_FILE && st.st_size > 0 && tp_files_keep()
-               ? refuse(path, "it is there already; --replace it, or choose another name", err)
-               : TP_OK;
-}
-
-/* Is anything in the way?  What there is to know goes into *p. */
-static tp_status look_at(const char *path, purpose what, place *p, tp_error *err)
-{
-    TP_TRY(look(path, p, err));
-    return check_use(path, p, what, err);
+    return TP_OK;
 }
 
 /* ---- opening ---- */
@@ -259,11 +245,13 @@ static tp_status open_beside(tp_output *o, const place *p, const char *path, tp_
     return tp_writer_take(&o->writer, fd, path, err);
 }
 
-static tp_status open_output(tp_output **ret, const char *path, purpose what, tp_error *err)
+static tp_status open_output(tp_output **ret, const char *path, bool is_result, tp_error *err)
 {
     place p = {0};
     tp_output *o = tp_new(1, sizeof *o);
-    tp_status status = look_at(path, what, &p, err);
+    tp_status status = look(path, &p, err);
+    if (status == TP_OK && is_result)
+        status = check_use(path, &p, err);
     if (status == TP_OK)
         status =
             p.kind == PLACE_FILE ? open_beside(o, &p, path, err) : open_stream(o, &p, path, err);
@@ -273,27 +261,19 @@ static tp_status open_output(tp_output **ret, const char *path, purpose what, tp
 
 tp_status tp_output_open(tp_output **ret, const char *path, tp_error *err)
 {
-    return open_output(ret, path, NAMED, err);
-}
-
-static tp_status check_output(const char *path, purpose what, tp_error *err)
-{
-    place p = {0};
-    if (!path)
-        return TP_OK;
-    tp_status status = look_at(path, what, &p, err);
-    tp_buf_release(&p.path);
-    return status;
+    return open_output(ret, path, true, err);
 }
 
 tp_status tp_output_check(const char *path, tp_error *err)
 {
-    return check_output(path, NAMED, err);
-}
-
-tp_status tp_output_check_renewed(const char *path, tp_error *err)
-{
-    return check_output(path, RENEWED, err);
+    place p = {0};
+    if (!path)
+        return TP_OK;
+    tp_status status = look(path, &p, err);
+    if (status == TP_OK)
+        status = check_use(path, &p, err);
+    tp_buf_release(&p.path);
+    return status;
 }
 
 /* ---- writing ---- */
@@ -392,28 +372,21 @@ static tp_status put_into(tp_output *o, const void *data, size_t n, bool is_resu
 tp_status tp_output_put(const char *path, const void *data, size_t n, tp_error *err)
 {
     tp_output *o;
-    TP_TRY(open_output(&o, path, NAMED, err));
-    return put_into(o, data, n, true, err);
-}
-
-tp_status tp_output_renew(const char *path, const void *data, size_t n, tp_error *err)
-{
-    tp_output *o;
-    TP_TRY(open_output(&o, path, RENEWED, err));
+    TP_TRY(open_output(&o, path, true, err));
     return put_into(o, data, n, true, err);
 }
 
 tp_status tp_file_write_atomic(const char *path, const void *data, size_t n, tp_error *err)
 {
     tp_output *o;
-    TP_TRY(open_output(&o, path, OURS, err));
+    TP_TRY(open_output(&o, path, false, err));
     return put_into(o, data, n, false, err);
 }
 
 tp_status tp_file_refresh(const char *path, const void *data, size_t n, tp_error *err)
 {
     tp_output *o;
-    TP_TRY(open_output(&o, path, OURS, err));
+    TP_TRY(open_output(&o, path, false, err));
     o->is_unsynced = true;
     if (o->writer)
         tp_writer_skip_sync(o->writer);

@@ -9,9 +9,7 @@
  * A crash leaves the old file or the new one.
  *
  * A file that a user names for a result is refused when this command has read it, or
- * written another result to it: by whatever name, link or hard link.  What a file holds that
- * is there stays, too, unless the user says otherwise: tp_outputs_replace().  Only an empty one
- * may be filled.  All this is for programs that call tp_outputs_watch(). */
+ * written another result to it: by whatever name, link or hard link. */
 #ifndef TP_BASE_OUTPUT_H
 #define TP_BASE_OUTPUT_H
 
@@ -28,13 +26,10 @@ void tp_output_abandon(tp_output *o); /* leave everything as it was; NULL is a n
 
 /* All of it at once. */
 TP_CHECKED tp_status tp_output_put(const char *path, const void *data, size_t n, tp_error *err);
-/* The same under a name of ours, as of a report in its folder: the last one is replaced. */
-TP_CHECKED tp_status tp_output_renew(const char *path, const void *data, size_t n, tp_error *err);
 
 /* Whether tp_output_open() would refuse: for the time before long work.  Creates nothing;
  * NULL as path is fine. */
 TP_CHECKED tp_status tp_output_check(const char *path, tp_error *err);
-TP_CHECKED tp_status tp_output_check_renewed(const char *path, tp_error *err);
 
 /* Remove what writers that were killed left in a folder: ".<name>.tmp-<process>" of processes
  * that are gone. */

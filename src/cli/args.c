@@ -43,8 +43,6 @@ static bool store(parse *p, const tp_flag *flag, const char *text)
     switch (flag->type) {
     case TP_FLAG_BOOL:
         *(bool *)field = true;
-        if (strcmp(flag->name, "replace") == 0)
-            tp_outputs_replace();
         return true;
     case TP_FLAG_STRING:
         *(const char **)field = text;

@@ -7,7 +7,7 @@
 
 typedef struct {
     tp_bench_options o; /* as given; NULL, 0 or NaN when not */
-    bool list, formats, replace;
+    bool list, formats;
     const char *budget, *tolerance, *exact_tolerance, *width, *rule;
     const char *benchmark_compare, *command, *vs;
 } flags;
@@ -76,7 +76,6 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("formats", 0, formats, "list the formats that are written and read"),
     TP_TEXT("benchmark-json", 0, "FILE", o.benchmark_json,
             "the same as --save pytest-benchmark:FILE"),
-    TP_REPLACE,
     TP_TEXT("benchmark-compare", 0, "FILE", benchmark_compare, "the same as --baseline FILE"),
     TP_TEXT("history", 0, "FILE", o.history, "where results are kept over time"),
     TP_SWITCH("no-history", 0, o.no_history, "do not keep them"),

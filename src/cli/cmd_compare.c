@@ -11,7 +11,7 @@
 #include "temper/trace_report.h"
 
 typedef struct {
-    bool json, replace;
+    bool json;
     const char *a, *b, *align, *picture;
     tp_flag_list metrics;
     double margin;
@@ -28,7 +28,6 @@ static const tp_flag flag_table[] = {
     TP_TEXT("picture", 0, "FILE", picture,
             "draw the curves of both sides (.svg, .png, .pdf): the mean of several runs, with its "
             "95 % interval"),
-    TP_REPLACE,
     TP_LIST("metric", 0, "PATTERN", metrics,
             "draw this one; may be given several times (default: the first twelve)"),
     {0}};

@@ -3,7 +3,7 @@
 #include "temper/import.h"
 
 typedef struct {
-    bool json, keys, partly, replace;
+    bool json, keys, partly;
     const char *from, *algorithm;
     int64_t rows, processes;
     double tokens;
@@ -20,7 +20,6 @@ static const tp_flag flag_table[] = {
     TP_NUMBER("processes", 0, "N", INT, processes, 1, 1e6,
               "processes that the other trainer runs (1): batches are times that"),
     TP_SWITCH("partly", 0, partly, "write the recipe although keys are refused or unknown"),
-    TP_REPLACE,
     TP_SWITCH("json", 0, json, "every key with its value, state and remark, and the recipe"),
     TP_SWITCH("doc", 0, keys, "with --from: what becomes of every key there is, as Markdown"),
     {0}};

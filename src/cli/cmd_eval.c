@@ -7,7 +7,7 @@
 
 typedef struct {
     tp_evaluation_file_options o;
-    bool keys, quiet, replace;
+    bool keys, quiet;
     const char *out;
     int64_t prompts;
 } flags;
@@ -23,7 +23,6 @@ static const tp_flag flag_table[] = {
               "(default 1)"),
     TP_TEXT("report", 0, "FILE", o.report,
             "compare: write the summaries as eval.before, eval.after and eval.paired too"),
-    TP_REPLACE,
     TP_SWITCH("quiet", 'q', quiet, "no progress on standard error"),
     TP_SWITCH("keys", 0, keys, "every key of a configuration, as Markdown"),
     {0}};

@@ -7,7 +7,6 @@
 typedef struct {
     const char *type, *name;
     int64_t threads;
-    bool replace;
 } flags;
 
 static const tp_flag flag_table[] = {
@@ -16,7 +15,6 @@ static const tp_flag flag_table[] = {
               "mixture Q4_K_M"),
     TP_TEXT("name", 0, "NAME", name, "what the file calls the model (default: its folder's name)"),
     TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "that quantise (default: one per core)"),
-    TP_REPLACE,
     {0}};
 
 static void print_result(const char *out, const tp_export_result *r)

@@ -4,7 +4,7 @@
 
 typedef struct {
     tp_simulate_options o;
-    bool json, replace;
+    bool json;
     int64_t ranks, from, factor;
 } flags;
 
@@ -21,7 +21,6 @@ static const tp_flag flag_table[] = {
     TP_TEXT("slow-link", 0, "LINK[=PART]", o.slow_link,
             "what if this link had a part of its speed (default 0.1)"),
     TP_TEXT("picture", 0, "FILE", o.picture, "speed-up and efficiency: .svg, .png or .pdf"),
-    TP_REPLACE,
     {0}};
 
 static int execute(const void *given, char **words, int n)

@@ -4,7 +4,7 @@
 
 typedef struct {
     tp_trace_export_options o;
-    bool chrome, perfetto, collapsed, csv, replace;
+    bool chrome, perfetto, collapsed, csv;
     const char *output;
 } flags;
 
@@ -18,7 +18,6 @@ static const tp_flag flag_table[] = {
     TP_CHOICE("scope", 0, "SCOPE", o.scope, "all linked steps",
               "with --device: all (default), linked or steps"),
     TP_TEXT("out", 'o', "OUT", output, "the file to write; - is standard output"),
-    TP_REPLACE,
     TP_SWITCH("json", 0, o.json, "say as JSON what was written"),
     {0}};
 

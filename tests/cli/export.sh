@@ -28,7 +28,7 @@ for type in F16 BF16 Q8_0 Q4_0 q8_0; do
     run export model "$type.gguf" --type "$type" --threads 1
     expect 0
     cp "$type.gguf" one
-    run export model "$type.gguf" --type "$type" --threads 3 --replace
+    run export model "$type.gguf" --type "$type" --threads 3
     expect 0
     cmp -s one "$type.gguf" || fail "$type: another number of threads gives another file"
     answer "$type.gguf" >/dev/null

@@ -10,9 +10,9 @@ plain() {
 echo '{}' >empty.yaml
 for algorithm in sft dpo grpo; do
     "$TOOL" get "$SOURCE/tests/data/reference/trl_defaults.json" $algorithm >$algorithm.json
-    run config import --from trl --algorithm $algorithm $algorithm.json all.yaml --replace
+    run config import --from trl --algorithm $algorithm $algorithm.json all.yaml
     expect 0
-    run config import --from trl --algorithm $algorithm empty.yaml none.yaml --replace
+    run config import --from trl --algorithm $algorithm empty.yaml none.yaml
     expect 0
     expect_out "TRL for $algorithm, 0 keys"
     plain all.yaml >all
@@ -25,7 +25,7 @@ done
 # What training_args.to_json_string() writes is taken whole, and recognised by itself.
 for algorithm in sft dpo grpo; do
     "$TOOL" get "$SOURCE/tests/data/reference/trl_defaults.json" written.$algorithm >args.json
-    run config import args.json args.yaml --replace
+    run config import args.json args.yaml
     expect 0
     expect_out "TRL for $algorithm"
     for line in "run:" "dir: out" "precision: float32" "max_num_steps: 20" "recompute: full" "total_iters: 20"; do
@@ -168,7 +168,7 @@ expect 0
 
 # What only the user can say is asked for, and the recipe does not run before it is said.
 asks() { # FILE KEY REMARK: it is imported, and KEY is ???
-    run config import "$1" asks.yaml --replace
+    run config import "$1" asks.yaml
     expect 0
     tr -s ' \n' ' ' <out | grep -qF -- "$3" || fail "$1: no remark '$3'"
     run config asks.yaml

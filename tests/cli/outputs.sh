@@ -34,25 +34,14 @@ result() {
     [ -s place/new$ext ] || fail "$name: no result in a new file"
     cp place/new$ext first
 
-    # What is there is the user's; only an empty file, as mktemp makes it, may be filled.
     printf old >place/there$ext && chmod 640 place/there$ext
-    : >place/empty$ext
-    printf old >place/target$ext && ln -s "target$ext" place/link$ext
-    for there in there link; do
-        run "$@" place/$there$ext
-        expect 2 "cannot write to 'place/$there$ext': it is there already; --replace it, or choose another name"
-    done
-    is "$name: what was there" "$(cat place/there$ext place/target$ext)" oldold
-    run "$@" place/empty$ext
-    expect 0
-    [ -s place/empty$ext ] || fail "$name: an empty file is not filled"
-
-    run "$@" place/there$ext --replace
+    run "$@" place/there$ext
     expect 0
     [ -s place/there$ext ] && [ "$(stat -c %a place/there$ext)" = 640 ] || fail "$name: the mode is lost"
     grep -q '^old$' place/there$ext && fail "$name: a file that is there is not replaced"
 
-    run "$@" place/link$ext --replace
+    printf old >place/target$ext && ln -s "target$ext" place/link$ext
+    run "$@" place/link$ext
     expect 0
     [ -L place/link$ext ] && [ "$(head -c 3 place/target$ext)" != old ] || fail "$name: a link is replaced"
     ln -s "../place/later$ext" place/dangling$ext
@@ -112,7 +101,7 @@ own() {
     cp "$input" kept
     ln -s "$input" own-link && ln "$input" own-hard
     for path in "$input" "./$input" own-link own-hard; do
-        run "$@" "$path" --replace
+        run "$@" "$path"
         expect 2 "this command reads it"
         cmp -s "$input" kept || fail "$name: the input is lost through $path"
     done
@@ -131,7 +120,7 @@ own "config import" trl.yaml config import --from trl --algorithm sft trl.yaml
 result "eval --out" eval eval.yaml -q --out
 for input in q.jsonl eval.yaml model/model.safetensors; do
     cp "$input" kept
-    run eval eval.yaml -q --replace --out "$input"
+    run eval eval.yaml -q --out "$input"
     expect 2 "this command reads it"
     cmp -s "$input" kept || fail "eval --out: $input is lost"
 done
@@ -171,20 +160,7 @@ cmp -s model/tokenizer.json kept || fail "the model's tokenizer is lost"
 run tokenizer --vocab-size 270 --replace tok corpus.txt
 expect 0
 cp model/config.json kept
-run eval eval.yaml -q --replace eval.save_path=model
+run eval eval.yaml -q eval.save_path=model
 expect 2 "is of no evaluation"
 cmp -s model/config.json kept || fail "the model's configuration is lost"
-# An evaluation in a folder is not lost to the next, and that is said before a question is asked.
-run eval eval.yaml -q eval.save_path=saved
-expect 0
-run eval eval.yaml -q eval.save_path=saved --out place/answers
-expect 2 "cannot write to 'saved/config.json': it is there already; --replace it"
-[ ! -e place/answers ] || fail "eval.save_path is looked at after the work"
-run eval eval.yaml -q eval.save_path=saved --replace
-expect 0
-# A report under names of ours is written anew.
-for i in 1 2; do
-    run analyze run.csv --report
-    [ "$status" -le 1 ] && [ -s report/report.md ] || fail "analyze --report, time $i: status $status"
-done
 finish

@@ -23,10 +23,6 @@ grep -q "to simulate" err && fail "the picture's name is looked at after the wor
 run simulate tiny.yaml --ranks 2 --platform fat-tree.xml --processor 1TFLOP/100GB --picture nowhere/curves.svg
 expect 2 "its folder does not exist"
 grep -q "to simulate" err && fail "the picture's place is looked at after the work"
-echo mine >there.svg
-run simulate tiny.yaml --ranks 2 --platform fat-tree.xml --processor 1TFLOP/100GB --picture there.svg
-expect 2 "'there.svg': it is there already; --replace it"
-is "the picture that is there" "$(cat there.svg)" mine
 [ -n "${SIMULATOR:-}" ] || { [ "$failures" = 0 ] && echo "skipped: built without SimGrid (libsimgrid-dev)" && exit 77; }
 
 run plan tiny.yaml --ranks 4 --network 100Gbit/4us --json

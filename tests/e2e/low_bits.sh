@@ -98,7 +98,7 @@ for base in int8 nf4; do
     for model in model $base-model; do
         bits=$([ $model = model ] && echo $base || echo auto)
         run eval generation.model_name=$model generation.base="$bits" data.data_path=sums.jsonl generation.max_new_tokens=6 \
-            tokenizer.chat_template=null generation.vllm_cfg.max_model_len=64 env.math.num_workers=1 --out $model.json --replace
+            tokenizer.chat_template=null generation.vllm_cfg.max_model_len=64 env.math.num_workers=1 --out $model.json
         expect 0
         for i in 0 1; do "$TOOL" get $model.json prompts.$i.samples.0.text; done >texts-$model
     done

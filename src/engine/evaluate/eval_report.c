@@ -395,38 +395,33 @@ static void nemo_data(const tp_eval_report *r, tp_buf *out)
     tp_json_w_close(&w, '}');
 }
 
-static const struct {
-    const char *name;
-    void (*write)(const tp_eval_report *, tp_buf *);
-} nemo_files[] = {{"config.json", nemo_config}, {"evaluation_data.json", nemo_data}};
-
-tp_status tp_eval_report_check_nemo(const char *folder, tp_error *err)
+/* A config.json without evaluation_data.json is a model's. */
+static tp_status check_folder(const char *folder, tp_error *err)
 {
-    char path[2][4200];
-    if (!folder)
+    char config[4200], data[4200];
+    snprintf(config, sizeof config, "%s/config.json", folder);
+    snprintf(data, sizeof data, "%s/evaluation_data.json", folder);
+    if (!tp_file_exists(config) || tp_file_exists(data))
         return TP_OK;
-    for (int i = 0; i < 2; i++)
-        snprintf(path[i], sizeof path[i], "%s/%s", folder, nemo_files[i].name);
-    if (tp_file_exists(path[0]) && !tp_file_exists(path[1])) /* a model's */
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "eval.save_path: '%.200s' has a config.json that is of no evaluation and "
-                       "would be lost; choose another folder",
-                       folder);
-    for (int i = 0; i < 2; i++)
-        if (tp_file_exists(path[i]))
-            TP_TRY(tp_output_check(path[i], err));
-    return TP_OK;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "eval.save_path: '%.200s' has a config.json that is of no evaluation and would "
+                   "be lost; choose another folder",
+                   folder);
 }
 
 tp_status tp_eval_report_nemo(const tp_eval_report *r, const char *folder, tp_error *err)
 {
-    TP_TRY(tp_eval_report_check_nemo(folder, err));
+    const struct {
+        const char *name;
+        void (*write)(const tp_eval_report *, tp_buf *);
+    } files[] = {{"config.json", nemo_config}, {"evaluation_data.json", nemo_data}};
+    TP_TRY(check_folder(folder, err));
     TP_TRY(tp_dir_make(folder, err));
-    for (size_t i = 0; i < TP_COUNTOF(nemo_files); i++) {
+    for (size_t i = 0; i < TP_COUNTOF(files); i++) {
         char path[4200];
         TP_OWN(tp_buf) text = {0};
-        snprintf(path, sizeof path, "%s/%s", folder, nemo_files[i].name);
-        nemo_files[i].write(r, &text);
+        snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
+        files[i].write(r, &text);
         TP_TRY(tp_output_put(path, text.data, text.len, err));
     }
     return TP_OK;

@@ -220,7 +220,7 @@ static tp_status draw(collection *c, const series *s, tp_error *err)
     snprintf(file + n, sizeof file - (size_t)n, "%s-%s.svg", s->name, s->metric);
     for (char *p = file + n; *p; p++)
         *p = strchr("/ :*?\"<>|", *p) ? '-' : *p;
-    return tp_picture_write(&picture, file, true, err);
+    return tp_picture_write(&picture, file, 0, err);
 }
 
 /* An exact figure that never changed says nothing; a metric asked for is shown anyway. */

@@ -132,7 +132,7 @@ static tp_status check_place(const char *path, tp_error *err)
         return tp_fail(err, TP_ERR_OUTPUT,
                        "cannot write to '%s': it is a pipe or a device, a file is expected here",
                        path);
-    return tp_output_check_renewed(path, err);
+    return tp_output_check(path, err);
 }
 
 static tp_status open_file(const char *path, const tp_sink_run *run, void **ret, tp_error *err)

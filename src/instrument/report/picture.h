@@ -70,14 +70,13 @@ typedef struct {
 /* The picture as one self-contained <svg> without scripts or fonts of its own. */
 void tp_picture_svg(const tp_picture *picture, tp_buf *out);
 
-/* Write `picture` to `path` by the ending of its name: .svg, .png (300 dots per inch) or .pdf.  PNG
- * and PDF are made by librsvg, which is loaded when it is asked for: where it is missing the error
- * says so (TP_ERR_UNSUPPORTED).  `renews`: the name is ours, the last picture is replaced. */
-TP_CHECKED tp_status tp_picture_write(const tp_picture *picture, const char *path, bool renews,
+/* Write `picture` to `path` by the ending of its name: .svg, .png (dpi dots per inch; 0: 300) or
+ * .pdf.  PNG and PDF are made by librsvg, which is loaded when it is asked for: where it is missing
+ * the error says so (TP_ERR_UNSUPPORTED). */
+TP_CHECKED tp_status tp_picture_write(const tp_picture *picture, const char *path, int dpi,
                                       tp_error *err);
 
-/* Whether a picture of that name would be refused: for the time before long work.  Creates
- * nothing. */
+/* Whether tp_picture_write() would refuse: for the time before long work.  Creates nothing. */
 TP_CHECKED tp_status tp_picture_check(const char *path, tp_error *err);
 
 /* Whether PNG and PDF can be written here; the reason when not. */

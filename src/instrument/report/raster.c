@@ -168,7 +168,7 @@ static tp_status make_pdf(const tp_buf *svg, tp_buf *ret, tp_error *err)
     return ok ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "cairo cannot draw the PDF");
 }
 
-static tp_status check_form(const char *path, tp_error *err)
+tp_status tp_picture_check(const char *path, tp_error *err)
 {
     const char *why;
     bool is_svg = tp_str_ends(path, ".svg");
@@ -177,30 +177,23 @@ static tp_status check_form(const char *path, tp_error *err)
     if (!is_svg && !tp_picture_can_raster(&why))
         return tp_fail(err, TP_ERR_UNSUPPORTED, "'%s' cannot be drawn: %s; .svg needs nothing",
                        path, why);
-    return TP_OK;
-}
-
-tp_status tp_picture_check(const char *path, tp_error *err)
-{
-    TP_TRY(check_form(path, err));
     return tp_output_check(path, err);
 }
 
-tp_status tp_picture_write(const tp_picture *picture, const char *path, bool renews, tp_error *err)
+tp_status tp_picture_write(const tp_picture *picture, const char *path, int dpi, tp_error *err)
 {
     bool is_png = tp_str_ends(path, ".png"), is_pdf = tp_str_ends(path, ".pdf");
     TP_OWN(tp_buf) svg = {0}, data = {0};
     tp_status status = TP_OK;
-    TP_TRY(check_form(path, err));
-    TP_TRY((renews ? tp_output_check_renewed : tp_output_check)(path, err));
+    TP_TRY(tp_picture_check(path, err));
     tp_picture_svg(picture, &svg);
     if (is_png)
-        status = make_png(&svg, 300, &data, err);
+        status = make_png(&svg, dpi > 0 ? dpi : 300, &data, err);
     else if (is_pdf)
         status = make_pdf(&svg, &data, err);
     const tp_buf *out = is_png || is_pdf ? &data : &svg;
     if (status == TP_OK)
-        status = (renews ? tp_output_renew : tp_output_put)(path, out->data, out->len, err);
+        status = tp_output_put(path, out->data, out->len, err);
     else
         status = tp_error_prefix(err, status, "'%s': ", path);
     return status;

@@ -256,7 +256,7 @@ static tp_status write_page(const dashboard *d, const tp_picture *picture, const
     TP_OWN(tp_buf) page = {0};
     inner.follows_scheme = true;
     make_page(d, &inner, &page);
-    return tp_output_renew(path, page.data, page.len, err);
+    return tp_output_put(path, page.data, page.len, err);
 }
 
 static const char *const endings[] = {"svg", "html", "png", "pdf"};
@@ -284,7 +284,7 @@ static tp_status write_files(const dashboard *d, const tp_picture *picture, cons
         if (i == 1)
             TP_TRY(write_page(d, picture, path.data, err));
         else if (i == 0 || can_raster)
-            TP_TRY(tp_picture_write(picture, path.data, true, err));
+            TP_TRY(tp_picture_write(picture, path.data, 300, err));
     }
     return TP_OK;
 }

@@ -158,7 +158,7 @@ tp_status tp_run_picture_write(const tp_run_comparison *c, tp_metrics *const *a,
     if (d->n == 0)
         status = tp_fail(err, TP_ERR_CONFIG, "no metric of both sides is to be drawn");
     else
-        status = tp_picture_write(&picture, o->path, false, err);
+        status = tp_picture_write(&picture, o->path, 0, err);
     release(d);
     return status;
 }

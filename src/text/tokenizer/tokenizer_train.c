@@ -263,7 +263,7 @@ static tp_status write_folder(const training *t, const char *folder, tp_error *e
         TP_OWN(tp_buf) path = {0}, text = {0};
         tp_buf_addf(&path, "%s/%s", folder, files[i].name);
         files[i].write(t, &text);
-        tp_status status = tp_output_renew(path.data, text.data, text.len, err);
+        tp_status status = tp_output_put(path.data, text.data, text.len, err);
         tp_buf_release(&text);
         TP_TRY(status);
     }
