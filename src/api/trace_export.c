@@ -120,6 +120,7 @@ tp_status tp_trace_report_export(const char *path, const char *output,
         return tp_fail(err, TP_ERR_ARG,
                        "the format of an export is chrome, perfetto, collapsed or csv, not '%.60s'",
                        o.format ? o.format : "");
+    TP_TRY(tp_output_check(output, err)); /* before a large trace is read */
     const tp_ingest_options keep = {.keep = f->keep};
     tp_status status = tp_trace_paths_one(path, &one, err);
     if (status == TP_OK)

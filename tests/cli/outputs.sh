@@ -160,7 +160,8 @@ cmp -s model/tokenizer.json kept || fail "the model's tokenizer is lost"
 run tokenizer --vocab-size 270 --replace tok corpus.txt
 expect 0
 cp model/config.json kept
-run eval eval.yaml -q eval.save_path=model
+run eval eval.yaml -q eval.save_path=model --out place/answers
 expect 2 "is of no evaluation"
+[ ! -e place/answers ] || fail "eval.save_path is looked at after the work"
 cmp -s model/config.json kept || fail "the model's configuration is lost"
 finish

@@ -396,9 +396,11 @@ static void nemo_data(const tp_eval_report *r, tp_buf *out)
 }
 
 /* A config.json without evaluation_data.json is a model's. */
-static tp_status check_folder(const char *folder, tp_error *err)
+tp_status tp_eval_report_check_nemo(const char *folder, tp_error *err)
 {
     char config[4200], data[4200];
+    if (!folder)
+        return TP_OK;
     snprintf(config, sizeof config, "%s/config.json", folder);
     snprintf(data, sizeof data, "%s/evaluation_data.json", folder);
     if (!tp_file_exists(config) || tp_file_exists(data))
@@ -415,7 +417,7 @@ tp_status tp_eval_report_nemo(const tp_eval_report *r, const char *folder, tp_er
         const char *name;
         void (*write)(const tp_eval_report *, tp_buf *);
     } files[] = {{"config.json", nemo_config}, {"evaluation_data.json", nemo_data}};
-    TP_TRY(check_folder(folder, err));
+    TP_TRY(tp_eval_report_check_nemo(folder, err));
     TP_TRY(tp_dir_make(folder, err));
     for (size_t i = 0; i < TP_COUNTOF(files); i++) {
         char path[4200];

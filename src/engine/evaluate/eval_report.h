@@ -33,7 +33,9 @@ typedef struct {
 void tp_eval_report_text(const tp_eval_report *r, int64_t n_rows, bool colour, tp_buf *out);
 /* One object; `samples`: with every answer. */
 void tp_eval_report_json(const tp_eval_report *r, bool samples, int indent, tp_buf *out);
-/* config.json and evaluation_data.json in `folder`. */
+/* config.json and evaluation_data.json in `folder`; whether they would be refused there, for the
+ * time before long work (NULL is fine). */
+TP_CHECKED tp_status tp_eval_report_check_nemo(const char *folder, tp_error *err);
 TP_CHECKED tp_status tp_eval_report_nemo(const tp_eval_report *r, const char *folder,
                                          tp_error *err);
 

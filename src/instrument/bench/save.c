@@ -168,7 +168,9 @@ static tp_status record(const char *path, const tp_bench_report *r, tp_error *er
 
 tp_status tp_bench_check_save(const tp_bench_setup *f, tp_error *err)
 {
-    return f->o.save ? save_list(f->o.save, NULL, err) : TP_OK;
+    if (f->o.save)
+        TP_TRY(save_list(f->o.save, NULL, err));
+    return tp_output_check(f->o.benchmark_json, err);
 }
 
 tp_status tp_bench_save(const tp_bench_setup *f, const tp_bench_report *r, bool with_history,
