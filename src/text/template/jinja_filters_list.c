@@ -1,7 +1,6 @@
 /* jinja_filters_list.c - filters that order, cut, sum up and choose from sequences. */
 #include <string.h>
 
-#include "base/platform.h"
 #include "text/template/jinja_str.h"
 
 /* The `attribute` argument of filters: "a.b.0" of an element; without keys the element itself. */

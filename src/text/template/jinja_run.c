@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Noreturn void fail(tp_jinja_run *run, tp_status status, const char *fmt, va_list ap)
+enum { MOST_MESSAGE = 900 };
+
+static _Noreturn void fail(tp_jinja_run *run, tp_status status, const char *message)
 {
-    char message[900];
-    vsnprintf(message, sizeof message, fmt, ap);
     (void)tp_fail(&run->failure, status, "%s:%u: %s", run->template->name, (unsigned)run->line,
                   message);
     longjmp(*run->failed, 1);
@@ -16,16 +16,22 @@ static _Noreturn void fail(tp_jinja_run *run, tp_status status, const char *fmt,
 
 void tp_jinja_fail(tp_jinja_run *run, const char *fmt, ...)
 {
+    char message[MOST_MESSAGE];
     va_list ap;
     va_start(ap, fmt);
-    fail(run, TP_ERR_FORMAT, fmt, ap);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    fail(run, TP_ERR_FORMAT, message);
 }
 
 void tp_jinja_unsupported(tp_jinja_run *run, const char *fmt, ...)
 {
+    char message[MOST_MESSAGE];
     va_list ap;
     va_start(ap, fmt);
-    fail(run, TP_ERR_UNSUPPORTED, fmt, ap);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    fail(run, TP_ERR_UNSUPPORTED, message);
 }
 
 void *tp_jinja_take(tp_jinja_run *run, size_t count, size_t size)
