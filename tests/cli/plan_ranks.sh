@@ -91,6 +91,10 @@ expect 2 "distributed.sequence_parallel: no processes share the layers, and so n
 # shellcheck disable=SC2086
 run plan tiny.yaml --ranks 3 $shares
 expect 2 "distributed.tensor_parallel_size=2: 3 processes cannot share the layers by 2"
+sed 's/"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16/"num_attention_heads": 7, "num_key_value_heads": 7, "head_dim": 4/
+    s/"intermediate_size": 64/"intermediate_size": 29/' tiny.json >seven.json
+run plan tiny.yaml --ranks 7 policy.model_config=seven.json distributed.tensor_parallel_size=7
+expect 2 "gate_proj.weight' has 29 rows, which leave none for the last"
 # shellcheck disable=SC2086
 run plan tiny.yaml $shares
 expect 2 "1 process cannot share the layers by 2"

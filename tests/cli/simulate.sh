@@ -138,5 +138,5 @@ run simulate tiny.yaml --ranks 2 --platform small.xml --processor 1TFLOP/100GB -
 expect 2 "it has no link 'nowhere'"
 echo "<platform>" >broken.xml
 run simulate tiny.yaml --ranks 2 --platform broken.xml --processor 1TFLOP/100GB
-expect 2 "SimGrid gave up on 'broken.xml'"
+expect 2 "SimGrid gave up on 'broken.xml' with 2 ranks: Parse error at broken.xml:1: "
 finish

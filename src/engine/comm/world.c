@@ -88,14 +88,16 @@ static void simulate(const tp_world_spec *spec, play *p, outcome *ret)
     ret->done = 1;
 }
 
-/* The first line of what it said. */
+/* The first line of what it said, without where in SimGrid that is. */
 static void last_words(int said, char *out, size_t size)
 {
+    static const char head[] = "/ERROR] ";
     char text[4096];
     ssize_t n = pread(said, text, sizeof text - 1, 0);
     text[n > 0 ? n : 0] = 0;
     text[strcspn(text, "\n")] = 0;
-    snprintf(out, size, "%s", text);
+    const char *error = strstr(text, head);
+    snprintf(out, size, "%s", error ? error + strlen(head) : text);
 }
 
 static tp_status judge(const tp_world *world, int how, tp_world_result *ret, tp_error *err)

@@ -142,8 +142,8 @@ static tp_status decide(tp_sharing *p, tp_ref ref, int axis, int groups)
     if (s.length % groups != 0 || tp_slice_length(last) == 0)
         return tp_fail(
             p->err, TP_ERR_CONFIG,
-            "distributed.tensor_parallel_size=%d: '%s' has %lld %s, too few to be divided", s.count,
-            v->name, (long long)s.length, axis ? "columns" : "rows");
+            "distributed.tensor_parallel_size=%d: '%s' has %lld %s, which leave none for the last",
+            s.count, v->name, (long long)s.length, axis ? "columns" : "rows");
     take_slice(p, ref, s);
     return TP_OK;
 }

@@ -385,7 +385,7 @@ static size_t count_points(const tp_train_options *o, const tp_simulation_option
 {
     tp_train_options with;
     size_t count = 0;
-    for (int n = 2; n / 2 < how->ranks; n *= 2)
+    for (int n = how->factor; n / how->factor < how->ranks; n *= how->factor)
         for (int i = 0; i < TP_STRATEGIES && TP_MIN(n, how->ranks) >= how->from; i++)
             count += tp_strategy_is_possible(o, TP_MIN(n, how->ranks), i, &with);
     return count;

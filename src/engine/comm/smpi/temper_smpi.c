@@ -403,7 +403,7 @@ static void configure(void)
     /* Bandwidths and latencies are the platform's, without factors for sizes; a look at a request
      * takes no time of its own. */
     char *words[] = {"temper",
-                     "--log=root.thres:critical",
+                     "--log=root.thres:error",
                      "--cfg=network/model:SMPI",
                      "--cfg=surf/precision:1e-9",
                      "--cfg=smpi/simulate-computation:no",
