@@ -66,8 +66,9 @@ typedef struct {
 
 /* `path`: a folder, a checkpoint, a run (then its newest checkpoint) or another GGUF file, with a
  * tokenizer.  The file appears whole or not at all; what is there already is replaced, unless it
- * is the model itself or the program watches its outputs (program.h).  Weights are read row by row, so memory does not grow with the model.
- * `ret` may be NULL.  TP_ERR_UNSUPPORTED: llama.cpp does not compute that. */
+ * is the model itself or the program watches its outputs (program.h).  Weights are read row by row,
+ * so memory does not grow with the model. `ret` may be NULL.  TP_ERR_UNSUPPORTED: llama.cpp does
+ * not compute that. */
 TP_API TP_CHECKED tp_status tp_model_export(const char *path, const char *out,
                                             const tp_export_options *options, tp_export_result *ret,
                                             tp_error *err);

@@ -66,8 +66,7 @@ typedef struct {
 #define TP_TEXT(name, letter, argument, member, doc) \
     TP_ROW(name, letter, argument, STRING, member, 0, 0, doc)
 /* What a command has that writes files which its user names. */
-#define TP_REPLACE \
-    TP_SWITCH("replace", 0, replace, "write over files that are there and not empty")
+#define TP_REPLACE TP_SWITCH("replace", 0, replace, "write over files that are there and not empty")
 #define TP_NUMBER(name, letter, argument, kind, member, least, most, doc) \
     TP_ROW(name, letter, argument, kind, member, least, most, doc)
 #define TP_SHARE(name, member, doc) TP_ROW(name, 0, "SHARE", SHARE, member, 0, 0, doc)
