@@ -4,19 +4,21 @@
 
 Sound files are made (a model, its GGUF file, a run with checkpoint and event files) or taken from
 tests/data; then JSON trees are grafted into each other, numbers pushed to their limits, records of
-binary files spliced with checksums made right again, rows of data bases replaced.  Every run must
-end within a minute with one of the documented statuses, say something when it fails, print no
-control characters, take less than 3 GB, and leave its input as it was.  A server is sent requests
-instead, and must answer a good one after each of them.
+binary files spliced with checksums made right again, rows of data bases replaced; hostile_kinds.py
+has what surrounds a file, what is typed and what runs.  Every run must end within a minute with one
+of the documented statuses, say something when it fails, print no control characters, take less
+than 3 GB, leave its input as it was and no process behind.  A server is sent requests instead, and
+must answer a good one after each of them.
 """
 
+import collections
 import concurrent.futures
 import gzip
 import hashlib
 import json
 import os
-import random
 import resource
+import shlex
 import shutil
 import signal
 import socket
@@ -26,91 +28,27 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
+
+sys.dont_write_bytecode = True  # nothing is left beside the sources
+import hostile_kinds
+from hostile_damage import LIMITS, R, change_rows, crc, graft, shake, shaken_header
 
 TEMPER, SOURCE = os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve()
 SEED, PER_KIND = int((sys.argv[3:] or ["1"])[0]), int((sys.argv[4:] or ["90"])[0])
 KINDS, PLUGIN = sys.argv[5:], Path(TEMPER).parents[2] / "examples/libpass.so"
-LIMITS = [0, -1, 1, 2**31 - 1, 2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -2**63, 10**400, 1e308, -1e308, 5e-324,
-          0.5, float("nan"), float("inf"), "", "0", "\0", "\x1b[31m", "\u202e", "a" * 70000, "../../etc/passwd", None, True,
-          [], {}, [[[[]]]], {"": None}, ["x"] * 300]
-R = random.Random(SEED)
+R.seed(SEED)
 WORK = Path(tempfile.mkdtemp(prefix="temper-hostile-"))
 ENV = dict(os.environ, XDG_CACHE_HOME=str(WORK / "cache"), XDG_DATA_HOME=str(WORK / "data"), TERM="xterm")
 jobs = []
+Job = collections.namedtuple("Job", "kind at command environment cwd stdin")
 
 
 def temper(*args, cwd=WORK):
     done = subprocess.run([TEMPER, *map(str, args)], cwd=cwd, env=ENV, capture_output=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         sys.exit(f"temper {args}: {done.stderr.decode()}")
-
-
-# ---- damage ----
-
-def places(tree, found, parent=None, key=None):
-    if parent is not None:
-        found.append((parent, key))
-    if len(found) > 20000:
-        return found
-    for k in list(tree) if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else []:
-        places(tree[k], found, tree, k)
-    return found
-
-
-def graft(tree, other):
-    """One to three changes of a JSON tree, some with parts of another."""
-    tree = json.loads(json.dumps(tree))
-    for _ in range(R.randrange(1, 4)):
-        all_places = places(tree, [])
-        if not all_places:
-            break
-        parent, key = R.choice(all_places)
-        what = R.randrange(7)
-        if what == 0:
-            parent[key] = R.choice(LIMITS)
-        elif what == 1 and isinstance(parent[key], (int, float)) and not isinstance(parent[key], bool):
-            parent[key] = R.choice([-parent[key], parent[key] * 2**31, parent[key] + (0.5 if abs(parent[key]) < 2**53 else 3), str(parent[key]), parent[key] + 1])
-        elif what == 2:
-            source = R.choice(places(other, []) or [(other, next(iter(other), 0))])
-            parent[key] = source[0][source[1]]
-        elif what == 3 and isinstance(parent, dict):
-            parent[R.choice(["", key + "\0", key.upper(), "x" * 5000, "\x1b]0;x\x07"])] = parent.pop(key)
-        elif what == 4:
-            parent[key] = [parent[key]] * R.choice([1, 2, 1000])
-        elif what == 5 and isinstance(parent, list):
-            R.shuffle(parent)
-        elif isinstance(parent, dict):
-            del parent[key]
-        else:
-            parent.insert(0, R.choice(LIMITS))
-    text = json.dumps(tree, ensure_ascii=R.random() < 0.5)
-    if R.random() < 0.15:  # a key twice
-        text = text.replace("{", '{"%s": %s, ' % (R.choice(["a", "name", "step"]), R.choice(["1", "[", '"x"'])), 1)
-    if R.random() < 0.1:
-        text = text[:R.randrange(len(text) + 1)]
-    return text.encode("utf-8", "surrogatepass")
-
-
-def shake(data, spots):
-    """Bytes at some places, whole integers more often than single bits."""
-    data = bytearray(data)
-    for _ in range(R.randrange(1, 5)):
-        at = R.randrange(min(spots, len(data)))
-        what = R.randrange(4)
-        if what == 0:
-            data[at] ^= 1 << R.randrange(8)
-        elif what == 1:
-            data[at:at + 8] = struct.pack("<Q", R.choice([0, 1, 2**31, 2**32 - 1, 2**62, 2**63, 2**64 - 1]))
-        elif what == 2:
-            data[at:at + 4] = struct.pack("<I", R.choice([0, 1, 2**31, 2**32 - 1, 9, 255]))
-        else:
-            size = R.randrange(1, 40)
-            other = R.randrange(len(data))
-            data[at:at + size] = data[other:other + size]
-    if R.random() < 0.15:
-        data = data[:R.randrange(len(data))]
-    return bytes(data)
 
 
 # ---- sound files ----
@@ -156,9 +94,10 @@ def folder(name, files, base=None):
     return at
 
 
-def add(kind, at, *commands, cache=None):
+def add(kind, at, *commands, cache=None, environment=ENV, cwd=WORK, stdin=None):
     for command in commands:
-        jobs.append((kind, at, [str(x) for x in command], dict(ENV, XDG_CACHE_HOME=str(cache)) if cache else ENV))
+        environment = dict(environment, XDG_CACHE_HOME=str(cache)) if cache else environment
+        jobs.append(Job(kind, at, [str(x) for x in command], environment, cwd, stdin))
 
 
 def quiet(model, data, *more):
@@ -241,39 +180,6 @@ def traces(i):
     add("snapshot", at, ["trace", at, "memory"])
 
 
-def change_rows(at):
-    db = sqlite3.connect(at)
-    tables = [row[0] for row in db.execute("select name from sqlite_master where type = 'table'")]
-    for _ in range(R.randrange(1, 6)):
-        table = R.choice(tables)
-        columns = [row[1] for row in db.execute(f'pragma table_info("{table}")')]
-        column = R.choice(columns or ["x"])
-        value = R.choice([None, 2**63 - 1, -2**63, 1e308, "text", b"\0\xff" * 9, "\x1b[2J", "", -1, "1e999", '{"a": NaN}'])
-        try:
-            what = R.randrange(4)
-            if what == 0:
-                db.execute(f'alter table "{table}" rename column "{column}" to "{column}x"')
-            elif what == 1:
-                db.execute(f'delete from "{table}" where rowid % 2')
-            else:
-                db.execute(f'update "{table}" set "{column}" = ? where rowid % ? = 0', (value, R.choice([1, 2, 7])))
-        except sqlite3.Error:
-            pass
-    db.commit()
-    db.close()
-
-
-def crc(data):
-    """Masked CRC-32C, as TFRecord has it."""
-    value = 0xFFFFFFFF
-    for byte in data:
-        value ^= byte
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 & -(value & 1))
-    value ^= 0xFFFFFFFF
-    return struct.pack("<I", ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF)
-
-
 def sound(pattern):
     return sorted((SOURCE / "tests/data/runs").rglob(pattern))[0]
 
@@ -339,13 +245,6 @@ def figures(i):
     at = WORK / f"eval-{i}.json"
     at.write_bytes(graft(evaluation, {"reward": "1"}))
     add("eval", at, ["eval", "summarize", at])
-
-
-def shaken_header(whole, other):
-    """A safetensors file whose header is grafted; the data stay."""
-    data = 8 + struct.unpack("<Q", whole[:8])[0]
-    text = graft(json.loads(whole[8:data]), other)
-    return struct.pack("<Q", len(text)) + text + whole[data:]
 
 
 def adapters(i):
@@ -539,7 +438,7 @@ def requests(i):
                       f"Host: 127.0.0.1:{SERVER.port}\r\nCookie: " + "x" * 40000, f"Host: 127.0.0.1:{SERVER.port}\r\nOrigin: http://evil",
                       f"Host: 127.0.0.1:{SERVER.port}\r\nLast-Event-ID: 9\r\nIf-None-Match: *\r\nAccept-Encoding: br"])
     data = f"{method} {path} HTTP/{R.choice(['1.1', '1.1', '1.0', '9.9', ''])}\r\n{lines}\r\nConnection: close\r\n\r\n".encode("latin-1")
-    jobs.append(("request", None, shake(data, len(data)) if R.random() < 0.2 else data, None))
+    jobs.append(Job("request", None, shake(data, len(data)) if R.random() < 0.2 else data, None, None, None))
 
 
 # ---- running ----
@@ -549,16 +448,32 @@ def digest(at):
     return hashlib.md5(b"".join(p.read_bytes() for p in files)).hexdigest()
 
 
+def left_behind(mark):
+    """Processes that were started with this variable in their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            found += [path.parent.name] if mark in path.read_bytes().split(b"\0") else []
+        except OSError:
+            pass
+    return found
+
+
 def judge(job):
-    kind, at, command, environment = job
+    number, (kind, at, command, environment, cwd, stdin) = job
     if kind == "request":
         return SERVER.judge(command)
-    before = at and digest(at)
+    before, mark = at and digest(at), f"{WORK.name}-{number}"
     try:
-        done = subprocess.run([TEMPER, *command], cwd=WORK, env=environment, capture_output=True, stdin=subprocess.DEVNULL,
+        done = subprocess.run([TEMPER, *command], cwd=cwd, env=dict(environment, HOSTILE_RUN=mark), capture_output=True, input=stdin or b"",
                               timeout=60)
     except subprocess.TimeoutExpired:
         return "hangs"
+    end = time.monotonic() + 20
+    while (left := left_behind(f"HOSTILE_RUN={mark}".encode())) and time.monotonic() < end:
+        time.sleep(0.05)
+    if left:
+        return f"leaves processes {left}"
     said = done.stdout + done.stderr
     if not 0 <= done.returncode <= 6:
         return f"status {done.returncode}: {done.stderr[-300:]!r}"
@@ -575,20 +490,22 @@ def main():
     global SERVER, INDEX_IDS
     resource.setrlimit(resource.RLIMIT_DATA, (3 << 30, 3 << 30))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.stdout.reconfigure(errors="backslashreplace")
     make_sound()
     SERVER = Server()
     INDEX_IDS = [run["id"] for run in json.loads(SERVER.good().split(b"\r\n\r\n", 1)[1])["runs"]]
-    for kind in (models, recipes, data, traces, runs, checkpoints, figures, adapters, alarms, indexes, levers, plugins, gguf_fields, caches, requests):
+    for kind in (models, recipes, data, traces, runs, checkpoints, figures, adapters, alarms, indexes, levers, plugins, gguf_fields, caches, requests,
+                 *hostile_kinds.kinds(sys.modules[__name__])):
         for i in range(PER_KIND if not KINDS or kind.__name__ in KINDS else 0):
             kind(i)
     R.shuffle(jobs)
     kinds, bad = {}, 0
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        for job, what in zip(jobs, pool.map(judge, jobs)):
-            kinds[job[0]] = kinds.get(job[0], 0) + 1
+        for job, what in zip(jobs, pool.map(judge, enumerate(jobs))):
+            kinds[job.kind] = kinds.get(job.kind, 0) + 1
             if what:
                 bad += 1
-                print(f"{job[0]}: temper {job[2] if job[0] == 'request' else ' '.join(job[2])}: {what}", flush=True)
+                print(f"{job.kind}: temper {job.command if job.kind == 'request' else shlex.join(job.command)}: {what}", flush=True)
     for what in SERVER.end():
         bad += 1
         print(what)

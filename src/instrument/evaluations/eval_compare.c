@@ -131,8 +131,8 @@ static void add_paired(const tp_eval_paired *r, tp_buf *out)
     else
         tp_buf_adds(out, "   mean reward  unknown, differences are more than a number holds;");
     if (isfinite(r->reward_difference) && !isnan(r->reward_lo))
-        tp_buf_addf(out, "  %g%% interval %s .. %s", 100 * r->level,
-                    with_sign(r->reward_lo, lo), with_sign(r->reward_hi, hi));
+        tp_buf_addf(out, "  %g%% interval %s .. %s", 100 * r->level, with_sign(r->reward_lo, lo),
+                    with_sign(r->reward_hi, hi));
     tp_buf_addf(out, "  p = %s: %s\n", tp_eval_p(r->reward_p, p),
                 tp_change_name(r->reward_verdict));
     tp_buf_addf(out, "   B is better on %zu prompt%s, A on %zu, equal on %zu\n", r->only_b,

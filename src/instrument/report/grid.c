@@ -197,7 +197,10 @@ const char *tp_grid_shown(const tp_grid *grid, size_t row, size_t c, char *numbe
         }
         break;
     case TP_CELL_REAL:
-        snprintf(number, 32, is_long(cell->f) ? "%.6g" : fabs(cell->f) < 1000 ? "%.3g" : "%.0f",
+        snprintf(number, 32,
+                 is_long(cell->f)       ? "%.6g"
+                 : fabs(cell->f) < 1000 ? "%.3g"
+                                        : "%.0f",
                  cell->f);
         break;
     case TP_CELL_PERCENT:
