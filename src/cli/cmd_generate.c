@@ -129,21 +129,21 @@ static bool take(void *user, const tp_text_answer *a)
 
 static void print_summary(const tp_text_work *w)
 {
-    char memory[32];
+    char memory[32], lookup[96] = "";
     tp_waiting_end();
     if (!isatty(STDERR_FILENO) || w->n == 0)
         return;
+    if (w->drafted_tokens > 0)
+        snprintf(lookup, sizeof lookup, "; prompt lookup: %lld of %lld right, %.2f tokens a step",
+                 (long long)w->accepted_tokens, (long long)w->drafted_tokens,
+                 (double)w->new_tokens / (double)w->steps);
+    /* One piece, so that it can be wrapped. */
     fprintf(stderr,
             "%lld + %lld tokens in %.2f s (prompts %.2f s), %.1f new tokens/s, KV cache "
-            "%s at most",
+            "%s at most%s\n",
             (long long)w->prompt_tokens, (long long)w->new_tokens, w->seconds, w->prefill_s,
             w->seconds > 0 ? (double)w->new_tokens / w->seconds : 0,
-            tp_human_bytes((double)w->kv_peak_bytes, memory));
-    if (w->drafted_tokens > 0)
-        fprintf(stderr, "; prompt lookup: %lld of %lld right, %.2f tokens a step",
-                (long long)w->accepted_tokens, (long long)w->drafted_tokens,
-                (double)w->new_tokens / (double)w->steps);
-    fputc('\n', stderr);
+            tp_human_bytes((double)w->kv_peak_bytes, memory), lookup);
 }
 
 /* NAME=FOLDER, each. */

@@ -76,6 +76,10 @@ status=$? last="temper plan -"
 expect 2 "-:1: unknown key sft.max_num_stepz"
 run train short.yaml run.name=rows data.train.data_path=-
 expect 2 "data.train.data_path: there is no '-'; it is read more than once, so standard input will not do: name a file"
+printf '%s\n' 'generation: {model_name: model}' 'env: {math: {}}' >asks.yaml
+run eval asks.yaml data.data_path=- data.prompt_file=none.txt
+expect 2 "data.data_path: there is no '-'; it is read more than once, so standard input will not do: name a file" \
+    "data.prompt_file: there is no 'none.txt'"
 for command in profile ablate tune; do
     run $command -
     expect 2 "a recipe from standard input (-) can be read once"

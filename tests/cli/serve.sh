@@ -26,6 +26,10 @@ if grep -q "nothing can be served" err; then
     finish
 fi
 wait_until 'grep -q "a run beside it goes first (--priority normal: as any program)" err'
+# A second one on the same port is told what helps.
+port=$(sed 's/.*:\([0-9]*\).*/\1/' out)
+run serve --no-index --port "$port"
+expect 2 "cannot listen on 127.0.0.1 port $port: another program has it, or it is not allowed; --port -1 takes one that is free"
 end_server
 
 begin "$TEMPER" serve --port -1 --no-index --priority normal

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/platform.h"
 #include "engine/data/token_ids.h"
 #include "text/template/chat.h"
 
@@ -25,9 +26,20 @@ tp_status tp_eval_job_open_judge(tp_eval_job *j, tp_error *err)
     return TP_OK;
 }
 
+static tp_status check_files(const tp_config *config, tp_error *err)
+{
+    static const char *const keys[] = {"data.data_path", "data.prompt_file",
+                                       "data.system_prompt_file"};
+    TP_OWN(tp_buf) missing = {0};
+    for (size_t i = 0; i < TP_COUNTOF(keys); i++)
+        tp_config_check_path(config, keys[i], NULL, &missing);
+    return missing.len ? tp_fail_list(err, TP_ERR_IO, missing.data) : TP_OK;
+}
+
 tp_status tp_eval_job_open_questions(tp_eval_job *j, tp_error *err)
 {
     const tp_eval_options *o = &j->o;
+    TP_TRY(check_files(j->config, err));
     const tp_json *data = tp_config_find(j->config, "data");
     tp_prompts_options options = {
         .dataset_name = o->data.dataset_name,

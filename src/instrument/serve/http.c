@@ -496,7 +496,7 @@ static tp_status start(tp_http *h, const tp_http_options *o, tp_error *err)
     if (!h->daemon)
         return tp_fail(err, TP_ERR_IO,
                        "cannot listen on %s port %d: another program has it, or it is not allowed; "
-                       "--port 0 takes one that is free",
+                       "--port -1 takes one that is free",
                        o->address, o->port);
     const union MHD_DaemonInfo *info = mhd.info(h->daemon, MHD_DAEMON_INFO_BIND_PORT);
     h->names.port = info ? info->port : o->port;
