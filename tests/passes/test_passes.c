@@ -27,7 +27,7 @@
 #include "base/strings.h"
 #include "engine/passes/pipeline.h"
 
-enum { MAX_FILES = 64, MAX_PASSES = 16 };
+enum { MAX_FILES = 64 };
 
 typedef struct {
     const char *path;
@@ -128,18 +128,24 @@ static void read_options(const test_case *c, const char **ret_pass, tp_pass_opti
 
 static void run_pass(const test_case *c, tp_graph *g)
 {
-    const char *pass, *disabled[MAX_PASSES];
+    const char *pass, **disabled;
+    size_t n_passes = 0;
     tp_pass_options options;
     tp_error err;
     read_options(c, &pass, &options, g);
     if (!tp_pass_find(pass))
         fail_msg("%s:%d: there is no pass '%s'", c->path, c->line, pass);
+    while (tp_pass_pipeline[n_passes])
+        n_passes++;
+    disabled = calloc(n_passes, sizeof *disabled);
+    assert_non_null(disabled);
     for (const tp_pass *const *p = tp_pass_pipeline; *p; p++)
         if (strcmp((*p)->name, pass) != 0)
             disabled[options.n_disabled++] = (*p)->name;
     options.disabled = disabled;
     if (tp_passes_run(&g, 1, &options, &err) != TP_OK)
         fail_msg("%s:%d: %s", c->path, c->line, err.message);
+    free(disabled);
 }
 
 static void add_indented(tp_buf *out, const char *text)
