@@ -21,23 +21,7 @@ while read -r line; do
     fi
 done
 END
-cat >tiny.yaml <<'END'
-grpo: {num_prompts_per_step: 4, num_generations_per_prompt: 4, max_num_steps: 3, max_num_epochs: 100, val_period: 2, max_val_samples: 4}
-policy:
-  model_name: base/checkpoints/step-40/model
-  tokenizer: {chat_template: null}
-  train_global_batch_size: 8
-  train_micro_batch_size: 2
-  max_total_sequence_length: 16
-  generation: {max_new_tokens: 8, max_running: 3}
-  optimizer: {kwargs: {lr: 1.0e-3}}
-loss_fn: {reference_policy_kl_penalty: 0.05}
-env: {mine: {type: program, command: [sh, judge.sh], num_workers: 2}}
-data:
-  train: {dataset_name: arithmetic, env_name: mine}
-  arithmetic: {n_examples: 200, n_validation: 20, digits: 1, operators: "+"}
-checkpointing: {save_period: 1}
-END
+write_judged_recipe 2 2 8 3
 figures() { # all but times, step by step
     tr ',{' '\n\n' <"$1/metrics.jsonl" | grep -E '"(step|train/|rollout/|policy/|generation/|validation/)' | grep -vE "per_sec|utilization"
 }

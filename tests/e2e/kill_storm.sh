@@ -51,23 +51,7 @@ while read -r line; do
     echo "{\"id\":$id,\"reward\":$((${#said} % 5))}"
 done
 END
-    cat >tiny.yaml <<END
-grpo: {num_prompts_per_step: 4, num_generations_per_prompt: 4, max_num_epochs: 100, val_period: 4, max_val_samples: 4}
-policy:
-  model_name: $model
-  tokenizer: {chat_template: null}
-  train_global_batch_size: 8
-  train_micro_batch_size: 4
-  max_total_sequence_length: 16
-  generation: {max_new_tokens: 6, max_running: 8}
-  optimizer: {kwargs: {lr: 1.0e-3}}
-loss_fn: {reference_policy_kl_penalty: 0.05}
-env: {mine: {type: program, command: [sh, judge.sh], num_workers: 2}}
-data:
-  train: {dataset_name: arithmetic, env_name: mine}
-  arithmetic: {n_examples: 200, n_validation: 20, digits: 1, operators: "+"}
-checkpointing: {keep_top_k: 2}
-END
+    write_judged_recipe 4 4 6 8
 }
 
 # count_here: processes that work in the test's folder, this shell among them, into $here_now.

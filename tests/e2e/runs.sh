@@ -26,6 +26,28 @@ interrupt() {
     is "$*: exit status" $? $wanted
 }
 
+# GRPO on one-digit sums from the model in base/, which programs judge, into tiny.yaml:
+# write_judged_recipe VAL_PERIOD MICRO_BATCH NEW_TOKENS RUNNING; judge.sh is the test's own.
+write_judged_recipe() {
+    cat >tiny.yaml <<END
+grpo: {num_prompts_per_step: 4, num_generations_per_prompt: 4, max_num_steps: 3, max_num_epochs: 100, val_period: $1, max_val_samples: 4}
+policy:
+  model_name: base/checkpoints/step-40/model
+  tokenizer: {chat_template: null}
+  train_global_batch_size: 8
+  train_micro_batch_size: $2
+  max_total_sequence_length: 16
+  generation: {max_new_tokens: $3, max_running: $4}
+  optimizer: {kwargs: {lr: 1.0e-3}}
+loss_fn: {reference_policy_kl_penalty: 0.05}
+env: {mine: {type: program, command: [sh, judge.sh], num_workers: 2}}
+data:
+  train: {dataset_name: arithmetic, env_name: mine}
+  arithmetic: {n_examples: 200, n_validation: 20, digits: 1, operators: "+"}
+checkpointing: {save_period: 1, keep_top_k: 2}
+END
+}
+
 # The files of the last checkpoint that decide everything that follows.
 same_end() {
     for file in model/model.safetensors optimizer.safetensors; do
