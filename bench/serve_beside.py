@@ -27,6 +27,9 @@ narrowest order statistics that cover it at 95 %.
 Without --pin the clients run on the run's processors, where nothing else would unless --clients
 says otherwise;
 their processor time is printed, as is the server's: what a client takes is not the server's doing.
+The clock of a shared machine wanders: many short windows (--seconds 0.5 --settle 0.25) tell more in
+the same time than few long ones, as neighbours in time are alike.  Connections and the count of
+requests go on from window to window; a connection that the server ended is made anew.
 How long answers took is printed by kind.  One server is there all the time, stopped (SIGSTOP) in
 the windows without.  A window begins when it has gone on for --settle seconds: what was written
 while it was stopped is no part of the figures.
@@ -100,30 +103,52 @@ class Clients:
     def __init__(self, port, connections):
         self.port = port
         self.host = f"127.0.0.1:{port}"
-        self.sockets = [socket.create_connection(("127.0.0.1", port)) for _ in range(connections)]
-        quarter = connections // 4
-        for s in self.sockets[:quarter]:
-            s.sendall(f"GET /events HTTP/1.1\r\nHost: {self.host}\r\n\r\n".encode())
-        self.slow = self.sockets[quarter : 2 * quarter]
-        for s in self.sockets[2 * quarter : 3 * quarter]:
-            s.sendall(f"GET / HTTP/1.1\r\nHost: {self.host}\r\nX-Half: ".encode())
-        for s in self.sockets:
-            s.setblocking(False)
+        self.sockets = [None] * connections
+        self.owed, self.number = 1.0, 0  # requests: due by now, and begun
         self.answered, self.took = {}, {}
 
+    def connect(self):
+        """Anew where the server has had enough of a connection."""
+        quarter = len(self.sockets) // 4
+        firsts = [
+            f"GET /events HTTP/1.1\r\nHost: {self.host}\r\n\r\n",
+            "G",
+            f"GET / HTTP/1.1\r\nHost: {self.host}\r\nX-Half: ",
+            "",
+        ]
+        for place, s in enumerate(self.sockets):
+            if s is None:
+                s = socket.create_connection(("127.0.0.1", self.port))
+                s.sendall(firsts[min(place // quarter, 3)].encode() if quarter else b"")
+                s.setblocking(False)
+                self.sockets[place] = s
+        self.slow = range(quarter, 2 * quarter)
+
+    def lose(self, place):
+        self.sockets[place].close()
+        self.sockets[place] = None
+
     def creep(self):
-        for s in self.slow:
-            try:
-                s.send(b"G")
-            except OSError:
-                pass  # the server has had enough of it
+        for place in self.slow:
+            if self.sockets[place]:
+                try:
+                    self.sockets[place].send(b"G")
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    self.lose(place)
 
     def drain(self):
-        for s in self.sockets:
+        for place, s in enumerate(self.sockets):
             try:
-                s.recv(65536)
-            except OSError:
+                while s:
+                    if not s.recv(65536):
+                        self.lose(place)
+                        break
+            except BlockingIOError:
                 pass
+            except OSError:
+                self.lose(place)
 
     def ask(self, kind, path, host=None, header=""):
         begin = time.time()
@@ -140,24 +165,27 @@ class Clients:
         self.took.setdefault(kind, []).append(time.time() - begin)
 
     def close(self):
-        for s in self.sockets:
+        for s in filter(None, self.sockets):
             s.close()
 
 
 def disturb(clients, asks, options):
     if options.clients == "idle":
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))  # this thread
-    start, number = time.time(), 0
+    start = last = time.time()
     next_creep = start
     while time.time() < start + options.seconds:
         now = time.time()
+        clients.owed += options.requests * (now - last)
+        last = now
         if now >= next_creep:
             clients.creep()
             clients.drain()
             next_creep = now + 1
-        if options.flood or (options.requests and now >= start + number / options.requests):
-            asks[number % len(asks)]()
-            number += 1
+        if options.flood or clients.owed >= 1:
+            asks[clients.number % len(asks)]()
+            clients.number += 1
+            clients.owed -= 1
         if not options.flood:
             time.sleep(0.02)
 
@@ -176,10 +204,23 @@ def start(program, folder, options):
     return server, int(line.split("127.0.0.1:")[1].split("/")[0])
 
 
-def visit(server, port, options, counts, took):
+def visit(server, clients, asks, options):
     """One window with the server; its processor time and the clients'."""
-    before, clients = own_cpu(), Clients(port, options.connections)
-    run = "/run/" + first_run(port)
+    clients.connect()
+    time.sleep(options.settle)
+    before = own_cpu()
+    # a thread that once gave way cannot start a server that does not
+    work = threading.Thread(target=disturb, args=(clients, asks, options))
+    yield None
+    begun = schedule_of(server.pid)[0]
+    work.start()
+    work.join()
+    yield schedule_of(server.pid)[0] - begun, own_cpu() - before
+
+
+def questions(clients, options):
+    """What is asked in turn."""
+    run = "/run/" + first_run(clients.port)
     picture = run + "/plot.svg?x=step&tag=train%2Floss"
     asks = [lambda: clients.ask("metrics", "/metrics")]
     if not options.flood:
@@ -191,19 +232,7 @@ def visit(server, port, options, counts, took):
             lambda: clients.ask("refused", "/", header="X-Long: " + "a" * (10 << 20) + "\r\n"),
         ]
     clients.ask("first page", run)
-    time.sleep(options.settle)
-    # a thread that once gave way cannot start a server that does not
-    work = threading.Thread(target=disturb, args=(clients, asks, options))
-    yield None
-    begun = schedule_of(server.pid)[0]
-    work.start()
-    work.join()
-    yield schedule_of(server.pid)[0] - begun, own_cpu() - before
-    clients.close()
-    for status, count in clients.answered.items():
-        counts[status] = counts.get(status, 0) + count
-    for kind, times in clients.took.items():
-        took.setdefault(kind, []).extend(times)
+    return asks
 
 
 def fetch(port, path):
@@ -257,6 +286,8 @@ class Window:
         stop = self.start + self.seconds
         inside = [s for t, s in steps if self.start + s <= t <= stop]
         self.n = len(inside)
+        if not inside:
+            rounds.fail("serve_beside: no whole step in a window: more --seconds")
         self.step = statistics.fmean(inside)
         self.wait = self.waited / self.seconds
         self.work = self.spent / (self.seconds / self.step)
@@ -264,21 +295,20 @@ class Window:
 
 def watch(program, work, run, options):
     """The windows; answers by status, and their times by kind."""
-    windows, counts, took = [], {}, {}
+    windows = []
     server, port = start(program, os.path.join(work, "runs"), options)
+    clients = Clients(port, options.connections)
     try:
-        first_run(port)
+        asks = questions(clients, options)
         server.send_signal(signal.SIGSTOP)
         for number in range(options.windows):
             if number % 4 in (1, 2):
                 server.send_signal(signal.SIGCONT)
-                shown = visit(server, port, options, counts, took)
+                shown = visit(server, clients, asks, options)
                 next(shown)
                 window = Window(run, True)
                 window.server, window.clients = next(shown)
                 window.end()
-                for _ in shown:
-                    pass
                 server.send_signal(signal.SIGSTOP)
             else:
                 window = Window(run, False)
@@ -290,7 +320,8 @@ def watch(program, work, run, options):
     finally:
         server.kill()
         server.wait()
-    return windows, counts, took
+        clients.close()
+    return windows, clients
 
 
 def say_pairs(name, values):
@@ -347,7 +378,7 @@ def main():
         os.sched_setaffinity(0, set(range(1, os.cpu_count())))
     try:
         time.sleep(5)
-        windows, counts, took = watch(program, work, run, options)
+        windows, clients = watch(program, work, run, options)
     finally:
         run.terminate()
         run.wait()
@@ -355,7 +386,7 @@ def main():
     shutil.rmtree(work)
     for window in windows:
         window.see(steps)
-    report(windows, counts, took)
+    report(windows, clients.answered, clients.took)
 
 
 if __name__ == "__main__":
