@@ -1,6 +1,7 @@
 # Each lever is refused what it needs, one at a time: the run goes on to its last step, says what fell back
 # and why, and run.json says so, too.
 . "$SOURCE/tests/cli/lib.sh"
+unset TEMPER_ISA # each case says its own
 write_recipe tiny.yaml
 preload=$BUILD/tests/librefuse.so
 [ -f "$preload" ] || exit 77

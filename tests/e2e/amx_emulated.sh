@@ -1,6 +1,7 @@
 # What is compiled for AMX runs everywhere: its instructions are trapped and emulated (tests/support/amx_emulator.c).
 # SFT, GRPO with generation, generation and doctor, each beside the level below.
 . "$SOURCE/tests/cli/lib.sh"
+unset TEMPER_ISA # each case says its own
 emulator=$BUILD/tests/libamx_emulator.so
 grep -q avx512_bf16 /proc/cpuinfo || exit 77
 plain=$TEMPER
