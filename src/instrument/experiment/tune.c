@@ -81,9 +81,9 @@ static tp_status check_limit(const tp_search *s, tp_error *err)
     tp_human_bytes(smallest, least);
     if (smallest > s->o.memory_bytes)
         return tp_fail(err, TP_ERR_NOMEM,
-                       "none of the %zu settings that were planned fits into %s: the smallest "
-                       "needs %s",
-                       s->n, limit, least);
+                       "of %zu setting%s planned none fits into %s: the smallest needs %s%s", s->n,
+                       tp_plural(s->n), limit, least,
+                       s->n == 1 ? "; there was no time to plan others (--budget)" : "");
     return tp_fail(err, TP_ERR_NOMEM,
                    "the recipe is above %s, and none of the settings below it (%s and more) was "
                    "measured: %s; --budget gives more time",
@@ -129,8 +129,8 @@ static tp_status search_and_report(tp_study *s, const tp_tune_options *o, const 
                                        .user = s};
     tp_status status = tp_search_init(&search, &s->x, space, &options, err);
     if (status == TP_OK)
-        status = tp_study_pilot(s, search.candidates[0].variant, TP_STAGE_TRIED, RUNS_OF_A_SEARCH,
-                                err);
+        status =
+            tp_study_pilot(s, search.candidates[0].variant, TP_STAGE_TRIED, RUNS_OF_A_SEARCH, err);
     if (status == TP_OK)
         status = tp_search_run(&search, s->o.margin, err);
     if (status == TP_ERR_INTERRUPTED && s->x.n_samples > 0) { /* while it planned */
