@@ -307,7 +307,8 @@ static void look_plugins(const tp_config *config, const tp_train_options *o, tp_
         *r = (tp_lever_report){
             .lever = &rows[i].shown, .saved_bytes = NAN, .saved_s = NAN, .saved_launches = NAN};
         look_settings(config, r);
-        if (o->policy.compile_mode != TP_COMPILE_NONE) /* which leaves out other passes than these */
+        if (o->policy.compile_mode !=
+            TP_COMPILE_NONE) /* which leaves out other passes than these */
             look_disabled(o, r);
         if (r->state == TP_LEVER_ON)
             say(r, TP_LEVER_ON, "%s, %lld change%s", tp_config_origin(config, "engine.plugins"),

@@ -284,10 +284,13 @@ static tp_status add_policies(line *l, const tp_trainings *t, tp_arena *arena, t
 static tp_status add_limits(line *l, const tp_trainings *t, const char *folder, tp_arena *arena,
                             tp_error *err)
 {
-    static const char *const always[] = {
-        "checkpointing.enabled=false", "logger.tensorboard_enabled=false",
-        "logger.prometheus.path=null", "profile.steps=null", "engine.dump=[]",
-        "engine.memory_watch=null", "checkpointing.checkpoint_must_save_by=null"};
+    static const char *const always[] = {"checkpointing.enabled=false",
+                                         "logger.tensorboard_enabled=false",
+                                         "logger.prometheus.path=null",
+                                         "profile.steps=null",
+                                         "engine.dump=[]",
+                                         "engine.memory_watch=null",
+                                         "checkpointing.checkpoint_must_save_by=null"};
     static const char *const of_section[] = {"val_period=0", "val_at_start=false",
                                              "val_at_end=false"};
     TP_TRY(add(l, tp_arena_printf(arena, "run.dir=%s", folder), err));
