@@ -70,7 +70,8 @@ typedef struct {
 } tp_tune_options;
 
 /* Search levers and sizes, measure the promising by racing, confirm the winner on fresh rounds,
- * write it as a recipe. */
+ * write it as a recipe.  TP_ERR_NOMEM: the recipe is above memory_bytes, and nothing below it was
+ * found. */
 TP_API TP_CHECKED tp_status tp_tune_run(const char *config, const char *const *overrides,
                                         size_t n_overrides, const tp_tune_options *options,
                                         char **ret, tp_error *err);

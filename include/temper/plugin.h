@@ -6,7 +6,8 @@
  *
  * A plug-in runs after the fusions and before what chooses layouts, recomputation and order, over
  * each graph of the run (training, evaluation, update, generation ...).  The graph is verified
- * afterwards as after any other pass: one that breaks it ends the run with the pass's name.
+ * afterwards as after any other pass: one that breaks it ends the run with the pass's name.  Its
+ * name is that of no other pass or lever; engine.disable_passes leaves it out by that.
  *
  * Compile it with nothing but this header; examples/pass.c is one. */
 #ifndef TEMPER_PLUGIN_H

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/sized.h"
 #include "base/strings.h"
+#include "engine/comm/comm.h"
 #include "engine/train/levers.h"
 #include "instrument/bench/process.h"
 #include "instrument/experiment/ablation.h"
@@ -26,16 +27,31 @@ typedef struct {
     tp_set_lever levers[MOST_LEVERS];
     chosen_lever rows[MOST_LEVERS];
     size_t n;
+    const tp_lever *off[MOST_LEVERS]; /* not chosen, and off in the recipe */
+    size_t n_off;
 } chosen;
 
 /* ---- settings ---- */
 
+/* Is it off by its word in a list that others are in as well? */
+static bool shares_list(const tp_lever *lever) { return lever && strstr(lever->off, "=["); }
+
+/* A list is said whole: with one lever of it come all that the recipe has in it. */
 static size_t known_choices(const chosen *c, const tp_put *put, tp_lever_choice *ret)
 {
     size_t n = 0;
+    bool has_list = false;
     for (size_t i = 0; i < c->n; i++)
-        if (c->rows[i].known && put[i] != TP_PUT_AS_IS)
+        if (c->rows[i].known && put[i] != TP_PUT_AS_IS) {
             ret[n++] = (tp_lever_choice){c->rows[i].known, put[i] == TP_PUT_ON};
+            has_list |= shares_list(c->rows[i].known);
+        }
+    for (size_t i = 0; has_list && i < c->n; i++)
+        if (shares_list(c->rows[i].known) && put[i] == TP_PUT_AS_IS &&
+            c->levers[i].recipe == TP_PUT_OFF)
+            ret[n++] = (tp_lever_choice){c->rows[i].known, false};
+    for (size_t i = 0; has_list && i < c->n_off; i++)
+        ret[n++] = (tp_lever_choice){c->off[i], false};
     return n;
 }
 
@@ -44,7 +60,7 @@ static tp_status settings_of(void *user, const tp_put *put, tp_arena *arena,
                              const char *const **ret, size_t *ret_n, tp_error *err)
 {
     const chosen *c = user;
-    tp_lever_choice choices[MOST_LEVERS];
+    tp_lever_choice choices[2 * MOST_LEVERS];
     char **shared;
     size_t n_shared, n = 0;
     TP_TRY(tp_lever_overrides(choices, known_choices(c, put, choices), &shared, &n_shared, err));
@@ -104,6 +120,20 @@ static tp_status fail_unknown(const char *name, tp_error *err)
                    tp_buf_str(&names));
 }
 
+/* Those of plug-ins are known to their configuration alone. */
+static tp_status check_names(const tp_ablate_options *o, const tp_lever_report *reports, size_t n,
+                             tp_error *err)
+{
+    for (size_t i = 0; i < o->n_levers; i++) {
+        bool is_known = tp_lever_find(o->levers[i]) != NULL;
+        for (size_t k = 0; k < n && !is_known; k++)
+            is_known = strcmp(reports[k].lever->name, o->levers[i]) == 0;
+        if (!is_known)
+            return fail_unknown(o->levers[i], err);
+    }
+    return TP_OK;
+}
+
 static bool is_named(const tp_ablate_options *o, const char *name)
 {
     for (size_t i = 0; i < o->n_levers; i++)
@@ -133,13 +163,10 @@ static tp_status add_known(chosen *c, const tp_ablate_options *o, const char *co
 {
     tp_lever_report *reports;
     size_t n_reports;
-    for (size_t i = 0; i < o->n_levers; i++)
-        if (!tp_lever_find(o->levers[i]))
-            return fail_unknown(o->levers[i], err);
     if (o->n_levers == 0 && o->n_own > 0)
         return TP_OK;
     TP_TRY(tp_training_levers(config, overrides, n, &reports, &n_reports, err));
-    tp_status status = TP_OK;
+    tp_status status = check_names(o, reports, n_reports, err);
     for (size_t i = 0; i < n_reports && status == TP_OK; i++) {
         const tp_lever *known = reports[i].lever;
         tp_set_lever lever = {.name = known->name,
@@ -148,6 +175,8 @@ static tp_status add_known(chosen *c, const tp_ablate_options *o, const char *co
         bool is_wanted = o->n_levers ? is_named(o, known->name) : !tp_lever_is_idle(&reports[i]);
         if (is_wanted)
             status = add(c, &lever, &(chosen_lever){.known = known}, err);
+        else if (o->n_levers && shares_list(known) && lever.recipe == TP_PUT_OFF)
+            c->off[c->n_off++] = known;
     }
     if (o->n_levers == 0)
         say_idle(o, reports, n_reports);
@@ -175,6 +204,9 @@ static tp_status with_levers(const tp_ablate_options *which, use then, const voi
                              const char *config, const char *const *overrides, size_t n, char **ret,
                              tp_error *err)
 {
+    if (tp_comm_is_launched())
+        return tp_fail(err, TP_ERR_ARG,
+                       "ablate and tune measure runs of one process: start them without mpirun");
     TP_TRY(tp_recipe_check_again(config, err));
     TP_FREED chosen *c = tp_new(1, sizeof *c);
     tp_status status = tp_arena_init(&c->arena, 64 << 20, err);

@@ -160,7 +160,7 @@ static tp_status train(session *s, tp_recipe *recipe, tp_error *err)
 
 /* ---- the beginning ---- */
 
-enum { OVERRIDES = 9 };
+enum { OVERRIDES = 12 };
 
 /* What profiling needs different from the recipe; `text` outlives the words. */
 static size_t add_overrides(const tp_profile_options *f, const char *dir, const tp_train_options *o,
@@ -173,6 +173,11 @@ static size_t add_overrides(const tp_profile_options *f, const char *dir, const 
     snprintf(text[k++], 256, "profile.steps=%lld:%lld", (long long)first, (long long)all + 1);
     snprintf(text[k++], 256, "profile.workers=\"*\"");
     snprintf(text[k++], 256, "checkpointing.enabled=false");
+    snprintf(text[k++], 256, "checkpointing.checkpoint_must_save_by=null");
+    if (o->train.nonfinite_policy == TP_BAD_RESTORE) /* there is no checkpoint to go back to */
+        snprintf(text[k++], 256, "train.nonfinite_policy=skip");
+    if (o->train.spike_policy == TP_BAD_RESTORE + 1)
+        snprintf(text[k++], 256, "train.spike_policy=skip");
     snprintf(text[k++], 256, "%s.val_period=0", section);
     snprintf(text[k++], 256, "%s.val_at_start=false", section);
     snprintf(text[k++], 256, "%s.val_at_end=false", section);

@@ -128,8 +128,13 @@ static bool is_there(void) { return false; }
 /* ---- processors ---- */
 
 static _Atomic(tp_affinity) in_use;
+static atomic_int refusal; /* errno of the last thread that could not be bound */
 
-void tp_affinity_use(tp_affinity kind) { in_use = kind; }
+void tp_affinity_use(tp_affinity kind)
+{
+    in_use = kind;
+    refusal = 0;
+}
 
 int tp_affinity_place(tp_affinity kind, int thread, int threads)
 {
@@ -149,7 +154,8 @@ void tp_affinity_bind(int thread, int threads)
     size_t bytes = CPU_ALLOC_SIZE((size_t)place + 1);
     CPU_ZERO_S(bytes, set);
     CPU_SET_S((size_t)place, bytes, set);
-    (void)sched_setaffinity(0, bytes, set); /* tp_affinity_refused() tried */
+    if (sched_setaffinity(0, bytes, set) != 0) /* processors may go while a run is under way */
+        refusal = errno;
     CPU_FREE(set);
 }
 
@@ -179,8 +185,8 @@ bool tp_affinity_refused(tp_affinity kind, int threads, char *why, size_t size)
     else if (threads > hw.n_places)
         snprintf(why, size, "%d threads, %d processor%s", threads, hw.n_places,
                  hw.n_places == 1 ? "" : "s");
-    else if (!is_allowed())
-        snprintf(why, size, "sched_setaffinity: %s", strerror(errno));
+    else if (refusal || !is_allowed())
+        snprintf(why, size, "sched_setaffinity: %s", strerror(refusal ? refusal : errno));
     else
         return false;
     return true;

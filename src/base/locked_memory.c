@@ -10,13 +10,22 @@
 
 static atomic_bool is_used;
 static atomic_size_t locked;
+static atomic_int refusal; /* errno of the last mlock() that failed */
 
-void tp_locked_memory_use(bool yes) { is_used = yes; }
+void tp_locked_memory_use(bool yes)
+{
+    is_used = yes;
+    refusal = 0;
+}
 
 bool tp_locked_memory_ask(void *address, size_t bytes)
 {
-    if (!is_used || mlock(address, bytes) != 0)
+    if (!is_used)
         return false;
+    if (mlock(address, bytes) != 0) {
+        refusal = errno;
+        return false;
+    }
     atomic_fetch_add(&locked, bytes);
     return true;
 }
@@ -35,14 +44,20 @@ static void say_why(int reason, char *why, size_t size)
 }
 
 /* By trying: who may lock more than the limit is not said anywhere. */
-bool tp_locked_memory_refused(size_t bytes, char *why, size_t size)
+static int try_to_lock(size_t bytes)
 {
-    void *m = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                    : MAP_FAILED;
+    void *m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m == MAP_FAILED)
-        return false;
+        return 0;
     int reason = mlock(m, bytes) == 0 ? 0 : errno;
     munmap(m, bytes);
+    return reason;
+}
+
+bool tp_locked_memory_refused(size_t bytes, char *why, size_t size)
+{
+    size_t have = atomic_load(&locked);
+    int reason = refusal ? refusal : bytes > have ? try_to_lock(bytes - have) : 0;
     if (reason)
         say_why(reason, why, size);
     return reason != 0;

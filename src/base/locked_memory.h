@@ -11,7 +11,8 @@ void tp_locked_memory_use(bool yes);
 bool tp_locked_memory_ask(void *address, size_t bytes);
 /* So many bytes of those that were locked are gone. */
 void tp_locked_memory_end(size_t bytes);
-/* Would the system refuse to lock so many bytes more?  `why` gets a sentence then. */
+/* Was a buffer refused, or would so many bytes be, with those that are locked already?  `why` gets
+ * a sentence then. */
 bool tp_locked_memory_refused(size_t bytes, char *why, size_t size);
 double tp_locked_memory_in_use(void); /* bytes */
 

@@ -49,6 +49,32 @@ is "a lever by name" "$("$TOOL" get out levers.0.name)" fuse-swiglu
 is "a run without it" "$(grep -c '"without fuse-swiglu","settings":\["engine.disable_passes=\[fuse-swiglu\]"' two/samples.jsonl)" 1
 is "a run without any" "$(grep -c '"none","settings":\["engine.disable_passes=\[fuse-swiglu, fuse-residual-norm\]"' two/samples.jsonl)" 1
 
+# A list that levers share has what the recipe has in it; a plug-in is a lever by its name.
+run ablate tiny.yaml "engine.plugins=[$BUILD/examples/libpass.so]" engine.disable_passes=[cse] \
+    --levers fuse-swiglu,drop-scale-by-one --rounds 1 --steps 1 --warm-up 0 --pairs 0 --json --out list -q
+expect 0
+is "a plug-in by name" "$("$TOOL" get out levers.1.name)" drop-scale-by-one
+for settings in '"all","settings":["engine.disable_passes=[cse]"]' \
+    '"without fuse-swiglu","settings":["engine.disable_passes=[fuse-swiglu, cse]"]' \
+    '"without drop-scale-by-one","settings":["engine.disable_passes=[drop-scale-by-one, cse]"]' \
+    '"none","settings":["engine.disable_passes=[fuse-swiglu, drop-scale-by-one, cse]"]'; do
+    grep -qF "$settings" list/samples.jsonl || fail "no run with $settings"
+done
+
+# ---- what is measured is what was asked for ----
+# A run has no checkpoint to go back to, and memory that is short changes none of its settings.
+mkdir -p box/proc/self box/sys/fs/cgroup/pod
+echo "0::/pod" >box/proc/self/cgroup
+: >box/sys/fs/cgroup/cgroup.controllers
+echo 67108864 >box/sys/fs/cgroup/pod/memory.max
+echo 63000000 >box/sys/fs/cgroup/pod/memory.current
+echo "inactive_file 1000" >box/sys/fs/cgroup/pod/memory.stat
+TEMPER_SYSTEM_ROOT=$work/box run ablate tiny.yaml policy.precision=float32 train.nonfinite_policy=restore \
+    train.spike_policy=restore --lever recompute:policy.recompute=full/none --rounds 1 --steps 5 --warm-up 0 \
+    --json --out watched -q
+expect 0
+is "recomputed losses where memory is short" "$("$TOOL" get out levers.0.loss.verdict)" "bit-identical"
+
 # ---- what fails has a name, and the others go on ----
 run ablate tiny.yaml --lever bad:policy.recompute=none/nonsense \
     --lever nan:policy.optimizer.kwargs.lr=1.0e-3/1000 --lever fine:run.name=one/two \
@@ -72,6 +98,8 @@ run ablate tiny.yaml --lever nothing:run.name=one/two --budget 1ms --out short -
 expect 2 "no time is left"
 
 # ---- wrong words ----
+OMPI_COMM_WORLD_SIZE=2 run ablate tiny.yaml --lever a:run.name=1/2 --rounds 1
+expect 2 "ablate and tune measure runs of one process: start them without mpirun"
 run ablate tiny.yaml --lever nonsense
 expect 2 "'nonsense' is no lever; one is NAME:KEY=ON/OFF"
 run ablate tiny.yaml --lever a:b=1/2 --lever a:c=1/2

@@ -110,6 +110,14 @@ plugin="$BUILD/examples/libpass.so"
 run plan tiny.yaml "engine.plugins=[$plugin]"
 expect 0
 expect_out "drop-scale-by-one  on" "command line, 0 changes"
+run plan tiny.yaml "engine.plugins=[$plugin]" engine.disable_passes=[drop-scale-by-one]
+expect 0
+expect_out "drop-scale-by-one  off" "command line"
+run plan tiny.yaml "engine.plugins=[$plugin]" engine.disable_passes=[drop-scale]
+expect 2 "there is no pass 'drop-scale'; known: fuse, cse, " "overlap, drop-scale-by-one"
+cp "$plugin" again.so
+run plan tiny.yaml "engine.plugins=[$plugin, again.so]"
+expect 2 "and 'again.so' have the same name, drop-scale-by-one"
 run plan tiny.yaml "engine.plugins=[$work/none.so]"
 expect 2 "$work/none.so"
 echo nonsense >nonsense.so
@@ -134,6 +142,15 @@ int temper_pass_run(temper_graph *g)
     return 0;
 }
 END
+    sed 's/return 1;/return 0;/' breaks.c >quiet.c
+    sed 's/"breaks"/"packing"/' breaks.c >taken.c
+    for name in quiet taken; do
+        cc -shared -fPIC -I "$SOURCE/include" $name.c -o $name.so || fail "cc"
+    done
+    run plan tiny.yaml engine.plugins=[quiet.so]
+    expect 2 "after pass breaks: "
+    run plan tiny.yaml engine.plugins=[taken.so]
+    expect 2 "plug-in 'taken.so': there is a lever of the name packing"
     echo 'int other;' >empty.c
     cc -shared -fPIC -I "$SOURCE/include" breaks.c -o breaks.so && cc -shared -fPIC empty.c -o empty.so || fail "cc"
     run plan tiny.yaml engine.plugins=[breaks.so]

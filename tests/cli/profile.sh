@@ -153,7 +153,7 @@ is "growth" "$("$TOOL" get profile.json memory_growth.verdict | head -c 4)" "non
 is "against" "$("$TOOL" get profile.json comparison.against)" before
 "$TOOL" get profile.json bottlenecks.0.evidence >/dev/null || fail "a bottleneck without evidence"
 "$TOOL" get profile.json recorded.operators.0.total_ns >/dev/null || fail "no recorded operators"
-run profile tiny.yaml --warm-up 1 --steps 2 --record 1 --name before --replace
+run profile tiny.yaml --warm-up 1 --steps 2 --record 1 --name before --replace train.nonfinite_policy=restore train.spike_policy=restore
 expect 0
 run profile tiny.yaml --against nothing
 expect 2 'there is no profile named "nothing"'

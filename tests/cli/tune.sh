@@ -31,6 +31,11 @@ run plan small/recipe.yaml --json
 expect 0
 [ "$("$TOOL" get out memory.planned_peak_bytes)" -le "$before" ] || fail "the smaller recipe is larger"
 
+# ---- a limit that nothing is below ----
+run tune tiny.yaml --memory 1KiB --budget 20s --steps 1 --warm-up 0 --out none -q
+expect 5 "planned none fits into 1.00 KiB: the smallest needs "
+[ ! -e none/recipe.yaml ] || fail "a recipe above the limit was written"
+
 # ---- wrong words ----
 run tune tiny.yaml --goal fast
 expect 2 "--goal is tokens_per_s, peak_memory or cost, not 'fast'"

@@ -59,13 +59,16 @@ tp_status tp_passes_check(const char *const *words, size_t n, const char *const 
                           tp_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        if (strcmp(words[i], "fuse") == 0 || tp_pass_find(words[i]) || is_one_of(words[i], more))
+        if (strcmp(words[i], "fuse") == 0 || tp_pass_find(words[i]) || is_one_of(words[i], more) ||
+            tp_plugin_is_loaded(words[i]))
             continue;
         TP_OWN(tp_buf) known = {0};
         for (const char *const *m = more; m && *m; m++)
             tp_buf_addf(&known, "%s%s", known.len ? ", " : "", *m);
         for (const tp_pass *const *p = tp_pass_pipeline; *p; p++)
             tp_buf_addf(&known, "%s%s", known.len ? ", " : "", (*p)->name);
+        for (size_t k = 0; k < tp_plugins_count(); k++)
+            tp_buf_addf(&known, ", %s", tp_plugin_name(k));
         return tp_fail(err, TP_ERR_CONFIG, "there is no pass '%s'; known: fuse, %s", words[i],
                        tp_buf_str(&known));
     }
@@ -114,19 +117,24 @@ static tp_status run_one(const tp_pass *pass, tp_graph *const *set, size_t n,
 }
 
 /* Those of shared objects, before layouts, recomputation and order are chosen. */
-static tp_status run_plugins(tp_graph *const *set, size_t n, tp_error *err)
+static tp_status run_plugins(tp_graph *const *set, size_t n, const tp_pass_options *options,
+                             tp_error *err)
 {
     for (size_t k = 0; k < tp_plugins_count(); k++) {
         const tp_pass pass = {.name = tp_plugin_name(k)};
         if (tp_pass_find(pass.name))
             return tp_fail(err, TP_ERR_CONFIG, "plug-in '%s': there is a pass of the name %s",
                            tp_plugin_path(k), pass.name);
+        if (tp_pass_is_disabled(options->disabled, options->n_disabled, pass.name))
+            continue;
         for (size_t i = 0; i < n; i++) {
             bool changed = false;
             tp_graph_count_uses(set[i]);
             tp_status status = tp_plugin_run(k, set[i], &changed, err);
             TP_TRY(settle(&pass, set[i], status, changed, err));
         }
+        for (size_t i = 0; i < n && options->observe; i++)
+            options->observe(options->observe_user, pass.name, i);
     }
     return TP_OK;
 }
@@ -150,7 +158,7 @@ tp_status tp_passes_run(tp_graph *const *set, size_t n, const tp_pass_options *o
     }
     for (const tp_pass *const *p = tp_pass_pipeline; *p; p++) {
         if (*p == &tp_pass_pack_weights)
-            TP_TRY(run_plugins(set, n, err));
+            TP_TRY(run_plugins(set, n, options, err));
         if (*p == &tp_pass_schedule)
             TP_TRY(size_shares(set, n, options, true, err));
         if (!tp_pass_is_disabled(options->disabled, options->n_disabled, (*p)->name))

@@ -103,6 +103,14 @@ static tp_status load(const char *path, plugin *ret, tp_error *err)
     return TP_OK;
 }
 
+static const plugin *find(const char *name)
+{
+    for (size_t i = 0; i < n_plugins; i++)
+        if (strcmp(plugins[i].name, name) == 0)
+            return &plugins[i];
+    return NULL;
+}
+
 static bool is_in_use(const char *const *paths, size_t n)
 {
     bool same = n == n_plugins;
@@ -120,6 +128,10 @@ tp_status tp_plugins_use(const char *const *paths, size_t n, tp_error *err)
         n_plugins = 0;
         for (size_t i = 0; i < n; i++) {
             TP_TRY(load(paths[i], &plugins[i], err));
+            const plugin *same = find(plugins[i].name);
+            if (same)
+                return tp_fail(err, TP_ERR_CONFIG, "plug-ins '%s' and '%s' have the same name, %s",
+                               same->path, plugins[i].path, same->name);
             n_plugins++;
         }
     }
@@ -129,6 +141,7 @@ tp_status tp_plugins_use(const char *const *paths, size_t n, tp_error *err)
 }
 
 size_t tp_plugins_count(void) { return n_plugins; }
+bool tp_plugin_is_loaded(const char *name) { return find(name) != NULL; }
 const char *tp_plugin_name(size_t i) { return plugins[i].name; }
 const char *tp_plugin_path(size_t i) { return plugins[i].path; }
 int64_t tp_plugin_changes(size_t i) { return plugins[i].changes; }
@@ -138,6 +151,7 @@ int64_t tp_plugin_changes(size_t i) { return plugins[i].changes; }
 typedef struct {
     temper_graph shown; /* first */
     tp_graph *g;
+    bool is_changed;
 } view;
 
 static const tp_graph *graph_of(const temper_graph *g)
@@ -195,9 +209,12 @@ static void see_shape(const temper_graph *g, uint32_t value, int64_t *rows, int6
 
 static void replace(temper_graph *g, uint32_t value, uint32_t other)
 {
-    tp_graph *graph = ((view *)(void *)g)->g;
-    if (value > 0 && value < graph->n_values && other > 0 && other < graph->n_values)
-        tp_graph_replace(graph, value, other, 1);
+    view *v = (view *)(void *)g;
+    uint32_t n = v->g->n_values;
+    if (value == 0 || value >= n || other == 0 || other >= n)
+        return;
+    tp_graph_replace(v->g, value, other, 1);
+    v->is_changed = true;
 }
 
 tp_status tp_plugin_run(size_t i, tp_graph *g, bool *changed, tp_error *err)
@@ -219,7 +236,7 @@ tp_status tp_plugin_run(size_t i, tp_graph *g, bool *changed, tp_error *err)
     if (n < 0)
         return tp_fail(err, TP_ERR_CONFIG, "the plug-in '%s' failed (%d)", p->path, n);
     p->changes += n;
-    *changed = n > 0;
-    bool removed = false; /* passes add to it */
-    return n > 0 ? tp_pass_dce.run(g, NULL, &removed, err) : TP_OK;
+    *changed = v.is_changed; /* whatever it says of itself */
+    bool removed = false;    /* passes add to it */
+    return v.is_changed ? tp_pass_dce.run(g, NULL, &removed, err) : TP_OK;
 }

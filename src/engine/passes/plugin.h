@@ -12,6 +12,7 @@ enum { TP_PLUGINS_MOST = 8 };
 TP_CHECKED tp_status tp_plugins_use(const char *const *paths, size_t n, tp_error *err);
 
 size_t tp_plugins_count(void);
+bool tp_plugin_is_loaded(const char *name);
 const char *tp_plugin_name(size_t i);
 const char *tp_plugin_path(size_t i);
 int64_t tp_plugin_changes(size_t i); /* in all graphs since tp_plugins_use() */

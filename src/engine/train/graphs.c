@@ -11,6 +11,7 @@
 #include "base/platform.h"
 #include "engine/passes/plugin.h"
 #include "engine/train/algorithm.h"
+#include "engine/train/levers.h"
 #include "engine/train/plan_ranks.h"
 
 int tp_trainer_threads(const tp_train_options *o)
@@ -135,7 +136,7 @@ static int topk_of(const tp_train_options *o)
     return (int)ceil(o->distributed.topk * TP_WIRE_LARGEST_BLOCK);
 }
 
-/* Precision and recomputation are asked for by name, so they stay without compilation. */
+/* Precision, recomputation and plug-ins are asked for by name, so they stay without compilation. */
 static tp_status create_program(const tp_train_options *o, tp_device *device,
                                 const tp_run_graphs_options *more, tp_program **ret, tp_error *err)
 {
@@ -219,7 +220,6 @@ static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_erro
         return tp_fail(err, TP_ERR_CONFIG, "engine.backend is '%s'; expected cpu, ref or guard",
                        o->engine.backend);
     TP_TRY(tp_trainer_force_isa(o, err));
-    TP_TRY(tp_plugins_use(o->engine.plugins.v, o->engine.plugins.n, err));
     tp_huge_pages_use(o->engine.huge_pages);
     tp_locked_memory_use(o->data.pin_memory);
     tp_affinity_use(tp_trainer_affinity(o));
@@ -264,6 +264,16 @@ static tp_status create_engine(const tp_train_options *o, const tp_model *model,
     return tp_engine_create(model, &options, tp_session_states(g->session), &g->engine, err);
 }
 
+static tp_status load_plugins(const tp_str_list *paths, tp_error *err)
+{
+    TP_TRY(tp_plugins_use(paths->v, paths->n, err));
+    for (size_t i = 0; i < paths->n; i++)
+        if (tp_lever_find(tp_plugin_name(i)))
+            return tp_fail(err, TP_ERR_CONFIG, "plug-in '%s': there is a lever of the name %s",
+                           tp_plugin_path(i), tp_plugin_name(i));
+    return TP_OK;
+}
+
 /* With an adapter off, the base is there for nothing.  One that is done with is not made again. */
 static bool has_reference(const tp_train_options *o, const tp_model *model,
                           const tp_run_graphs_options *more)
@@ -277,6 +287,7 @@ static bool has_reference(const tp_train_options *o, const tp_model *model,
 static tp_status create(const tp_train_options *o, const tp_model *model,
                         const tp_run_graphs_options *more, tp_run_graphs *g, tp_error *err)
 {
+    TP_TRY(load_plugins(&o->engine.plugins, err));
     if (more->takes_over)
         g->device = more->takes_over->device;
     else

@@ -290,21 +290,29 @@ static void look_settings(const tp_config *config, tp_lever_report *r)
     r->state = is_off ? TP_LEVER_OFF : TP_LEVER_ON;
 }
 
-/* A plug-in is a lever that is on when it is loaded: its rows are made as they are asked for. */
-static void look_plugins(const tp_config *config, tp_lever_reports *ret)
+/* A plug-in is a pass like the others; its row is made as it is asked for. */
+static void look_plugins(const tp_config *config, const tp_train_options *o, tp_lever_reports *ret)
 {
     static tp_lever_row rows[TP_PLUGINS_MOST];
+    static char off[TP_PLUGINS_MOST][96];
     for (size_t i = 0; i < tp_plugins_count() && ret->n < TP_LEVERS_MOST; i++) {
+        snprintf(off[i], sizeof off[i], "engine.disable_passes=[%s]", tp_plugin_name(i));
         rows[i] = (tp_lever_row){.shown = {.name = tp_plugin_name(i),
                                            .what = "A pass of a shared object.",
-                                           .on = "",
-                                           .off = "engine.plugins=[]",
-                                           .may_change_bits = true}};
+                                           .on = "engine.disable_passes=[]",
+                                           .off = off[i],
+                                           .may_change_bits = true},
+                                 .told = BYTES | SECONDS};
         tp_lever_report *r = &ret->v[ret->n++];
         *r = (tp_lever_report){
             .lever = &rows[i].shown, .saved_bytes = NAN, .saved_s = NAN, .saved_launches = NAN};
-        say(r, TP_LEVER_ON, "%s, %lld change%s", tp_config_origin(config, "engine.plugins"),
-            (long long)tp_plugin_changes(i), tp_plural((uint64_t)(tp_plugin_changes(i))));
+        look_settings(config, r);
+        if (o->policy.compile_mode !=
+            TP_COMPILE_NONE) /* which leaves out other passes than these */
+            look_disabled(o, r);
+        if (r->state == TP_LEVER_ON)
+            say(r, TP_LEVER_ON, "%s, %lld change%s", tp_config_origin(config, "engine.plugins"),
+                (long long)tp_plugin_changes(i), tp_plural((uint64_t)(tp_plugin_changes(i))));
     }
 }
 
@@ -322,7 +330,7 @@ void tp_levers_look(const tp_config *config, const tp_train_options *o, tp_lever
         if (row->look)
             row->look(o, r);
     }
-    look_plugins(config, ret);
+    look_plugins(config, o, ret);
 }
 
 void tp_levers_look_again(const tp_config *config, const tp_train_options *o,

@@ -116,18 +116,24 @@ static tp_status try_point(tp_search *s, const tp_space_point *p, size_t *racers
     return TP_OK;
 }
 
-/* The first race: each option by itself, then points at random.  Later ones: around the winner. */
-static tp_status choose_racers(tp_search *s, size_t most, size_t *racers, size_t *n, tp_error *err)
+/* The first race: each option by itself, then points at random.  Later ones: around the winner.
+ * Planning takes time, too. */
+static tp_status choose_racers(tp_search *s, double until_left_s, size_t most, size_t *racers,
+                               size_t *n, tp_error *err)
 {
     tp_rng rng = tp_rng_make(s->x->seed, POINT_STREAM + s->n_races);
     if (s->n_races == 0)
         for (size_t i = 0; i < s->space->n; i++)
             for (size_t k = 1; k < s->space->dimensions[i].n && *n < most; k++) {
                 tp_space_point p = {0};
+                if (tp_experiment_left_s(s->x) < until_left_s)
+                    return TP_OK;
                 p.option[i] = (unsigned char)k;
                 TP_TRY(try_point(s, &p, racers, n, err));
             }
     for (int i = 0; i < MOST_TRIES && *n < most && s->space->n > 0; i++) {
+        if (tp_experiment_left_s(s->x) < until_left_s)
+            break;
         const tp_space_point *best = &s->candidates[s->winner].point;
         double kind = s->n_races == 0 ? 1 : tp_rng_uniform(&rng);
         tp_space_point p = kind < 0.6 ? neighbour(s, best, &rng)
@@ -248,7 +254,7 @@ static tp_status run_races(tp_search *s, double until_left_s, tp_error *err)
             break;
         /* The first race looks at everything by itself; later ones are small and many. */
         size_t n = 0, most = racers_for(s, s->n_races == 0 ? left * 0.5 : left * 0.35);
-        status = choose_racers(s, most, racers, &n, err);
+        status = choose_racers(s, until_left_s, most, racers, &n, err);
         if (status != TP_OK || n == 0)
             break;
         if (s->winner != 0)

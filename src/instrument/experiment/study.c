@@ -167,6 +167,7 @@ static tp_status open_samples(tp_study *s, tp_error *err)
 static tp_status look(tp_study *s, tp_error *err)
 {
     TP_TRY(tp_trainings_look(&s->trainings, NULL, &s->x.arena, &s->tree, err));
+    s->trainings.recipe = s->tree;
     s->trainings.section = tp_trainings_section(s->tree);
     if (!s->trainings.section)
         return tp_fail(err, TP_ERR_CONFIG,

@@ -266,13 +266,31 @@ static tp_status train(const tp_trainings *t, const line *l, tp_arena *arena, tp
     return TP_OK;
 }
 
-/* Settings that make a run short and leave nothing behind, after all others. */
+/* A run without checkpoints passes over bad steps where the recipe would go back to one; it ends
+ * where that would be. */
+static tp_status add_policies(line *l, const tp_trainings *t, tp_arena *arena, tp_error *err)
+{
+    static const char *const keys[] = {"nonfinite_policy", "spike_policy"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *word = tp_json_str(tp_json_get(tp_json_get(t->recipe, "train"), keys[i]));
+        if (word && strcmp(word, "restore") == 0)
+            TP_TRY(add(l, tp_arena_printf(arena, "train.%s=skip", keys[i]), err));
+    }
+    return TP_OK;
+}
+
+/* Settings that make a run short, leave nothing behind and let nobody change what is measured,
+ * after all others. */
 static tp_status add_limits(line *l, const tp_trainings *t, const char *folder, tp_arena *arena,
                             tp_error *err)
 {
-    static const char *const always[] = {
-        "checkpointing.enabled=false", "logger.tensorboard_enabled=false",
-        "logger.prometheus.path=null", "profile.steps=null", "engine.dump=[]"};
+    static const char *const always[] = {"checkpointing.enabled=false",
+                                         "logger.tensorboard_enabled=false",
+                                         "logger.prometheus.path=null",
+                                         "profile.steps=null",
+                                         "engine.dump=[]",
+                                         "engine.memory_watch=null",
+                                         "checkpointing.checkpoint_must_save_by=null"};
     static const char *const of_section[] = {"val_period=0", "val_at_start=false",
                                              "val_at_end=false"};
     TP_TRY(add(l, tp_arena_printf(arena, "run.dir=%s", folder), err));
@@ -284,6 +302,7 @@ static tp_status add_limits(line *l, const tp_trainings *t, const char *folder, 
         TP_TRY(add(l, tp_arena_printf(arena, "%s.%s", t->section, of_section[i]), err));
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         TP_TRY(add(l, always[i], err));
+    TP_TRY(add_policies(l, t, arena, err));
     return add(l, "--quiet", err);
 }
 

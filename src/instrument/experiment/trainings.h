@@ -18,7 +18,8 @@ typedef struct {
     const char *folder;        /* of the experiment */
     double timeout_s;          /* of one run */
     size_t n_warm_up, n_steps; /* left out; and measured */
-    const char *section;       /* "sft": where max_num_steps is; of tp_trainings_look() */
+    const tp_json *recipe;     /* resolved; of tp_trainings_look() */
+    const char *section;       /* "sft": where max_num_steps is in it */
 } tp_trainings;
 
 /* Read the configuration with the variant's settings (NULL: none of them): the resolved tree.

@@ -70,6 +70,26 @@ static tp_status check_recipe(const tp_tuning *t, tp_error *err)
 
 /* ---- the whole ---- */
 
+/* A recipe above the limit is no answer. */
+static tp_status check_limit(const tp_search *s, tp_error *err)
+{
+    char limit[32], least[32];
+    double smallest = INFINITY;
+    for (size_t i = 0; i < s->n; i++)
+        smallest = fmin(smallest, s->candidates[i].plan.peak_bytes); /* fmin leaves a NaN out */
+    tp_human_bytes(s->o.memory_bytes, limit);
+    tp_human_bytes(smallest, least);
+    if (smallest > s->o.memory_bytes)
+        return tp_fail(err, TP_ERR_NOMEM,
+                       "of %zu setting%s planned none fits into %s: the smallest needs %s%s", s->n,
+                       tp_plural(s->n), limit, least,
+                       s->n == 1 ? "; there was no time to plan others (--budget)" : "");
+    return tp_fail(err, TP_ERR_NOMEM,
+                   "the recipe is above %s, and none of the settings below it (%s and more) was "
+                   "measured: %s; --budget gives more time",
+                   limit, least, s->why_not ? s->why_not : "there was no time");
+}
+
 static tp_status finish(tp_tuning *t, char **ret, tp_error *err)
 {
     tp_study *s = t->study;
@@ -77,6 +97,8 @@ static tp_status finish(tp_tuning *t, char **ret, tp_error *err)
     bool is_too_large = search->candidates[0].plan.peak_bytes > search->o.memory_bytes;
     tp_buf text = {0};
     tp_study_end(s);
+    if (is_too_large && search->winner == 0 && !s->x.is_interrupted)
+        return check_limit(search, err);
     t->kept = search->is_confirmed || is_too_large ? search->winner : 0;
     t->recipe = tp_arena_printf(&s->x.arena, "%s/recipe.yaml", s->folder);
     TP_TRY(write_recipe(t, err));
@@ -107,8 +129,8 @@ static tp_status search_and_report(tp_study *s, const tp_tune_options *o, const 
                                        .user = s};
     tp_status status = tp_search_init(&search, &s->x, space, &options, err);
     if (status == TP_OK)
-        status = tp_study_pilot(s, search.candidates[0].variant, TP_STAGE_TRIED, RUNS_OF_A_SEARCH,
-                                err);
+        status =
+            tp_study_pilot(s, search.candidates[0].variant, TP_STAGE_TRIED, RUNS_OF_A_SEARCH, err);
     if (status == TP_OK)
         status = tp_search_run(&search, s->o.margin, err);
     if (status == TP_ERR_INTERRUPTED && s->x.n_samples > 0) { /* while it planned */

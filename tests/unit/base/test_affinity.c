@@ -163,6 +163,27 @@ static void processors_that_are_not_ours_are_no_places(void **state)
     assert_int_equal(in_child(NULL, look_restricted), 0);
 }
 
+/* Made up, so that nothing says before that they are not there. */
+static int look_missing(void)
+{
+    char why[128] = "";
+    tp_affinity_use(TP_AFFINITY_CLOSE);
+    if (tp_affinity_refused(TP_AFFINITY_CLOSE, 2, why, sizeof why))
+        return 1;
+    tp_affinity_bind(1, 2);
+    if (!tp_affinity_refused(TP_AFFINITY_CLOSE, 2, why, sizeof why) ||
+        strcmp(why, "sched_setaffinity: Invalid argument") != 0)
+        return 2;
+    tp_affinity_use(TP_AFFINITY_CLOSE); /* asked for anew, tried anew */
+    return tp_affinity_refused(TP_AFFINITY_CLOSE, 2, why, sizeof why) ? 3 : 0;
+}
+
+static void a_thread_that_could_not_be_bound_is_told(void **state)
+{
+    skip_without_hwloc();
+    assert_int_equal(in_child("core:2 pu:1(indexes=6000,6001)", look_missing), 0);
+}
+
 static int look_nodes(void)
 {
     char why[128] = "";
@@ -200,6 +221,7 @@ int main(void)
         cmocka_unit_test(more_threads_than_processors_are_not_bound),
         cmocka_unit_test(threads_of_a_team_are_bound_and_its_caller_is_not),
         cmocka_unit_test(processors_that_are_not_ours_are_no_places),
+        cmocka_unit_test(a_thread_that_could_not_be_bound_is_told),
         cmocka_unit_test(one_node_has_nothing_to_interleave),
         cmocka_unit_test(niceness_only_rises),
     };

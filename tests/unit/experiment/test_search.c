@@ -25,7 +25,8 @@ static const char tree_text[] =
 
 typedef struct {
     synthetic_machine machine;
-    bool is_flat; /* nothing changes the time */
+    bool is_flat;  /* nothing changes the time */
+    double plan_s; /* what planning takes */
 } simulated;
 
 static double now_s(void *user) { return (double)((simulated *)user)->machine.now_ns * 1e-9; }
@@ -75,6 +76,8 @@ static tp_status run(void *user, tp_arena *arena, const tp_variant *v, size_t nu
 
 static tp_status plan(void *user, const tp_variant *v, tp_search_plan *ret, tp_error *err)
 {
+    simulated *m = user;
+    m->machine.now_ns += (uint64_t)(m->plan_s * 1e9);
     *ret = (tp_search_plan){.is_known = !has(v, "refused=off"),
                             .why = "refused",
                             .fits = true,
@@ -132,7 +135,8 @@ static void search_opened(trial_search *t, double memory_bytes)
                            .race_share = 0.7,
                            .most_candidates = 48,
                            .most_confirming = 40,
-                           .plan = plan};
+                           .plan = plan,
+                           .user = &t->machine};
     size_t recipe;
     assert_int_equal(tp_search_init(&t->search, &t->x, &t->space, &o, NULL), TP_OK);
     recipe = t->search.candidates[0].variant;
@@ -241,6 +245,17 @@ static void a_limit_of_memory_is_kept(void **state)
     release(&t);
 }
 
+static void planning_keeps_to_the_budget(void **state)
+{
+    trial_search t;
+    open_space(&t, 3, false, 60);
+    t.machine.plan_s = 1;
+    search_opened(&t, 1e6); /* nothing is below it */
+    assert_int_equal(t.search.winner, 0);
+    assert_true(now_s(&t.machine) < 62);
+    release(&t);
+}
+
 static void luck_is_not_kept(void **state)
 {
     int claimed = 0;
@@ -288,6 +303,7 @@ int main(void)
         cmocka_unit_test(the_best_is_found_and_confirmed),
         cmocka_unit_test(noise_costs_quality_and_no_honesty),
         cmocka_unit_test(a_limit_of_memory_is_kept),
+        cmocka_unit_test(planning_keeps_to_the_budget),
         cmocka_unit_test(luck_is_not_kept),
         cmocka_unit_test(a_recipe_inherits_and_nests),
     };
