@@ -75,6 +75,8 @@ typedef struct {
     void *user;
     int ranks;           /* processes: the plan is of one of them, and of what they send; 0: one */
     const char *network; /* between them, "100Gbit/2us"; NULL: unknown */
+    int ranks_per_node;  /* so many of them share a host and its memory; 0: as
+                            distributed.ranks_per_node says, else each has a host */
 } tp_plan_options;
 
 /* The plan as `temper plan` prints it, its levers included; `options` may be NULL.  *ret_fits:

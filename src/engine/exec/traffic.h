@@ -21,6 +21,7 @@ typedef struct {
     int rank, ranks;
     tp_shard tensor;
     int node; /* so many ranks, one behind the other, keep the parts of a tensor; 0: all */
+    int on_host; /* so many processes share this one's memory; 0: it has all of it */
     size_t bucket_bytes;
 } tp_ranks;
 

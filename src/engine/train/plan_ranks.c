@@ -134,7 +134,7 @@ static void play_graph(const tp_run_graphs *graphs, const char *name, const tp_m
 bool tp_strategy_is_possible(const tp_train_options *o, int ranks, int i, tp_train_options *ret)
 {
     *ret = *o;
-    ret->ranks = (tp_ranks){.ranks = ranks};
+    ret->ranks = (tp_ranks){.ranks = ranks, .on_host = o->ranks.on_host};
     ret->distributed.strategy = i;
     if (tp_ranks_check(ret, NULL) != TP_OK || tp_ranks_divide(ret, NULL) != TP_OK)
         return false;

@@ -31,6 +31,9 @@ TP_CHECKED tp_status tp_ranks_check_model(const tp_train_options *o, const tp_mo
 /* Sets o->ranks.node, where the strategy has nodes. */
 TP_CHECKED tp_status tp_ranks_find_nodes(tp_train_options *o, tp_error *err);
 
+/* All of these for o->ranks.ranks processes, on as many to a host as o->ranks.on_host. */
+TP_CHECKED tp_status tp_ranks_arrange(tp_train_options *o, tp_error *err);
+
 /* "100Gbit/2us": bits a second (Kbit, Mbit, Gbit, Tbit), then latency (ns, us, ms). */
 TP_CHECKED tp_status tp_network_parse(const char *text, tp_network *ret, tp_error *err);
 

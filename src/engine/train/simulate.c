@@ -441,7 +441,7 @@ tp_status tp_simulation_make(const tp_train_options *o, const tp_model *model,
     tp_simulation s = {.points = tp_new(MOST, sizeof *s.points)};
     tp_run_plan alone;
     tp_train_options one = *o;
-    one.ranks.ranks = 0;
+    one.ranks = (tp_ranks){0};
     stage all = {.most = TP_MIN(tp_cpu_count(), MOST_AT_ONCE), .n_points = count_points(&one, how)};
     tp_status status = tp_run_plan_compute(&one, model, false, machine, &alone, err);
     if (status == TP_OK) {
