@@ -17,7 +17,9 @@ static const tp_flag flag_table[] = {
               "the same as optimization.level=LEVEL: basic, advanced, ultra"),
     TP_TEXT("ranks", 0, "N", ranks, "of one of N processes, and what they send, by strategy"),
     TP_TEXT("ranks-per-node", 0, "N", ranks_per_node, "so many of them share a host's memory"),
-    TP_TEXT("network", 0, "RATE/LATENCY", network, "between them, as in 100Gbit/2us"),
+    TP_TEXT("network", 0, "RATE/LATENCY[/SHAPE]", network,
+            "between them, as in 100Gbit/2us, or with its shape: 100Gbit/2us/torus-16x8x8, "
+            "100Gbit/2us/fat-tree-32:2"),
     {0}};
 
 static bool take_count(const char *text, int64_t *ret)
