@@ -74,7 +74,10 @@ typedef struct {
     void (*note)(void *user, const char *text); /* keys without effect; may be NULL */
     void *user;
     int ranks;           /* processes: the plan is of one of them, and of what they send; 0: one */
-    const char *network; /* between them, "100Gbit/2us"; NULL: unknown */
+    const char *network; /* between them, "100Gbit/2us", "100Gbit/2us/torus-16x8x8",
+                            "100Gbit/2us/fat-tree-32:2"; NULL: unknown */
+    int ranks_per_node;  /* so many of them share a host and its memory; 0: as
+                            distributed.ranks_per_node says, else each has a host */
 } tp_plan_options;
 
 /* The plan as `temper plan` prints it, its levers included; `options` may be NULL.  *ret_fits:

@@ -304,7 +304,7 @@ static tp_status plan(const tp_recipe *recipe, const tp_plan_options *o, tp_buf 
     return status;
 }
 
-static tp_status check_ranks(const tp_train_options *o, const tp_plan_options *asked, tp_error *err)
+static tp_status check_ranks(const tp_plan_options *asked, tp_error *err)
 {
     enum { MOST_RANKS = 65536 };
     if (asked->ranks < 0 || asked->ranks > MOST_RANKS)
@@ -312,7 +312,23 @@ static tp_status check_ranks(const tp_train_options *o, const tp_plan_options *a
                        asked->ranks);
     if (asked->network && asked->ranks < 1)
         return tp_fail(err, TP_ERR_ARG, "a network is between ranks: give their number (--ranks)");
-    return asked->ranks < 2 ? TP_OK : tp_ranks_check(o, err);
+    if (asked->ranks_per_node < 0 || asked->ranks_per_node > TP_MAX(asked->ranks, 0))
+        return tp_fail(err, TP_ERR_ARG, "%d of %d ranks cannot share a host (--ranks-per-node)",
+                       asked->ranks_per_node, asked->ranks);
+    return TP_OK;
+}
+
+/* The recipe as those ranks run it. */
+static tp_status place(tp_recipe *recipe, const tp_plan_options *asked, tp_error *err)
+{
+    tp_train_options *o = &recipe->options;
+    int64_t on_host = asked->ranks_per_node ? asked->ranks_per_node : o->distributed.ranks_per_node;
+    TP_TRY(check_ranks(asked, err));
+    o->ranks = (tp_ranks){.ranks = asked->ranks};
+    if (on_host != TP_OPT_UNSET_INT)
+        o->ranks.on_host = (int)TP_MIN(on_host, asked->ranks);
+    TP_TRY(tp_ranks_arrange(o, err));
+    return tp_recipe_fit(recipe, true, err);
 }
 
 tp_status tp_training_plan_text(const char *config, const char *const *overrides,
@@ -326,15 +342,10 @@ tp_status tp_training_plan_text(const char *config, const char *const *overrides
     if (!ret_text || !ret_fits)
         return tp_fail(err, TP_ERR_ARG, "tp_training_plan_text: ret_text or ret_fits is NULL");
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_plan_options", err));
-    TP_TRY(tp_recipe_open_sizes(config, overrides, n_overrides, &recipe, err));
-    recipe.options.ranks.ranks = o.ranks;
+    TP_TRY(tp_recipe_read_sizes(config, overrides, n_overrides, &recipe, err));
     tp_status status = tp_training_check_rules(recipe.config, &recipe.options, err);
     if (status == TP_OK)
-        status = check_ranks(&recipe.options, &o, err);
-    if (status == TP_OK)
-        status = tp_ranks_divide(&recipe.options, err);
-    if (status == TP_OK)
-        status = tp_ranks_find_nodes(&recipe.options, err);
+        status = place(&recipe, &o, err);
     if (status == TP_OK)
         status = plan(&recipe, &o, &out, ret_fits, err);
     if (status == TP_OK)

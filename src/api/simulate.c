@@ -9,7 +9,7 @@
 #include "base/platform.h"
 #include "base/sized.h"
 #include "base/strings.h"
-#include "engine/train/recipe.h"
+#include "engine/train/fit.h"
 #include "engine/train/simulate.h"
 #include "instrument/report/picture.h"
 
@@ -390,11 +390,25 @@ static tp_status check(const tp_simulate_options *o, report *r, tp_error *err)
     return o->picture ? tp_picture_check(o->picture, err) : TP_OK;
 }
 
-static tp_status run(const tp_recipe *recipe, const tp_simulate_options *o, tp_buf *out,
-                     tp_error *err)
+/* Of all points, as for the most ranks, each on a host of its own. */
+static tp_status fit_to_ranks(tp_recipe *recipe, const tp_simulate_options *o, tp_error *err)
+{
+    int strategy = recipe->options.distributed.strategy;
+    tp_train_options with;
+    if (tp_strategy_is_possible(&recipe->options, o->ranks, strategy, &with))
+        recipe->options = with;
+    TP_TRY(tp_recipe_fit(recipe, true, err));
+    if (recipe->options.said && o->note)
+        o->note(o->user, recipe->options.said);
+    return TP_OK;
+}
+
+static tp_status run(tp_recipe *recipe, const tp_simulate_options *o, tp_buf *out, tp_error *err)
 {
     TP_FREED report *r = tp_new(1, sizeof *r);
     tp_status status = check(o, r, err);
+    if (status == TP_OK)
+        status = fit_to_ranks(recipe, o, err);
     if (status == TP_OK)
         status = simulate(&recipe->options, o, r, err);
     if (status == TP_OK && o->picture)
@@ -417,7 +431,7 @@ tp_status tp_simulate_text(const char *config, const char *const *overrides, siz
     if (!ret_text)
         return tp_fail(err, TP_ERR_ARG, "tp_simulate_text: ret_text is NULL");
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_simulate_options", err));
-    TP_TRY(tp_recipe_open_sizes(config, overrides, n_overrides, &recipe, err));
+    TP_TRY(tp_recipe_read_sizes(config, overrides, n_overrides, &recipe, err));
     const char *notice = tp_config_notice(recipe.config);
     if (notice && o.note)
         o.note(o.user, notice);

@@ -4,7 +4,7 @@
 
 typedef struct {
     bool json;
-    const char *print, *isa, *level, *ranks, *network;
+    const char *print, *isa, *level, *ranks, *ranks_per_node, *network;
 } flags;
 
 static const tp_flag flag_table[] = {
@@ -16,8 +16,17 @@ static const tp_flag flag_table[] = {
     TP_CHOICE("level", 0, "LEVEL", level, TP_CLI_LEVELS,
               "the same as optimization.level=LEVEL: basic, advanced, ultra"),
     TP_TEXT("ranks", 0, "N", ranks, "of one of N processes, and what they send, by strategy"),
-    TP_TEXT("network", 0, "RATE/LATENCY", network, "between them, as in 100Gbit/2us"),
+    TP_TEXT("ranks-per-node", 0, "N", ranks_per_node, "so many of them share a host's memory"),
+    TP_TEXT("network", 0, "RATE/LATENCY[/SHAPE]", network,
+            "between them, as in 100Gbit/2us, or with its shape: 100Gbit/2us/torus-16x8x8, "
+            "100Gbit/2us/fat-tree-32:2"),
     {0}};
+
+static bool take_count(const char *text, int64_t *ret)
+{
+    *ret = 0;
+    return !text || (tp_str_to_i64(text, ret) && *ret >= 1 && *ret <= 65536);
+}
 
 static int execute(const void *given, char **words, int n)
 {
@@ -30,13 +39,17 @@ static int execute(const void *given, char **words, int n)
     n = tp_cli_add_setting(words, n, "optimization.level", f->level, level);
     if (tp_cli_find_recipe(&words, &n, path, &err) != TP_OK)
         return tp_cli_fail(&err);
-    int64_t ranks = 0;
-    if (f->ranks && (!tp_str_to_i64(f->ranks, &ranks) || ranks < 1 || ranks > 65536))
+    int64_t ranks, ranks_per_node;
+    if (!take_count(f->ranks, &ranks))
         return tp_cli_refuse("plan", "--ranks is a number of processes, not '%s'", f->ranks);
+    if (!take_count(f->ranks_per_node, &ranks_per_node))
+        return tp_cli_refuse("plan", "--ranks-per-node is a number of processes, not '%s'",
+                             f->ranks_per_node);
     const tp_plan_options o = {.size = sizeof o,
                                .form = tp_cli_form(f->json, false, false),
                                .graph = f->print,
                                .ranks = (int)ranks,
+                               .ranks_per_node = (int)ranks_per_node,
                                .network = f->network,
                                .note = tp_cli_note};
     tp_waiting_begin("temper plan: planning");

@@ -139,9 +139,25 @@ run plan tiny.yaml --ranks 2 --network 1Gbit/1us engine.memory_limit=100KiB
 expect 5
 expect_out "does not fit"
 run plan tiny.yaml --ranks 2 --network fast
-expect 2 "a network is bandwidth/latency, as in 100Gbit/2us, not 'fast'"
+expect 2 "a network is bandwidth/latency, as in 100Gbit/2us, and its shape" "100Gbit/2us/torus-16x8x8" "not 'fast'"
 run plan tiny.yaml --network 1Gbit/1us
 expect 2 "give their number (--ranks)"
+# Ranks of a host share its memory; a torus takes longer than a switch, for the same bytes.
+run plan tiny.yaml --ranks 4 --json --network 100Mbit/1us
+all=$("$TOOL" get out memory.limit_bytes)
+flat=$("$TOOL" get out distributed.strategies.0.exposed_s)
+sent=$("$TOOL" get out distributed.strategies.0.bytes_sent)
+run plan tiny.yaml --ranks 4 --ranks-per-node 2 --json --network 100Mbit/1us/torus-4
+expect 0
+half=$("$TOOL" get out memory.limit_bytes)
+[ $((all / 2 - half)) -le 1 ] && [ $((all / 2 - half)) -ge 0 ] || fail "a rank of two on a host may take $half of $all"
+is "bytes on a torus" "$("$TOOL" get out distributed.strategies.0.bytes_sent)" "$sent"
+ring=$("$TOOL" get out distributed.strategies.0.exposed_s)
+[ "$flat" = null ] || awk -v a="$flat" -v b="$ring" 'BEGIN {exit !(b > 1.5 * a)}' || fail "$ring s on a torus, $flat s on a switch"
+run plan tiny.yaml --ranks 2 --ranks-per-node 3
+expect 2 "3 of 2 ranks cannot share a host (--ranks-per-node)"
+run plan tiny.yaml --ranks 2 --ranks-per-node few
+expect 2 "--ranks-per-node is a number of processes, not 'few'"
 run plan tiny.yaml --ranks none
 expect 2 "--ranks is a number of processes, not 'none'"
 finish

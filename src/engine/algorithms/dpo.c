@@ -166,7 +166,7 @@ static tp_status draw(trainer *t, tp_error *err)
             t->o->data.shuffle ? tp_permute((uint64_t)t->o->seed, STREAM_EPOCH + epoch, n, i) : i;
         tp_dpo_batch_add(&d->batch, &d->train.v[at]);
     }
-    return tp_dpo_batch_arrange(t, &d->batch, err);
+    return tp_dpo_batch_arrange(t, &d->batch, tp_trainer_shares(t), err);
 }
 
 /* Of all ranks, each of which has had other pairs. */
@@ -243,8 +243,8 @@ static tp_status evaluate(trainer *t, uint64_t first, uint64_t end, tp_preferenc
     tp_dpo_batch_begin(b, (uint32_t)(end - first));
     for (uint64_t i = first; i < end; i++)
         tp_dpo_batch_add(b, &d->validation.v[i]);
-    TP_TRY(tp_dpo_batch_arrange(t, b, err));
     uint32_t ranks = tp_trainer_shares(t);
+    TP_TRY(tp_dpo_batch_arrange(t, b, ranks, err));
     uint32_t n_micro = b->arrangement.n_micro, rank = tp_trainer_share(t);
     for (uint32_t round = 0; round * ranks < n_micro; round++) {
         /* Where there is none left for this rank it takes part: weights may be in parts. */

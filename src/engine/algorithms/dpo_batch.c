@@ -24,8 +24,9 @@ void tp_dpo_batch_add(dpo_batch *b, const dpo_pair *pair)
     b->pairs[b->n++] = pair;
 }
 
-tp_status tp_dpo_batch_arrange(trainer *t, dpo_batch *b, tp_error *err)
+tp_status tp_dpo_batch_arrange(trainer *t, dpo_batch *b, uint32_t ranks, tp_error *err)
 {
+    b->arrangement.ranks = ranks;
     b->arrangement.capacity = (int32_t)tp_trainer_token_budget(t->o);
     b->arrangement.unit = 2;
     b->arrangement.align = tp_trainer_alignment(t->o);

@@ -60,7 +60,8 @@ void tp_dpo_close_data(dpo *d);
 /* dpo_batch.c */
 void tp_dpo_batch_begin(dpo_batch *b, uint32_t n);
 void tp_dpo_batch_add(dpo_batch *b, const dpo_pair *pair);
-TP_CHECKED tp_status tp_dpo_batch_arrange(trainer *t, dpo_batch *b, tp_error *err);
+/* In micro-batches, which so many ranks share. */
+TP_CHECKED tp_status tp_dpo_batch_arrange(trainer *t, dpo_batch *b, uint32_t ranks, tp_error *err);
 /* Sums of pair i's sides in a micro-batch's log-probabilities. */
 void tp_dpo_sides(const dpo_batch *b, uint32_t i, const float *logp, tp_preference_side *chosen,
                   tp_preference_side *rejected);

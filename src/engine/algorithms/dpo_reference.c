@@ -201,7 +201,7 @@ static tp_status score(trainer *t, tp_session *session, dpo_pair *const *pairs, 
     tp_dpo_batch_begin(b, n);
     for (uint32_t i = 0; i < n; i++)
         tp_dpo_batch_add(b, pairs[i]);
-    TP_TRY(tp_dpo_batch_arrange(t, b, err));
+    TP_TRY(tp_dpo_batch_arrange(t, b, 1, err)); /* each rank by itself, or one for all */
     for (uint32_t m = 0; m < b->arrangement.n_micro; m++) {
         if (tp_trainer_should_stop(t))
             return tp_fail(err, TP_ERR_INTERRUPTED, "stopped before the first step");

@@ -23,6 +23,7 @@ static tp_status arrange(trainer *t, uint32_t first, uint32_t end, tp_error *err
     }
     g->arrangement.capacity = (int32_t)tp_trainer_token_budget(t->o);
     g->arrangement.unit = 1;
+    g->arrangement.ranks = tp_trainer_shares(t);
     g->arrangement.max_units =
         tp_trainer_is_packed(t->o) ? 0 : (uint32_t)t->o->policy.train_micro_batch_size;
     return tp_batch_arrange(&g->arrangement, g->sequences, g->n_trained, err);

@@ -113,8 +113,6 @@ bool tp_comm_is_launched(void)
     return n > 1 || n < 0;
 }
 
-int tp_comm_launched(void) { return TP_MAX(tp_comm_launched_size(NULL, 0), 1); }
-
 /* ---- leaving ---- */
 
 static bool is_done_by(tp_transport *t, int request, uint64_t deadline)

@@ -35,8 +35,6 @@ TP_CHECKED tp_status tp_comm_open_over(tp_transport *transport, tp_comm **ret, t
 void tp_comm_close(tp_comm *comm, tp_status status); /* NULL is a no-op */
 /* Whether a launcher started this process as one of several. */
 bool tp_comm_is_launched(void);
-int tp_comm_launched(
-    void); /* how many there are, before anybody has joined; 1: alone, or unknown */
 
 /* `comm` may be NULL: one process. */
 int tp_comm_rank(const tp_comm *comm);

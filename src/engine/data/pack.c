@@ -5,6 +5,7 @@
 
 #include "base/platform.h"
 #include "base/rng.h"
+#include "engine/data/bins.h"
 #include "engine/device/memory.h"
 
 /* Stream of the permutations; the epoch is added. */
@@ -128,7 +129,7 @@ tp_status tp_pack_plan_init(tp_pack_plan *plan, const tp_pack_options *options, 
     plan->order = carve(&at, n, sizeof *plan->order);
     plan->starts = carve(&at, most_starts(options), sizeof *plan->starts);
     plan->bin = carve(&at, n, sizeof *plan->bin);
-    plan->room = carve(&at, n, sizeof *plan->room);
+    plan->end = carve(&at, n, sizeof *plan->end);
     TP_ASSERT((size_t)(at - (char *)block) <= bytes);
     return TP_OK;
 }
@@ -137,36 +138,6 @@ void tp_pack_plan_release(tp_pack_plan *plan)
 {
     tp_mem_free(plan->items);
     *plan = (tp_pack_plan){0};
-}
-
-/* Heap sort: in place, no allocation, the same everywhere. */
-static void sift(uint64_t *a, size_t root, size_t n)
-{
-    for (;;) {
-        size_t child = 2 * root + 1;
-        if (child >= n)
-            return;
-        if (child + 1 < n && a[child] < a[child + 1])
-            child++;
-        if (a[root] >= a[child])
-            return;
-        uint64_t t = a[root];
-        a[root] = a[child];
-        a[child] = t;
-        root = child;
-    }
-}
-
-static void sort_ascending(uint64_t *a, size_t n)
-{
-    for (size_t i = n / 2; i-- > 0;)
-        sift(a, i, n);
-    for (size_t end = n; end-- > 1;) {
-        uint64_t t = a[0];
-        a[0] = a[end];
-        a[end] = t;
-        sift(a, 0, end);
-    }
 }
 
 static uint64_t example_of(const tp_sample_set *set, uint64_t sample)
@@ -199,52 +170,13 @@ static tp_status draw(tp_pack_plan *plan, const tp_pack_options *o, const tp_sam
     return TP_OK;
 }
 
-/* Among `n_bins`, the longest first, each into the emptiest; false when one does not fit there, and
- * so nowhere. */
-static bool spread_over(tp_pack_plan *plan, uint32_t n_bins, int32_t budget)
-{
-    for (uint32_t b = 0; b < n_bins; b++)
-        plan->room[b] = budget;
-    for (uint32_t k = 0; k < plan->n_items; k++) {
-        uint32_t i = (uint32_t)plan->order[k], best = 0;
-        for (uint32_t b = 1; b < n_bins; b++)
-            best = plan->room[b] > plan->room[best] ? b : best;
-        if (plan->room[best] < plan->drawn[i].n_tokens)
-            return false;
-        plan->room[best] -= plan->drawn[i].n_tokens;
-        plan->bin[i] = best;
-    }
-    plan->n_micro = n_bins;
-    return true;
-}
-
-/* First-fit decreasing: the longest first, each into the first bin with room. */
-static void assign_bins(tp_pack_plan *plan, int32_t budget)
-{
-    uint32_t n = plan->n_items;
-    for (uint32_t i = 0; i < n; i++) /* ties in the order of the epoch */
-        plan->order[i] = (uint64_t)(uint32_t)(INT32_MAX - plan->drawn[i].n_tokens) << 32 | i;
-    sort_ascending(plan->order, n);
-    plan->n_micro = 0;
-    for (uint32_t k = 0; k < n; k++) {
-        uint32_t i = (uint32_t)plan->order[k], bin = 0;
-        while (bin < plan->n_micro && plan->room[bin] < plan->drawn[i].n_tokens)
-            bin++;
-        if (bin == plan->n_micro)
-            plan->room[plan->n_micro++] = budget;
-        plan->room[bin] -= plan->drawn[i].n_tokens;
-        plan->bin[i] = bin;
-    }
-}
-
 /* As few micro-batches as there can be, and as many for every rank. */
 static void pack(tp_pack_plan *plan, const tp_pack_options *o)
 {
-    uint32_t ranks = (uint32_t)ranks_of(o);
-    assign_bins(plan, o->budget);
-    uint32_t even = TP_MIN((plan->n_micro + ranks - 1) / ranks * ranks, plan->n_items);
-    if (ranks > 1 && !spread_over(plan, even, o->budget))
-        assign_bins(plan, o->budget);
+    const tp_bins bins = {.capacity = o->budget, .ranks = (uint32_t)ranks_of(o)};
+    for (uint32_t i = 0; i < plan->n_items; i++) /* ties in the order of the epoch */
+        plan->order[i] = tp_bin_unit(plan->drawn[i].n_tokens, i);
+    plan->n_micro = tp_bins_assign(&bins, plan->order, plan->n_items, plan->bin, plan->end, NULL);
 }
 
 static void assign_rows(tp_pack_plan *plan, uint32_t rows)
@@ -265,7 +197,7 @@ static void group_by_bin(tp_pack_plan *plan)
     for (uint32_t m = 0; m < plan->n_micro; m++)
         plan->starts[m + 1] += plan->starts[m];
     for (uint32_t k = 0; k < plan->n_items; k++) {
-        uint32_t i = (uint32_t)plan->order[k];
+        uint32_t i = tp_bin_unit_index(plan->order[k]);
         plan->items[plan->starts[plan->bin[i]]++] = plan->drawn[i];
     }
     for (uint32_t m = plan->n_micro; m > 0; m--) /* starts moved on to the ends */

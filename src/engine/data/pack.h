@@ -3,7 +3,7 @@
  * Step s of an epoch takes samples [s * batch_size, (s + 1) * batch_size) of a
  * permutation that is a function of (seed, epoch) alone: any step can be made
  * without the steps before it.  The sequences of a step are packed into micro-batches
- * of a fixed number of tokens N, first-fit decreasing:
+ * of a fixed number of tokens N (bins.h):
  *
  *     tokens        a0 a1 a2 a3 | b0 b1 b2 | . . .        the tail is not computed
  *     positions      0  1  2  3    0  1  2    0 0 0
@@ -88,7 +88,7 @@ typedef struct {
     tp_pack_item *drawn; /* work space */
     uint64_t *order;
     uint32_t *bin;
-    int32_t *room;
+    int32_t *end;
 } tp_pack_plan;
 
 TP_CHECKED tp_status tp_pack_plan_init(tp_pack_plan *plan, const tp_pack_options *options,

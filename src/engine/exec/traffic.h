@@ -20,7 +20,8 @@ typedef struct {
     tp_comm *comm; /* NULL: nothing is sent, as for a plan */
     int rank, ranks;
     tp_shard tensor;
-    int node; /* so many ranks, one behind the other, keep the parts of a tensor; 0: all */
+    int node;    /* so many ranks, one behind the other, keep the parts of a tensor; 0: all */
+    int on_host; /* so many processes share this one's memory; 0: it has all of it */
     size_t bucket_bytes;
 } tp_ranks;
 
@@ -47,6 +48,8 @@ size_t tp_traffic_staging_bytes(const tp_traffic *traffic);
 typedef struct {
     double bytes, plain_bytes; /* sent; and if it were not compressed */
     double rounds;             /* messages in a row */
+    int ranks, stride;         /* among so many, so many places from one to the next */
+    bool is_encoded;
 } tp_begun;
 tp_begun tp_traffic_begun(const tp_traffic *traffic, size_t i);
 

@@ -311,5 +311,11 @@ tp_begun tp_traffic_begun(const tp_traffic *t, size_t i)
 {
     const tp_bucket *b = t->bucket_of[i] < 0 ? NULL : &t->buckets[t->bucket_of[i]];
     bool is_last = b && begins(&t->launches[i]) && b->launches[b->n - 1] == i;
-    return is_last ? (tp_begun){sent_of(b), tp_bucket_plain_bytes(b), rounds_of(b)} : (tp_begun){0};
+    return is_last ? (tp_begun){.bytes = sent_of(b),
+                                .plain_bytes = tp_bucket_plain_bytes(b),
+                                .rounds = rounds_of(b),
+                                .ranks = b->parts,
+                                .stride = b->group.stride,
+                                .is_encoded = b->wire.kind}
+                   : (tp_begun){0};
 }

@@ -1,21 +1,10 @@
-/* batch.c - units packed first-fit decreasing, and written into a micro-batch. */
+/* batch.c - units packed into micro-batches, and written there. */
 #include "engine/train/batch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    int32_t n_tokens;
-    uint32_t index;
-} unit;
-
-static int longest_first(const void *a, const void *b)
-{
-    const unit *x = a, *y = b;
-    if (x->n_tokens != y->n_tokens)
-        return x->n_tokens > y->n_tokens ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
+#include "engine/data/bins.h"
 
 void tp_batch_release(tp_batch *b)
 {
@@ -32,58 +21,46 @@ static int32_t aligned(const tp_batch *b, int32_t at)
     return b->align ? (at + b->align - 1) / b->align * b->align : at;
 }
 
-/* Where a unit ends that begins at the first possible place from `at` on. */
-static int64_t end_of(const tp_batch *b, const tp_batch_sequence *sequences, uint32_t u, int32_t at)
+/* From the start of its first sequence to the end of its last. */
+static int64_t length_of(const tp_batch *b, const tp_batch_sequence *sequences, uint32_t u)
 {
-    int64_t end = at;
-    for (uint32_t k = 0; k < b->unit; k++) {
-        if (end > b->capacity)
-            return end;
+    int64_t end = 0;
+    for (uint32_t k = 0; k < b->unit && end <= b->capacity; k++)
         end = (int64_t)aligned(b, (int32_t)end) + sequences[u * b->unit + k].n;
-    }
     return end;
 }
 
 static tp_status measure(const tp_batch *b, const tp_batch_sequence *sequences, uint32_t n_units,
-                         unit *units, tp_error *err)
+                         uint64_t *units, tp_error *err)
 {
     for (uint32_t u = 0; u < n_units; u++) {
-        int64_t tokens = end_of(b, sequences, u, 0);
+        int64_t tokens = length_of(b, sequences, u);
         if (tokens > b->capacity)
             return tp_fail(err, TP_ERR_CONFIG,
                            "%s of %lld tokens does not fit a micro-batch of %d; raise "
                            "policy.sequence_packing.train_mb_tokens",
                            b->unit == 2 ? "a pair" : "a sequence", (long long)tokens, b->capacity);
-        units[u] = (unit){(int32_t)tokens, u};
+        units[u] = tp_bin_unit((int32_t)tokens, u);
     }
-    qsort(units, n_units, sizeof *units, longest_first);
     return TP_OK;
 }
 
-/* Into the first micro-batch with room; ret_micro[u] is that of unit u.  Inside a
- * micro-batch sequences lie in the order in which they got there. */
-static void assign(tp_batch *b, const tp_batch_sequence *sequences, const unit *units,
-                   uint32_t n_units)
+/* Inside a micro-batch sequences lie in the order of the units. */
+static void place(tp_batch *b, const tp_batch_sequence *sequences, const uint64_t *units,
+                  uint32_t n_units, const uint32_t *micro, int32_t *end)
 {
-    TP_FREED int32_t *end = tp_new(n_units, sizeof *end);
-    uint32_t *count = tp_new(n_units, sizeof *count);
+    memset(end, 0, n_units * sizeof *end);
     for (uint32_t i = 0; i < n_units; i++) {
-        uint32_t m = 0, u = units[i].index;
-        while (m < b->n_micro && (end_of(b, sequences, u, end[m]) > b->capacity ||
-                                  (b->max_units && count[m] == b->max_units)))
-            m++;
-        b->n_micro += m == b->n_micro;
-        count[m]++;
+        uint32_t u = tp_bin_unit_index(units[i]), m = micro[u];
         for (uint32_t k = u * b->unit; k < (u + 1) * b->unit; k++) {
             b->places[k] = (tp_batch_place){m, aligned(b, end[m])};
             end[m] = b->places[k].at + sequences[k].n;
         }
     }
-    free(count);
 }
 
 /* Sequences by micro-batch and place. */
-static void list(tp_batch *b, const unit *units, uint32_t n_units)
+static void list(tp_batch *b, const uint64_t *units, uint32_t n_units)
 {
     b->starts = tp_new(b->n_micro + 2, sizeof *b->starts);
     for (uint32_t i = 0; i < b->n; i++)
@@ -92,7 +69,7 @@ static void list(tp_batch *b, const unit *units, uint32_t n_units)
         b->starts[m + 2] += b->starts[m + 1];
     for (uint32_t i = 0; i < n_units; i++)
         for (uint32_t k = 0; k < b->unit; k++) {
-            uint32_t s = units[i].index * b->unit + k;
+            uint32_t s = tp_bin_unit_index(units[i]) * b->unit + k;
             b->order[b->starts[b->places[s].micro + 1]++] = s;
         }
 }
@@ -100,14 +77,19 @@ static void list(tp_batch *b, const unit *units, uint32_t n_units)
 tp_status tp_batch_arrange(tp_batch *b, const tp_batch_sequence *sequences, uint32_t n,
                            tp_error *err)
 {
+    const tp_bins bins = {b->capacity, b->align, b->max_units, b->ranks};
     uint32_t n_units = n / b->unit;
     tp_batch_release(b);
-    TP_FREED unit *units = tp_new(n_units, sizeof *units);
+    TP_FREED uint64_t *units = tp_new(n_units, sizeof *units);
     TP_TRY(measure(b, sequences, n_units, units, err));
+    TP_FREED uint32_t *micro = tp_new(n_units, sizeof *micro);
+    TP_FREED uint32_t *count = tp_new(n_units, sizeof *count);
+    TP_FREED int32_t *end = tp_new(n_units, sizeof *end);
     b->n = n_units * b->unit;
     b->places = tp_new(b->n, sizeof *b->places);
     b->order = tp_new(b->n, sizeof *b->order);
-    assign(b, sequences, units, n_units);
+    b->n_micro = tp_bins_assign(&bins, units, n_units, micro, end, count);
+    place(b, sequences, units, n_units, micro, end);
     list(b, units, n_units);
     return TP_OK;
 }

@@ -2,8 +2,8 @@
  *
  * What the loader does for a data set, for sequences that are made as the run goes:
  * rollouts, and pairs of answers.  Consecutive sequences may form units that lie in one
- * micro-batch together (the two of a pair).  Units are packed first-fit decreasing into
- * micro-batches of N tokens, at most max_units each; nothing is cut.
+ * micro-batch together (the two of a pair).  Units are packed into micro-batches of N tokens
+ * (data/bins.h), at most max_units each; nothing is cut.
  *
  * Attention in bf16 rounds block by block, so a sequence's log-probabilities depend a
  * little on where in a block it starts.  `align` makes every sequence start at a block;
@@ -34,6 +34,7 @@ typedef struct {
     uint32_t unit;      /* sequences of a unit: 1 or 2 */
     uint32_t max_units; /* of a micro-batch; 0: as many as fit */
     int32_t align;      /* sequences start at multiples of this; 0: anywhere */
+    uint32_t ranks;     /* that share the micro-batches; 0: there is one */
 
     uint32_t n, n_micro;
     tp_batch_place *places; /* [n] */

@@ -250,6 +250,7 @@ static const struct {
     {with_smaller_batches,
      {"policy.sequence_packing.train_mb_tokens", "policy.train_micro_batch_size"}},
     {with_small_chunks, {"engine.loss_chunk"}},
+    {without_gathered_copy, {"distributed.gathered_copy"}},
 };
 enum { N_CHOICES = sizeof choices / sizeof *choices };
 
@@ -322,6 +323,7 @@ static tp_status bind_chosen(const tp_recipe *r, bool sizes_only, char text[][96
             status = tp_config_set(chosen.config, text[i], origin, err);
     if (status == TP_OK)
         status = tp_recipe_bind(&chosen, sizes_only, err);
+    tp_recipe_place(&chosen, &r->options);
     TP_HAND_OVER(status, ret, chosen, tp_recipe_close(&chosen));
 }
 
@@ -375,7 +377,7 @@ enum { FAST_TOKENS = 512 };
 /* What a process has of the global batch. */
 static int64_t share_of_batch(const tp_train_options *o)
 {
-    return TP_MAX(o->policy.train_global_batch_size / tp_comm_launched(), 1);
+    return TP_MAX(o->policy.train_global_batch_size / TP_MAX(o->ranks.ranks, 1), 1);
 }
 
 /* A divisor of the global batch, so that every micro-batch is full. */
@@ -480,9 +482,17 @@ static tp_status size_by_memory(tp_recipe *r, const tp_model *model, bool sizes_
     return TP_OK;
 }
 
+/* Each of them chooses for the first: none has more than that. */
+static void stand_for_all(tp_ranks *r)
+{
+    r->comm = NULL;
+    r->rank = r->tensor.index = 0;
+}
+
 tp_status tp_recipe_fit(tp_recipe *r, bool sizes_only, tp_error *err)
 {
     tp_model *model;
+    const tp_ranks own = r->options.ranks;
     bool any = leaves_micro_batch_open(r->config);
     for (size_t i = 0; i < N_CHOICES; i++)
         any |= is_open(r->config, i);
@@ -490,11 +500,13 @@ tp_status tp_recipe_fit(tp_recipe *r, bool sizes_only, tp_error *err)
     if ((!chooses && !isfinite(r->options.policy.train_mb_memory_bytes)) ||
         tp_run_model_open(&r->options, &model, NULL, NULL))
         return TP_OK;
+    stand_for_all(&r->options.ranks);
     tp_status status = size_by_memory(r, model, sizes_only, err);
     if (status == TP_OK && chooses && !r->said.len)
         status = quicken(r, model, sizes_only, err);
     if (status == TP_OK && chooses && !r->said.len)
         status = fit(r, model, sizes_only, err);
+    r->options.ranks = own;
     tp_model_free(model);
     return status;
 }

@@ -39,8 +39,9 @@ bool tp_run_plan_next_remedy(const tp_train_options *o, const tp_model *model, s
 
 /* Zero configuration: when a bound recipe does not fit, and its level is not basic, keys that it
  * leaves open are chosen so that it does, what changes no bit first; recipe->said is a sentence
- * then.  The choice is a function of recipe, model and limit alone.  A recipe whose model cannot be
- * opened stays as it is: whoever opens it says why. */
+ * then.  The choice is for the ranks of the options: a function of recipe, model, their number and
+ * the limit alone, so that it is the same on each of them and in a plan.  A recipe whose model
+ * cannot be opened stays as it is: whoever opens it says why. */
 TP_CHECKED tp_status tp_recipe_fit(tp_recipe *recipe, bool sizes_only, tp_error *err);
 
 #endif

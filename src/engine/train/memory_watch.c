@@ -123,8 +123,7 @@ static tp_status bind(const trainer *t, const char *settings, tp_recipe *ret, tp
     tp_status status = set_all(ret->config, settings, err);
     if (status == TP_OK)
         status = tp_recipe_bind(ret, false, err);
-    ret->options.ranks = t->o->ranks; /* what no key says */
-    ret->options.threads_here = t->o->threads_here;
+    tp_recipe_place(ret, t->o);
     ret->options.said = t->o->said;
     return status;
 }

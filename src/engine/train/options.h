@@ -215,10 +215,11 @@ typedef struct {
         const char *theirs_key;
         int64_t ranks_per_node; /* TP_OPT_UNSET_INT: as hosts are */
     } distributed;
-    /* Not of the configuration: who trains together, and with how many threads here (0: as
-     * engine.threads says). */
+    /* Not of the configuration: who trains together, with how many threads here (0: as
+     * engine.threads says), and what the least of all hosts allows a process (0: as this one). */
     tp_ranks ranks;
     int threads_here;
+    double least_memory;
 
     struct {
         int nonfinite_policy; /* tp_bad_policy */

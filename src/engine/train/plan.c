@@ -206,12 +206,12 @@ static tp_status plan_step(const tp_train_options *o, const tp_model *model, con
 /* ---- the plan ---- */
 
 /* Processes on one host share its memory; engine.memory_limit is of each. */
-static tp_memory_allowance memory_allowed(const tp_train_options *o)
+tp_memory_allowance tp_memory_allowed(const tp_train_options *o)
 {
     tp_limits limits;
     tp_limits_memory(&limits);
     const tp_limit *least = tp_limits_least(&limits);
-    int sharers = tp_comm_local_size(o->ranks.comm);
+    int sharers = TP_MAX(o->ranks.on_host, 1);
     double fraction = o->engine.memory_fraction, of = least->value / sharers;
     tp_memory_allowance a = {.bytes = floor(fraction * of), .fraction = fraction, .of = of};
     snprintf(a.source, sizeof a.source, "%s", least->source);
@@ -222,6 +222,10 @@ static tp_memory_allowance memory_allowed(const tp_train_options *o)
         a = (tp_memory_allowance){.bytes = floor(o->engine.memory_limit_bytes)};
         snprintf(a.source, sizeof a.source, "engine.memory_limit");
     }
+    if (o->least_memory > 0 && o->least_memory < a.bytes) {
+        a = (tp_memory_allowance){.bytes = o->least_memory};
+        snprintf(a.source, sizeof a.source, "the rank that has the least memory");
+    }
     return a;
 }
 
@@ -231,7 +235,7 @@ tp_status tp_run_plan_make(const tp_train_options *o, const tp_model *model,
 {
     tp_run_plan p = {.parameters = tp_model_param_count(model),
                      .micro_tokens = tp_trainer_token_budget(o),
-                     .allowance = memory_allowed(o)};
+                     .allowance = tp_memory_allowed(o)};
     plan_bytes(o, graphs, &p);
     TP_TRY(plan_step(o, model, graphs, machine, &p, err));
     p.fits = (double)p.peak_bytes <= p.allowance.bytes;

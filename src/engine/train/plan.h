@@ -43,6 +43,9 @@ typedef struct {
 /* All kinds together. */
 size_t tp_plan_phase_bytes(const tp_run_plan *plan, tp_plan_phase phase);
 
+/* Here, of a process like this one. */
+tp_memory_allowance tp_memory_allowed(const tp_train_options *o);
+
 /* A launch on this machine; NaN without one. */
 double tp_launch_seconds(const tp_machine *machine, tp_dtype dtype, const tp_launch_info *launch);
 

@@ -8,72 +8,7 @@
 #include "base/strings.h"
 #include "engine/train/algorithm.h"
 
-/* ---- the network ---- */
-
-typedef struct {
-    const char *name; /* NULL: the last is before */
-    double factor;
-} unit;
-
-static bool take_unit(const char *text, const unit *units, double *ret)
-{
-    char *end;
-    double value = strtod(text, &end);
-    while (units->name && strcmp(end, units->name) != 0)
-        units++;
-    *ret = value * units->factor;
-    return units->name && end > text && *ret > 0 && isfinite(*ret);
-}
-
-/* "12Gbit/3us" */
-static bool take_pair(const char *text, const unit *first, const unit *second, double ret[2])
-{
-    char a[32] = "", b[32] = "";
-    int used = 0;
-    return sscanf(text, "%31[^/]/%31[^/]%n", a, b, &used) == 2 && !text[used] &&
-           take_unit(a, first, &ret[0]) && take_unit(b, second, &ret[1]);
-}
-
-tp_status tp_network_parse(const char *text, tp_network *ret, tp_error *err)
-{
-    static const unit rates[] = {
-        {"Kbit", 1e3 / 8}, {"Mbit", 1e6 / 8}, {"Gbit", 1e9 / 8}, {"Tbit", 1e12 / 8}, {NULL, 0}};
-    static const unit times[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {NULL, 0}};
-    double v[2];
-    if (!take_pair(text, rates, times, v))
-        return tp_fail(err, TP_ERR_ARG,
-                       "a network is bandwidth/latency, as in 100Gbit/2us, not '%.60s'", text);
-    *ret = (tp_network){.bytes_per_s = v[0], .latency_s = v[1]};
-    snprintf(ret->text, sizeof ret->text, "%s", text);
-    return TP_OK;
-}
-
-tp_status tp_processor_parse(const char *text, tp_machine *ret, tp_error *err)
-{
-    static const unit rates[] = {{"GFLOP", 1e9}, {"TFLOP", 1e12}, {"PFLOP", 1e15}, {NULL, 0}};
-    static const unit sizes[] = {{"GB", 1e9}, {"TB", 1e12}, {NULL, 0}};
-    double v[2];
-    if (!take_pair(text, rates, sizes, v))
-        return tp_fail(err, TP_ERR_ARG,
-                       "a processor is arithmetic/memory in a second, as in 20TFLOP/400GB, not "
-                       "'%.60s'",
-                       text);
-    *ret = (tp_machine){.unit_f32_flops = v[0],
-                        .unit_bf16_flops = v[0],
-                        .gemm_f32_flops = v[0],
-                        .gemm_bf16_flops = v[0],
-                        .read_bytes = v[1],
-                        .copy_bytes = v[1],
-                        .update_bytes = v[1]};
-    return TP_OK;
-}
-
 /* ---- one strategy ---- */
-
-static double time_of(const tp_network *n, double bytes, double rounds)
-{
-    return bytes / n->bytes_per_s + rounds * n->latency_s;
-}
 
 static void add_bytes(tp_collective_kind kind, double bytes, double times, tp_strategy_plan *p)
 {
@@ -107,7 +42,7 @@ static void play(const tp_exec *e, const tp_machine *m, tp_dtype dtype, const tp
             continue;
         }
         tp_begun begun = tp_traffic_begun(t, i);
-        double s = begun.rounds > 0 ? time_of(network, begun.bytes, begun.rounds) : 0;
+        double s = tp_network_seconds(network, tp_traffic_kind(t, i), &begun);
         free_at = fmax(free_at, now) + s;
         done[bucket] = isnan(now) || isnan(s) ? NAN : free_at;
         all += s;
@@ -134,7 +69,7 @@ static void play_graph(const tp_run_graphs *graphs, const char *name, const tp_m
 bool tp_strategy_is_possible(const tp_train_options *o, int ranks, int i, tp_train_options *ret)
 {
     *ret = *o;
-    ret->ranks = (tp_ranks){.ranks = ranks};
+    ret->ranks = (tp_ranks){.ranks = ranks, .on_host = o->ranks.on_host};
     ret->distributed.strategy = i;
     if (tp_ranks_check(ret, NULL) != TP_OK || tp_ranks_divide(ret, NULL) != TP_OK)
         return false;

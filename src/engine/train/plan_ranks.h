@@ -9,10 +9,26 @@
 #include "engine/train/plan.h"
 #include "text/json/json.h"
 
+/* Where messages of several ranks share a link. */
+enum { TP_NETWORK_DIMENSIONS = 6 };
+typedef enum { TP_NETWORK_FLAT, TP_NETWORK_TORUS, TP_NETWORK_FAT_TREE } tp_network_kind;
+typedef struct {
+    tp_network_kind kind;
+    int sizes[TP_NETWORK_DIMENSIONS], n; /* of a torus; [0]: hosts of a fat tree's rack */
+    double oversubscription; /* what the hosts of a rack could send over what goes out of it */
+} tp_network_shape;
+
 typedef struct {
     double bytes_per_s, latency_s; /* NaN: unknown */
-    char text[64];                 /* "100Gbit/2us"; "" unknown */
+    tp_network_shape shape;
+    char text[64]; /* "100Gbit/2us"; "" unknown */
 } tp_network;
+
+/* What a collective takes that all ranks are in at once.  network.c. */
+double tp_network_seconds(const tp_network *network, tp_collective_kind kind,
+                          const tp_begun *begun);
+/* Of the text of a platform file; flat where it says none that is known. */
+tp_network_shape tp_network_shape_of_platform(const char *xml);
 
 /* "ddp", ... */
 const char *tp_strategy_name(int strategy);
@@ -31,7 +47,11 @@ TP_CHECKED tp_status tp_ranks_check_model(const tp_train_options *o, const tp_mo
 /* Sets o->ranks.node, where the strategy has nodes. */
 TP_CHECKED tp_status tp_ranks_find_nodes(tp_train_options *o, tp_error *err);
 
-/* "100Gbit/2us": bits a second (Kbit, Mbit, Gbit, Tbit), then latency (ns, us, ms). */
+/* All of these for o->ranks.ranks processes, on as many to a host as o->ranks.on_host. */
+TP_CHECKED tp_status tp_ranks_arrange(tp_train_options *o, tp_error *err);
+
+/* "100Gbit/2us": bits a second (Kbit, Mbit, Gbit, Tbit), then latency (ns, us, ms); behind it
+ * "/torus-16x8x8" or "/fat-tree-32:2". */
 TP_CHECKED tp_status tp_network_parse(const char *text, tp_network *ret, tp_error *err);
 
 /* "20TFLOP/400GB": a machine that does so much arithmetic and moves so many bytes a second. */

@@ -111,7 +111,10 @@ tp_status tp_ranks_find_nodes(tp_train_options *o, tp_error *err)
         return TP_OK;
     int all = tp_ranks_processes(r), sharers = TP_MAX(r->tensor.count, 1);
     bool is_known = asked != TP_OPT_UNSET_INT;
-    int64_t node = is_known ? asked : r->comm ? ranks_of_first_host(r->comm) : all;
+    int64_t node = is_known     ? asked
+                   : r->comm    ? ranks_of_first_host(r->comm)
+                   : r->on_host ? r->on_host
+                                : all;
     bool is_even = node > sharers && node % sharers == 0 && node < all && all % node == 0;
     for (int i = 0; is_even && !is_known && i < all; i++)
         is_even =
@@ -127,6 +130,23 @@ tp_status tp_ranks_find_nodes(tp_train_options *o, tp_error *err)
             "distributed.strategy=full_shard",
             all, shared, is_known ? "" : " on hosts of their own");
     r->node = (int)node / sharers;
+    return TP_OK;
+}
+
+tp_status tp_ranks_arrange(tp_train_options *o, tp_error *err)
+{
+    if (o->ranks.ranks > 1)
+        TP_TRY(tp_ranks_check(o, err));
+    TP_TRY(tp_ranks_divide(o, err));
+    return tp_ranks_find_nodes(o, err);
+}
+
+/* What the host with the least allows a process is the limit of all, so that all choose alike. */
+static tp_status agree_on_memory(const trainer *t, tp_train_options *own, tp_error *err)
+{
+    double least = -tp_memory_allowed(own).bytes;
+    TP_TRY(tp_comm_max(t->comm, &least, 1, err));
+    own->least_memory = -least;
     return TP_OK;
 }
 
@@ -156,8 +176,10 @@ tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks
     if (!tp_comm_is_launched())
         return tp_ranks_divide(own, err);
     TP_TRY(tp_comm_open(&t->comm, err));
-    own->ranks =
-        (tp_ranks){.comm = t->comm, .rank = tp_comm_rank(t->comm), .ranks = tp_comm_size(t->comm)};
+    own->ranks = (tp_ranks){.comm = t->comm,
+                            .rank = tp_comm_rank(t->comm),
+                            .ranks = tp_comm_size(t->comm),
+                            .on_host = tp_comm_local_size(t->comm)};
     if (own->engine.threads == TP_OPT_UNSET_INT)
         own->threads_here = tp_comm_processors(t->comm);
     if (!tp_trainer_is_first(t)) {
@@ -168,12 +190,8 @@ tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks
         hooks->request = NULL;
     }
     tp_comm_on_notice(t->comm, say, t);
-    tp_status status = tp_ranks_check(own, err);
-    if (status == TP_OK)
-        status = tp_ranks_divide(own, err);
-    if (status == TP_OK)
-        status = tp_ranks_find_nodes(own, err);
-    TP_TRY(tp_comm_agree(t->comm, status, err));
+    TP_TRY(tp_comm_agree(t->comm, tp_ranks_arrange(own, err), err));
+    TP_TRY(agree_on_memory(t, own, err));
     int hosts = n_hosts(t->comm), threads = tp_trainer_threads(own);
     char shared[64] = "";
     if (own->ranks.tensor.count > 1)

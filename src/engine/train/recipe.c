@@ -94,6 +94,14 @@ tp_status tp_recipe_bind(tp_recipe *r, bool sizes_only, tp_error *err)
     return tp_train_options_bind_sizes(r->config, &r->options, err);
 }
 
+void tp_recipe_place(tp_recipe *recipe, const tp_train_options *as)
+{
+    tp_train_options *o = &recipe->options;
+    o->ranks = as->ranks;
+    o->threads_here = as->threads_here;
+    o->least_memory = as->least_memory;
+}
+
 bool tp_recipe_is_evaluation(const tp_config *config)
 {
     static const char *const training[] = {"sft", "dpo", "grpo", "policy"};

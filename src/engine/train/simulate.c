@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 
 #include "base/cpu.h"
+#include "base/files.h"
 #include "base/platform.h"
+#include "base/strings.h"
 #include "base/working.h"
 
 /* Micro-batches of an update that are gone through: the first, two like all that follow, the last.
@@ -361,6 +363,8 @@ static tp_status simulate_point(const tp_train_options *o, const tp_model *model
 
 static void no_step(tp_comm *comm, void *user) { (void)comm, (void)user; }
 
+enum { MAX_PLATFORM = 16 << 20 };
+
 /* What the plan's formula makes of the platform. */
 static tp_status measure_network(const tp_simulation_options *how, int ranks, tp_network *ret,
                                  tp_world_result *world, tp_error *err)
@@ -370,7 +374,11 @@ static tp_status measure_network(const tp_simulation_options *how, int ranks, tp
     const tp_world_spec spec = spec_of(how, ranks);
     TP_TRY(tp_world_start(&spec, no_step, NULL, &empty, err));
     TP_TRY(tp_world_finish(empty, world, &took_s, err));
-    *ret = (tp_network){.bytes_per_s = world->bytes_per_s, .latency_s = world->latency_s};
+    TP_OWN(tp_buf) xml = {0};
+    TP_TRY(tp_file_read(how->platform, MAX_PLATFORM, &xml, err));
+    *ret = (tp_network){.bytes_per_s = world->bytes_per_s,
+                        .latency_s = world->latency_s,
+                        .shape = tp_network_shape_of_platform(tp_buf_str(&xml))};
     return TP_OK;
 }
 
@@ -441,7 +449,7 @@ tp_status tp_simulation_make(const tp_train_options *o, const tp_model *model,
     tp_simulation s = {.points = tp_new(MOST, sizeof *s.points)};
     tp_run_plan alone;
     tp_train_options one = *o;
-    one.ranks.ranks = 0;
+    one.ranks = (tp_ranks){0};
     stage all = {.most = TP_MIN(tp_cpu_count(), MOST_AT_ONCE), .n_points = count_points(&one, how)};
     tp_status status = tp_run_plan_compute(&one, model, false, machine, &alone, err);
     if (status == TP_OK) {

@@ -7,12 +7,14 @@
 
 #include "base/clock.h"
 #include "base/working.h"
+#include "engine/train/fit.h"
 #include "engine/train/trainer_internal.h"
 
 struct tp_train_loop {
     trainer t;
     tp_train_options own;
     tp_train_hooks own_hooks;
+    tp_recipe fitted; /* to several ranks; else empty */
     tp_status status; /* once it is not TP_OK no step is done any more; `failure` says why */
     tp_error failure;
     bool has_begun; /* observers know of it */
@@ -333,6 +335,20 @@ static void hear_no_more(const tp_work_listener *before) { (void)tp_work_listen(
 #define HEAR(t) \
     TP_CLEANUP(hear_no_more) tp_work_listener before = tp_work_listen((tp_work_listener){hear, t})
 
+/* Zero configuration for the ranks that have met. */
+static tp_status fit_to_ranks(tp_train_loop *l, tp_error *err)
+{
+    trainer *t = &l->t;
+    if (!t->comm)
+        return TP_OK;
+    l->fitted.options = l->own;
+    TP_TRY(tp_config_copy(t->config, &l->fitted.config, err));
+    TP_TRY(tp_comm_agree(t->comm, tp_recipe_fit(&l->fitted, false, err), err));
+    l->own = l->fitted.options;
+    t->config = l->fitted.config;
+    return TP_OK;
+}
+
 tp_status tp_train_begin(const tp_config *config, const tp_train_options *options,
                          const tp_train_hooks *hooks, tp_train_loop **ret, tp_error *err)
 {
@@ -343,6 +359,8 @@ tp_status tp_train_begin(const tp_config *config, const tp_train_options *option
     l->t = tp_trainer_of(config, &l->own, &l->own_hooks);
     HEAR(&l->t);
     l->status = tp_ranks_open(&l->t, &l->own, &l->own_hooks, &l->failure);
+    if (l->status == TP_OK)
+        l->status = fit_to_ranks(l, &l->failure);
     if (l->status == TP_OK)
         l->status = begin(l, &l->failure);
     if (l->status != TP_OK && err)
@@ -430,6 +448,7 @@ tp_status tp_train_end(tp_train_loop *l, tp_training_result *ret, tp_error *err)
                                 .is_silent = !tp_trainer_is_first(t) && !tp_comm_is_torn(t->comm)};
     tp_trainer_close(t);
     tp_comm_close(t->comm, status);
+    tp_recipe_close(&l->fitted);
     free(l);
     return status;
 }
