@@ -1,5 +1,6 @@
 /* batch.c - units packed first-fit decreasing, and written into a micro-batch. */
 #include "engine/train/batch.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +10,8 @@ typedef struct {
     uint32_t index;
 } unit;
 
-static int longest_first(const void *a, const void *b)
-{
-    const unit *x = a, *y = b;
-    if (x->n_tokens != y->n_tokens)
-        return x->n_tokens > y->n_tokens ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
+TP_ORDER(longest_first, unit,
+         TP_COMPARE(y->n_tokens, x->n_tokens) ?: TP_COMPARE(x->index, y->index))
 
 void tp_batch_release(tp_batch *b)
 {
@@ -66,7 +62,7 @@ static void assign(tp_batch *b, const tp_batch_sequence *sequences, const unit *
                    uint32_t n_units)
 {
     TP_FREED int32_t *end = tp_new(n_units, sizeof *end);
-    uint32_t *count = tp_new(n_units, sizeof *count);
+    TP_FREED uint32_t *count = tp_new(n_units, sizeof *count);
     for (uint32_t i = 0; i < n_units; i++) {
         uint32_t m = 0, u = units[i].index;
         while (m < b->n_micro && (end_of(b, sequences, u, end[m]) > b->capacity ||
@@ -79,7 +75,6 @@ static void assign(tp_batch *b, const tp_batch_sequence *sequences, const unit *
             end[m] = b->places[k].at + sequences[k].n;
         }
     }
-    free(count);
 }
 
 /* Sequences by micro-batch and place. */
