@@ -34,12 +34,7 @@ tp_status tp_alarms_open(const char *const *rules, size_t n_rules, const char *f
     for (size_t i = 0; i < n_rules; i++)
         TP_NEED(rules[i], err);
     tp_alarms *a = tp_vec_new(1, sizeof *a);
-    tp_status status = fill(a, rules, n_rules, file, err);
-    if (status == TP_OK)
-        *ret = a;
-    else
-        tp_alarms_close(a);
-    return status;
+    TP_HAND_OVER(fill(a, rules, n_rules, file, err), ret, a, tp_alarms_close(a));
 }
 
 void tp_alarms_close(tp_alarms *a)

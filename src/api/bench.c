@@ -80,12 +80,7 @@ tp_status tp_bench_history(const char *const *patterns, size_t n,
     tp_buf out = {0};
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_bench_history_options", err));
     o.alpha = o.alpha > 0 ? o.alpha : 0.01;
-    tp_status status = tp_trends_write(&o, patterns, n, &out, err);
-    if (status == TP_OK)
-        *ret = out.data;
-    else
-        tp_buf_release(&out);
-    return status;
+    TP_HAND_OVER(tp_trends_write(&o, patterns, n, &out, err), ret, out.data, tp_buf_release(&out));
 }
 
 char *tp_bench_format_table(void)

@@ -1,8 +1,6 @@
 /* ceilings.c - what the machine can do, for shares of it: on file, or measured now. */
 #include "api/ceilings.h"
 
-#include <stdarg.h>
-
 #include "base/clock.h"
 #include "base/strings.h"
 #include "engine/comm/comm.h"
@@ -16,12 +14,9 @@ typedef struct {
 static TP_PRINTF(2, 3) void tell(const listener *l, const char *fmt, ...)
 {
     TP_OWN(tp_buf) text = {0};
-    va_list ap;
     if (!l->say)
         return;
-    va_start(ap, fmt);
-    tp_buf_vaddf(&text, fmt, ap);
-    va_end(ap);
+    TP_BUF_FORMAT(&text, fmt);
     l->say(l->user, tp_buf_str(&text));
 }
 

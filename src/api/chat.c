@@ -16,8 +16,7 @@ tp_status tp_chat_render(const tp_tokenizer *tok, const char *conversation, size
     tp_chat_options o;
     tp_template *t;
     tp_buf out = {0};
-    if (!tok || !conversation || !ret_text || !ret_n)
-        return tp_fail(err, TP_ERR_ARG, "tp_chat_render: an argument is NULL");
+    TP_NEED(tok && conversation && ret_text && ret_n, err);
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_chat_options", err));
     if (!o.chat_template)
         o.chat_template = tp_tokenizer_chat_template(tok);
@@ -99,8 +98,7 @@ tp_status tp_chat_open(tp_text_generator *gen, const char *system, const tp_text
                        tp_chat **ret, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    if (!gen || !ret)
-        return tp_fail(err, TP_ERR_ARG, "tp_chat_open: an argument is NULL");
+    TP_NEED(gen && ret, err);
     tp_chat *c = tp_new(1, sizeof *c);
     c->gen = gen;
     c->system = tp_strdup(system);

@@ -64,12 +64,7 @@ tp_status tp_diagnosis_make(const tp_doctor_options *options, tp_diagnosis **ret
                        "threads is %d and seconds %g; expected 0 to 4096, 0 to 3600", o.threads,
                        o.seconds);
     tp_diagnosis *d = tp_new(1, sizeof *d);
-    tp_status status = diagnose(&o, d, err);
-    if (status == TP_OK)
-        *ret = d;
-    else
-        tp_diagnosis_free(d);
-    return status;
+    TP_HAND_OVER(diagnose(&o, d, err), ret, d, tp_diagnosis_free(d));
 }
 
 void tp_diagnosis_free(tp_diagnosis *d)

@@ -108,10 +108,9 @@ static void look_at_model(tp_eval_job *j, tp_doctor_checks *c)
 static void ask_judge(tp_eval_job *j, tp_doctor_checks *c)
 {
     tp_error err = {0};
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     bool ok = tp_environment_try(j->env, j->prompts, NULL, &text, &err) == TP_OK;
     add(c, "judge", ok ? TP_FINDING_OK : TP_FINDING_FAILED, ok ? tp_buf_str(&text) : err.message);
-    tp_buf_release(&text);
 }
 
 /* `config` becomes the job's. */

@@ -46,7 +46,7 @@ static void notice(void *user, const char *text)
 static void add_notices(tp_evaluator *e)
 {
     const tp_eval_options *o = &e->j.o;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     if (tp_config_notice(e->j.config))
         notice(e, tp_config_notice(e->j.config));
     if (o->generation.temperature == 0 && o->eval.num_tests_per_prompt > 1) {
@@ -55,7 +55,6 @@ static void add_notices(tp_evaluator *e)
                     (long long)o->eval.num_tests_per_prompt);
         notice(e, text.data);
     }
-    tp_buf_release(&text);
 }
 
 static tp_status open_parts(tp_evaluator *e, tp_config *config, tp_error *err)
@@ -92,11 +91,10 @@ tp_status tp_evaluator_open(const char *config, const char *const *overrides, si
         return status;
     }
     if (e->j.m.nonfinite[0]) {
-        tp_buf text = {0};
+        TP_OWN(tp_buf) text = {0};
         tp_buf_addf(&text, "the weights have values that are not finite, the first in %s",
                     e->j.m.nonfinite);
         notice(e, text.data);
-        tp_buf_release(&text);
     }
     *ret = e;
     return TP_OK;
@@ -327,8 +325,7 @@ tp_status tp_evaluation_summarize(const char *path, const tp_evaluation_file_opt
     TP_MEMORY_GUARD(err);
     tp_eval_file_options o;
     tp_buf text = {0};
-    if (!path || !ret_text || !ret_n)
-        return tp_fail(err, TP_ERR_ARG, "tp_evaluation_summarize: an argument is NULL");
+    TP_NEED(path && ret_text && ret_n, err);
     TP_TRY(read_options(options, &o, err));
     tp_status status = tp_eval_summarize_path(path, &o, &text, err);
     if (status == TP_OK)
@@ -345,8 +342,7 @@ tp_status tp_evaluation_compare(const char *a, const char *b,
     TP_MEMORY_GUARD(err);
     tp_eval_file_options o;
     tp_buf text = {0};
-    if (!a || !b || !ret_text || !ret_n)
-        return tp_fail(err, TP_ERR_ARG, "tp_evaluation_compare: an argument is NULL");
+    TP_NEED(a && b && ret_text && ret_n, err);
     TP_TRY(read_options(options, &o, err));
     tp_status status = tp_eval_compare_files(a, b, &o, &text, err);
     if (status == TP_OK)

@@ -42,8 +42,7 @@ tp_status tp_model_export(const char *path, const char *out, const tp_export_opt
     tp_export_options o;
     tp_gguf_export_result result;
     TP_OWN(tp_buf) folder = {0}, name = {0};
-    if (!path || !out)
-        return tp_fail(err, TP_ERR_ARG, "tp_model_export: an argument is NULL");
+    TP_NEED(path && out, err);
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_export_options", err));
     TP_TRY(tp_sized_check(ret, "tp_export_result", err));
     if (!o.type)

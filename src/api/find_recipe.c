@@ -49,7 +49,7 @@ bool tp_recipes_folder(tp_buf *folder)
 /* "demo, demo-grpo, dpo ..." in the order of the alphabet. */
 static void list_recipes(const char *folder, const char *between, tp_buf *out)
 {
-    struct dirent **entries = NULL;
+    TP_FREED struct dirent **entries = NULL;
     int n = scandir(folder, &entries, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         const char *name = entries[i]->d_name;
@@ -57,7 +57,6 @@ static void list_recipes(const char *folder, const char *between, tp_buf *out)
             tp_buf_addf(out, "%s%.*s", out->len ? between : "", (int)(strlen(name) - 5), name);
         free(entries[i]);
     }
-    free(entries);
 }
 
 static bool find_in(const char *folder, const char *name, tp_buf *path)
@@ -176,16 +175,11 @@ tp_status tp_recipe_find(const char *word, char **ret_path, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
     tp_buf found = {0};
-    if (!word || !ret_path)
-        return tp_fail(err, TP_ERR_ARG, "tp_recipe_find: an argument is NULL");
+    TP_NEED(word && ret_path, err);
     tp_status status = find_recipe(word, &found, err);
     if (status == TP_OK && found.len >= PATH_CAP)
         status = tp_fail(err, TP_ERR_CONFIG, "'%.200s...': the path is too long", found.data);
-    if (status == TP_OK)
-        *ret_path = found.data;
-    else
-        tp_buf_release(&found);
-    return status;
+    TP_HAND_OVER(status, ret_path, found.data, tp_buf_release(&found));
 }
 
 tp_status tp_recipe_names(char **ret_names, tp_error *err)

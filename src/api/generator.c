@@ -96,8 +96,7 @@ tp_status tp_text_generator_open(const char *path, const tp_text_generator_optio
                                  tp_text_generator **ret, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    if (!path || !ret)
-        return tp_fail(err, TP_ERR_ARG, "tp_text_generator_open: an argument is NULL");
+    TP_NEED(path && ret, err);
     tp_text_generator *gen = tp_new(1, sizeof *gen);
     tp_status status = read_options(options, gen, err);
     if (status == TP_OK)
@@ -402,8 +401,7 @@ tp_status tp_text_generator_answer(tp_text_generator *gen, const char *conversat
 {
     TP_MEMORY_GUARD(err);
     TP_OWN(tp_ids) ids = {0};
-    if (!gen || !conversation)
-        return tp_fail(err, TP_ERR_ARG, "tp_text_generator_answer: an argument is NULL");
+    TP_NEED(gen && conversation, err);
     TP_TRY(need_tokenizer(gen, err));
     TP_TRY(tp_text_model_encode_chat(&gen->m, conversation, n, &ids, NULL, err));
     return continue_ids(gen, &ids, request, ret, err);

@@ -40,13 +40,8 @@ tp_status tp_imported_open(const char *path, const tp_import_options *options, t
         request.processes = options->processes;
     }
     tp_imported *imported = tp_new(1, sizeof *imported);
-    tp_status status = tp_import_open(path, &request, &imported->import, err);
-    if (status != TP_OK) {
-        free(imported);
-        return status;
-    }
-    *ret = imported;
-    return TP_OK;
+    TP_HAND_OVER(tp_import_open(path, &request, &imported->import, err), ret, imported,
+                 free(imported));
 }
 
 void tp_imported_free(tp_imported *imported)

@@ -111,8 +111,7 @@ tp_status tp_model_merge(const char *path, const char *out, const tp_merge_optio
     TP_OWN(tp_buf) folder = {0};
     tp_dtype unused;
     struct stat there;
-    if (!path || !out)
-        return tp_fail(err, TP_ERR_ARG, "tp_model_merge: an argument is NULL");
+    TP_NEED(path && out, err);
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_merge_options", err));
     TP_TRY(tp_sized_check(ret, "tp_merge_result", err));
     TP_TRY(read_dtype(o.dtype, TP_DTYPE_F32, &unused, err));

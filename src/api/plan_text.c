@@ -348,9 +348,5 @@ tp_status tp_training_plan_text(const char *config, const char *const *overrides
         status = place(&recipe, &o, err);
     if (status == TP_OK)
         status = plan(&recipe, &o, &out, ret_fits, err);
-    if (status == TP_OK)
-        *ret_text = out.data;
-    else
-        tp_buf_release(&out);
-    return status;
+    TP_HAND_OVER(status, ret_text, out.data, tp_buf_release(&out));
 }

@@ -277,11 +277,9 @@ tp_status tp_profile_run(const char *config, const char *const *overrides, size_
     o.name = o.name ? o.name : "latest";
     TP_TRY(check_steps(&o, err));
     TP_TRY(tp_profile_dir(o.name, dir, sizeof dir, err));
-    const char **words = tp_new(n + OVERRIDES, sizeof *words);
+    TP_FREED const char **words = tp_new(n + OVERRIDES, sizeof *words);
     if (n)
         memcpy(words, overrides, n * sizeof *words);
     session s = {.o = &o, .recipe = config ? config : "the defaults", .dir = dir, .text = ret};
-    tp_status status = run(&s, config, words, n, err);
-    free(words);
-    return status;
+    return run(&s, config, words, n, err);
 }

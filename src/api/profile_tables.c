@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/tables.h"
+#include "base/order.h"
 #include "base/platform.h"
 #include "base/strings.h"
 #include "instrument/report/grid.h"
@@ -132,11 +133,7 @@ static void add_ranges(const tp_trace_summary *s, tp_buf *out)
     }
 }
 
-static int by_taken(const void *a, const void *b)
-{
-    const tp_trace_row *x = *(const tp_trace_row *const *)a, *y = *(const tp_trace_row *const *)b;
-    return x->taken_bytes < y->taken_bytes ? 1 : x->taken_bytes > y->taken_bytes ? -1 : 0;
-}
+TP_ORDER(by_taken, tp_trace_row *const, TP_COMPARE((*y)->taken_bytes, (*x)->taken_bytes))
 
 /* Rows that took memory, most first; *ret is malloced. */
 static size_t owners(const tp_trace_summary *s, const tp_trace_row ***ret)

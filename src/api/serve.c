@@ -239,12 +239,7 @@ tp_status tp_server_start(const char *folder, const tp_serve_options *options, t
     s->begun_s = s->asked_s = tp_clock_s();
     pthread_mutex_init(&s->lock, NULL);
     tp_cond_init(&s->wake);
-    tp_status status = start_threads(s, &o, err);
-    if (status == TP_OK)
-        *ret = s;
-    else
-        tp_server_stop(s);
-    return status;
+    TP_HAND_OVER(start_threads(s, &o, err), ret, s, tp_server_stop(s));
 }
 
 void tp_server_stop(tp_server *s)

@@ -435,10 +435,5 @@ tp_status tp_simulate_text(const char *config, const char *const *overrides, siz
     const char *notice = tp_config_notice(recipe.config);
     if (notice && o.note)
         o.note(o.user, notice);
-    tp_status status = run(&recipe, &o, &out, err);
-    if (status == TP_OK)
-        *ret_text = out.data;
-    else
-        tp_buf_release(&out);
-    return status;
+    TP_HAND_OVER(run(&recipe, &o, &out, err), ret_text, out.data, tp_buf_release(&out));
 }

@@ -48,11 +48,7 @@ static void say_computing(const tp_stats_options *o, const char *what)
 /* What was written goes to the caller, or away. */
 static tp_status give(tp_status status, tp_buf *out, char **ret)
 {
-    if (status == TP_OK)
-        *ret = out->data;
-    else
-        tp_buf_release(out);
-    return status;
+    TP_HAND_OVER(status, ret, out->data, tp_buf_release(out));
 }
 
 /* ---- columns ---- */
@@ -286,11 +282,7 @@ static tp_status list_columns(const tp_stats_options *f, const tp_stats_dataset 
                     data->name, tp_grid_rows(&g), data->name);
         tp_grid_print(&g, 0, f->width, &out);
     }
-    if (status == TP_OK)
-        *ret = out.data;
-    else
-        tp_buf_release(&out);
-    return status;
+    TP_HAND_OVER(status, ret, out.data, tp_buf_release(&out));
 }
 
 static bool wants_a_list(const tp_stats_options *f, const tp_stats_dataset *data, size_t n_words)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/platform.h"
 
 enum { MAX_ROWS = 256 };
@@ -38,11 +39,7 @@ static void collect(const tp_exec *e, row *rows, int *n)
     }
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const row *x = a, *y = b;
-    return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0;
-}
+TP_ORDER(by_time, row, TP_COMPARE(y->ns, x->ns))
 
 static int collect_all(const tp_session *s, row *rows, double *total_ns)
 {

@@ -18,8 +18,7 @@ struct tp_text_prompts {
 tp_status tp_text_prompts_new(tp_text_generator *gen, tp_text_prompts **ret, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    if (!gen || !ret)
-        return tp_fail(err, TP_ERR_ARG, "tp_text_prompts_new: an argument is NULL");
+    TP_NEED(gen && ret, err);
     TP_TRY(tp_text_model_need_tokenizer(&gen->m, err));
     tp_text_prompts *p = tp_new(1, sizeof *p);
     p->gen = gen;

@@ -115,13 +115,12 @@ tp_status tp_tokenizer_learn(const char *folder, const char *const *files, size_
     if (!o.replace)
         TP_TRY(check_folder(folder, err));
     TP_FREED tp_buf *texts = tp_new(n, sizeof *texts);
-    const char **data = tp_new(n, sizeof *data);
+    TP_FREED const char **data = tp_new(n, sizeof *data);
     TP_FREED size_t *lengths = tp_new(n, sizeof *lengths);
     tp_status status = read_all(files, n, texts, data, lengths, err);
     if (status == TP_OK)
         status = learn(folder, data, lengths, n, &o, err);
     for (size_t i = 0; i < n; i++)
         tp_buf_release(&texts[i]);
-    free(data);
     return status;
 }

@@ -135,16 +135,12 @@ tp_status tp_trace_report_repeats(const char *const *paths, size_t n, const char
     TP_TRY(tp_trace_options_read(options, &o, &select, err));
     if (n == 0)
         return tp_fail(err, TP_ERR_ARG, "recordings are compared: at least one is needed");
-    const char **words = tp_new(n + n_others + 1, sizeof *words);
+    TP_FREED const char **words = tp_new(n + n_others + 1, sizeof *words);
     memcpy(words, paths, n * sizeof *words);
     if (n_others)
         memcpy(words + n, others, n_others * sizeof *words);
     /* A folder is all its traces, in the group where it stands. */
-    tp_status status = tp_trace_paths_make(words, n, &first, err);
-    if (status == TP_OK)
-        status = tp_trace_paths_make(words, n + n_others, &all, err);
-    if (status == TP_OK)
-        status = repeat(&o, &select, &all, first.n, ret, err);
-    free(words);
-    return status;
+    TP_TRY(tp_trace_paths_make(words, n, &first, err));
+    TP_TRY(tp_trace_paths_make(words, n + n_others, &all, err));
+    return repeat(&o, &select, &all, first.n, ret, err);
 }

@@ -213,9 +213,5 @@ tp_status tp_trace_report_write(const char *const *paths, size_t n,
         put_job(&r, &job);
     else
         status = put_files(&r, &job, err);
-    if (status == TP_OK)
-        *ret = tp_grid_page_end(&r.page);
-    else
-        tp_buf_release(&r.page.out);
-    return status;
+    TP_HAND_OVER(status, ret, tp_grid_page_end(&r.page), tp_buf_release(&r.page.out));
 }

@@ -147,11 +147,7 @@ tp_status tp_watch_open(const char *const *paths, size_t n, const char *alarms, 
     w->runs = tp_vec_new(n, sizeof *w->runs);
     for (; w->n < n && status == TP_OK; w->n++)
         status = open_run(&w->runs[w->n], paths[w->n], alarms, err);
-    if (status == TP_OK)
-        *ret = w;
-    else
-        tp_watch_close(w);
-    return status;
+    TP_HAND_OVER(status, ret, w, tp_watch_close(w));
 }
 
 void tp_watch_close(tp_watch *w)

@@ -197,7 +197,7 @@ static void start_command(tp_watching *w, const tp_alarm_event *e, const tp_alar
     }
     snprintf(path, sizeof path, "%s/alarms.log", w->run_dir);
     int log = open(path, FOR_LINES, 0644);
-    char **envp = environment_of(w, e, own);
+    TP_FREED char **envp = environment_of(w, e, own);
     const tp_child child = {.argv = deed->argv,
                             .envp = envp,
                             .in = TP_CHILD_NULL,
@@ -213,7 +213,6 @@ static void start_command(tp_watching *w, const tp_alarm_event *e, const tp_alar
         close(log);
     for (int i = 0; i < 5; i++)
         free(own[i]);
-    free(envp);
 }
 
 static void mark(const tp_watching *w, const tp_alarm_event *e)

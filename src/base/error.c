@@ -1,7 +1,6 @@
 /* error.c - setting an error and putting a place in front of it. */
 #include "base/error.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 /* A line break in a sentence was quoted from somewhere: written out, it cannot pass for a line of
@@ -25,10 +24,7 @@ tp_status tp_error_set(tp_error *err, tp_status status, const char *file, int li
         return status;
     /* Format aside first: an argument may point into err->message. */
     char message[sizeof err->message];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(message, fmt);
     err->status = status;
     err->file = file;
     err->line = line;
@@ -50,10 +46,7 @@ tp_status tp_error_prefix(tp_error *err, tp_status status, const char *fmt, ...)
     if (!err)
         return status;
     char place[sizeof err->message], message[sizeof err->message];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(place, sizeof place, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(place, fmt);
     copy_sentence(message, sizeof message, place);
     size_t n = strlen(message);
     snprintf(message + n, sizeof message - n, "%s", err->message);

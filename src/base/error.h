@@ -11,6 +11,7 @@
 #ifndef TP_BASE_ERROR_H
 #define TP_BASE_ERROR_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,16 @@
 #include "temper/error.h"
 
 #define TP_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+/* In a function whose last parameters are `fmt, ...`: what they say, into an array; what is too
+ * long for it is cut. */
+#define TP_FORMAT(array, fmt)                          \
+    do {                                               \
+        va_list ap_;                                   \
+        va_start(ap_, fmt);                            \
+        vsnprintf((array), sizeof(array), (fmt), ap_); \
+        va_end(ap_);                                   \
+    } while (0)
 
 /* Fill *err (which may be NULL) and return `status`, so a failure is one line:
  *     return tp_fail(err, TP_ERR_FORMAT, "header of %zu bytes exceeds file", n); */

@@ -214,7 +214,7 @@ bool tp_dir_exists(const char *path)
 
 int tp_dir_count(const char *path, const char *ending, tp_buf *ret_first)
 {
-    struct dirent **entries = NULL;
+    TP_FREED struct dirent **entries = NULL;
     int n = scandir(path, &entries, NULL, alphasort), count = 0;
     for (int i = 0; i < n; i++) {
         const char *name = entries[i]->d_name;
@@ -222,7 +222,6 @@ int tp_dir_count(const char *path, const char *ending, tp_buf *ret_first)
             tp_buf_addf(ret_first, "%s%s%s", path, tp_str_ends(path, "/") ? "" : "/", name);
         free(entries[i]);
     }
-    free(entries);
     return count;
 }
 
@@ -492,7 +491,7 @@ tp_status tp_files_each_chunk(const char *path, uint64_t at, uint64_t bytes,
     int fd;
     int64_t size;
     TP_TRY(tp_input_open(path, TP_INPUT_FILE, &fd, &size, err));
-    char *chunk = malloc(CHUNK);
+    TP_FREED char *chunk = malloc(CHUNK);
     tp_status status = TP_OK;
     if (!chunk)
         status = tp_fail(err, TP_ERR_NOMEM, "cannot read %s: out of memory", path);
@@ -508,7 +507,6 @@ tp_status tp_files_each_chunk(const char *path, uint64_t at, uint64_t bytes,
             status = take(context, chunk, (size_t)got, err);
         bytes -= (uint64_t)(got > 0 ? got : 0);
     }
-    free(chunk);
     close(fd);
     return status;
 }

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +24,7 @@ static TP_PRINTF(3, 4) void add(tp_limits *limits, double value, const char *fmt
     tp_limit *l = &limits->v[limits->n++];
     l->value = value;
     l->used = NAN;
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(l->source, sizeof l->source, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(l->source, fmt);
 }
 
 const tp_limit *tp_limits_least(const tp_limits *limits)

@@ -3,7 +3,6 @@
 #include "base/terminal.h"
 
 #include <pthread.h>
-#include <stdarg.h>
 #include <string.h>
 
 static void write_stderr(void *user, tp_log_level level, const char *component, const char *message)
@@ -38,10 +37,7 @@ void tp_log_set_level(tp_log_level least)
 void tp_log(tp_log_level level, const char *component, const char *fmt, ...)
 {
     char message[1024];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(message, fmt);
     pthread_mutex_lock(&lock);
     if (level >= least_level)
         current_sink(current_user, level, component, message);

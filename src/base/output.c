@@ -84,11 +84,10 @@ static tp_status check_folder(const char *path, const char *target, tp_error *er
     size_t folder = folder_length(target);
     if (folder == strlen(target))
         return refuse(path, "that names a folder; name a file", err);
-    tp_buf parent = {0};
+    TP_OWN(tp_buf) parent = {0};
     tp_buf_add(&parent, target, folder);
     const char *name = folder ? parent.data : ".";
     int error = tp_dir_exists(name) ? access(name, W_OK | X_OK) != 0 ? errno : 0 : ENOENT;
-    tp_buf_release(&parent);
     if (error == ENOENT)
         return refuse(path, "its folder does not exist; create it or choose another name", err);
     return error ? tp_files_fail_output(err, "write", path, error) : TP_OK;

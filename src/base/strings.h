@@ -34,6 +34,14 @@ void tp_buf_addc(tp_buf *buf, char c);
 void tp_buf_adds(tp_buf *buf, const char *s);
 void tp_buf_addf(tp_buf *buf, const char *fmt, ...) TP_PRINTF(2, 3);
 void tp_buf_vaddf(tp_buf *buf, const char *fmt, va_list ap);
+/* In a function whose last parameters are `fmt, ...`: what they say, appended. */
+#define TP_BUF_FORMAT(buf, fmt)          \
+    do {                                 \
+        va_list ap_;                     \
+        va_start(ap_, fmt);              \
+        tp_buf_vaddf((buf), (fmt), ap_); \
+        va_end(ap_);                     \
+    } while (0)
 /* "tokenising rows.jsonl  34%  12.0 s, about 23.3 s to go"; share NaN: unknown. */
 void tp_buf_add_working(tp_buf *buf, const char *what, double share, double seconds);
 /* The text with a NUL; "" when nothing was ever added. */

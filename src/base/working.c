@@ -1,7 +1,6 @@
 /* working.c - the listener of a thread, and the work that is told to it. */
 #include "base/working.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/platform.h"
@@ -24,11 +23,8 @@ void tp_work_tell(const char *what, uint64_t done, uint64_t total)
 
 void tp_job_begin(tp_job *w, uint64_t total, const char *fmt, ...)
 {
-    va_list ap;
     *w = (tp_job){.total = total};
-    va_start(ap, fmt);
-    vsnprintf(w->what, sizeof w->what, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(w->what, fmt);
     if (!current)
         current = w;
     tp_job_add(0);

@@ -1,7 +1,6 @@
 /* config.c - files, parents and overrides become one tree whose every value knows its origin. */
 #include "config/config.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,12 +141,7 @@ static tp_status load_root(tp_config *config, const char *path, tp_error *err)
 tp_status tp_config_load(tp_config **ret, const char *path, tp_error *err)
 {
     tp_config *config = tp_new(1, sizeof *config);
-    tp_status status = load_root(config, path, err);
-    if (status == TP_OK)
-        *ret = config;
-    else
-        tp_config_release(config);
-    return status;
+    TP_HAND_OVER(load_root(config, path, err), ret, config, tp_config_release(config));
 }
 
 /* What a copied tree still points to in the first one. */
@@ -173,11 +167,7 @@ tp_status tp_config_copy(const tp_config *config, tp_config **ret, tp_error *err
     tp_status status = tp_node_import(copy, &config->root->value, NULL, NULL, 0, &copy->root, err);
     if (status == TP_OK)
         status = own_texts(copy, copy->root, err);
-    if (status == TP_OK)
-        *ret = copy;
-    else
-        tp_config_release(copy);
-    return status;
+    TP_HAND_OVER(status, ret, copy, tp_config_release(copy));
 }
 
 void tp_config_release(tp_config *config)
@@ -341,10 +331,7 @@ tp_status tp_config_fail(const tp_config *config, const char *path, tp_error *er
                          ...)
 {
     char message[sizeof err->message / 2];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(message, fmt);
     const char *origin = tp_config_origin(config, path);
     return tp_fail(err, TP_ERR_CONFIG, "%s: %s: %s", origin ? origin : "default", path, message);
 }

@@ -2,7 +2,6 @@
  * and line. */
 #include "config/config_internal.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/platform.h"
@@ -232,10 +231,7 @@ tp_config_node *tp_path_find(tp_config_node *start, tp_slice path)
 tp_status tp_node_fail(const tp_config_node *node, tp_error *err, const char *fmt, ...)
 {
     char message[sizeof err->message / 2];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(message, fmt);
     TP_OWN(tp_buf) path = {0};
     tp_node_path(node, &path);
     return tp_fail(err, TP_ERR_CONFIG, "%s: %s: %s", node->origin, path.data, message);

@@ -1,6 +1,7 @@
 /* adjust.c - Bonferroni, Holm, Benjamini-Hochberg and Benjamini-Yekutieli adjustment of
  * p-values. */
 #include "stats/adjust.h"
+#include "base/order.h"
 
 #include <math.h>
 
@@ -9,11 +10,7 @@ typedef struct {
     size_t index;
 } entry;
 
-static int compare_entries(const void *a, const void *b)
-{
-    const entry *x = a, *y = b;
-    return (x->p > y->p) - (x->p < y->p);
-}
+TP_ORDER(compare_entries, entry, TP_COMPARE(x->p, y->p))
 
 /* adj_(j) = the running maximum of (m - j + 1) p_(j) (Holm), or the running minimum from
  * the largest of m p_(j) / j (BH), times 1 + 1/2 + ... + 1/m (BY). */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "stats/bootstrap.h"
 #include "stats/descriptive.h"
 #include "stats/order.h"
@@ -159,11 +160,7 @@ static tp_status search_segment(search *s, segment at, tp_error *err)
     return TP_OK;
 }
 
-static int compare_changes(const void *a, const void *b)
-{
-    const tp_changepoint *x = a, *y = b;
-    return (x->index > y->index) - (x->index < y->index);
-}
+TP_ORDER(compare_changes, tp_changepoint, TP_COMPARE(x->index, y->index))
 
 static bool is_large(const tp_changepoint *c, double least)
 {

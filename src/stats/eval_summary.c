@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/platform.h"
 #include "stats/descriptive.h"
 #include "stats/proportions.h"
@@ -26,12 +27,7 @@ typedef struct {
     size_t index;
 } asked;
 
-static int by_question(const void *a, const void *b)
-{
-    const asked *x = a, *y = b;
-    int order = strcmp(x->question, y->question);
-    return order ? order : (x->index > y->index) - (x->index < y->index);
-}
+TP_ORDER(by_question, asked, strcmp(x->question, y->question) ?: TP_COMPARE(x->index, y->index))
 
 /* The first prompt that asks the same is the name of a cluster. */
 static void find_clusters(const tp_eval_prompt *prompts, size_t n, int64_t *ret)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "stats/descriptive.h"
 #include "stats/proportions.h"
 
@@ -33,11 +34,7 @@ typedef struct {
     long double e; /* score minus mean */
 } scored;
 
-static int compare_scored(const void *a, const void *b)
-{
-    const scored *x = a, *y = b;
-    return (x->cluster > y->cluster) - (x->cluster < y->cluster);
-}
+TP_ORDER(compare_scored, scored, TP_COMPARE(x->cluster, y->cluster))
 
 /* Sums over clusters: of squared totals, and of products of different members. */
 static void cluster_sums(const scored *v, size_t n, size_t *n_clusters, long double *totals,

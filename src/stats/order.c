@@ -2,17 +2,12 @@
  * median by order statistics. */
 #include <string.h>
 
+#include "base/order.h"
 #include "stats/descriptive.h"
 #include "stats/order.h"
 #include "stats/special.h"
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
+TP_ORDER(compare_doubles, double, TP_COMPARE(*x, *y))
 
 void tp_sort(double *x, size_t n)
 {
@@ -152,11 +147,7 @@ typedef struct {
     size_t index;
 } indexed;
 
-static int compare_indexed(const void *a, const void *b)
-{
-    const indexed *x = a, *y = b;
-    return (x->value > y->value) - (x->value < y->value);
-}
+TP_ORDER(compare_indexed, indexed, TP_COMPARE(x->value, y->value))
 
 tp_status tp_midranks(const double *x, size_t n, double *ret_ranks, double *ret_ties, tp_error *err)
 {

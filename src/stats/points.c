@@ -2,16 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "stats/descriptive.h"
 #include "stats/trend_internal.h"
 
-static int compare_points(const void *a, const void *b)
-{
-    const tp_point *p = a, *q = b;
-    if (p->x < q->x || p->x > q->x)
-        return p->x < q->x ? -1 : 1;
-    return (p->y > q->y) - (p->y < q->y);
-}
+TP_ORDER(compare_points, tp_point, TP_COMPARE(x->x, y->x) ?: TP_COMPARE(x->y, y->y))
 
 tp_point *tp_points_sorted(const double *x, const double *y, size_t n)
 {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "stats/descriptive.h"
 #include "stats/order.h"
 #include "stats/special.h"
@@ -227,13 +228,7 @@ static table wilcoxon_table(size_t n)
     return (table){mass, width};
 }
 
-static int compare_magnitudes(const void *a, const void *b)
-{
-    double x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (fabs(x) > fabs(y)) - (fabs(x) < fabs(y));
-}
+TP_ORDER(compare_magnitudes, double, TP_COMPARE(fabs(*x), fabs(*y)))
 
 /* `d` holds the nonzero differences in ascending order of their magnitude. */
 static double signed_ranks(const double *d, size_t n, tp_wilcoxon_result *r)

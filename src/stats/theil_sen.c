@@ -374,7 +374,7 @@ tp_status tp_theil_sen(const double *x, const double *y, size_t n, double level,
     if (x)
         TP_TRY(tp_check_finite("x", x, n, err));
     TP_TRY(tp_check_finite("y", y, n, err));
-    tp_point *points = tp_points_sorted(x, y, n);
+    TP_FREED tp_point *points = tp_points_sorted(x, y, n);
     slopes s = {.points = points, .n = n};
     s.n_slopes = (n ? (uint64_t)n * (n - 1) / 2 : 0) - same_x_pairs(points, n);
     r.n_pairs = (size_t)s.n_slopes;
@@ -386,7 +386,6 @@ tp_status tp_theil_sen(const double *x, const double *y, size_t n, double level,
     free(s.drawn);
     free(s.work);
     free(s.known);
-    free(points);
     *ret = r;
     return TP_OK;
 }

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "base/platform.h"
 
 enum { RANGES = 64, LARGE_RING = 16 << 20 };
@@ -381,11 +382,7 @@ static uint64_t ring_dropped(const tp_ring *ring)
     return refused + n - atomic_load(&ring->n_more) - kept;
 }
 
-static int compare_ticks(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
+TP_ORDER(compare_ticks, uint64_t, TP_COMPARE(*x, *y))
 
 /* Median over rounds of zones in this thread's own ring, which is emptied again. */
 void tp_ring_measure(tp_recorder *r)

@@ -43,7 +43,7 @@ static entry *make(const char *category, const char *name, const char *args)
 
 const tp_trace_site *tp_trace_site_make(const char *category, const char *name, const char *args)
 {
-    tp_buf quoted = {0};
+    TP_OWN(tp_buf) quoted = {0};
     if (args && !tp_trace_is_json(args, true)) {
         tp_buf_adds(&quoted, "{\"text\":");
         tp_json_quote(&quoted, args, strlen(args));
@@ -65,6 +65,5 @@ const tp_trace_site *tp_trace_site_make(const char *category, const char *name, 
         *bucket = e;
     }
     pthread_mutex_unlock(&lock);
-    tp_buf_release(&quoted);
     return &e->site;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/order.h"
 #include "base/platform.h"
 #include "base/vec.h"
 
@@ -57,23 +58,15 @@ static void collect(void *user, const tp_trace_event *e)
     }
 }
 
-#define COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))
+TP_ORDER(by_start, zone,
+         TP_COMPARE(x->tid, y->tid)
+                 ?: TP_COMPARE(x->start_ns, y->start_ns)
+                 ?: TP_COMPARE(y->end_ns, x->end_ns))
 
-static int by_start(const void *a, const void *b)
-{
-    const zone *x = a, *y = b;
-    int order = COMPARE(x->tid, y->tid);
-    order = order ? order : COMPARE(x->start_ns, y->start_ns);
-    return order ? order : COMPARE(y->end_ns, x->end_ns);
-}
-
-static int by_time(const void *a, const void *b)
-{
-    const change *x = a, *y = b;
-    int order = COMPARE(x->tid, y->tid);
-    order = order ? order : COMPARE(x->at_ns, y->at_ns);
-    return order ? order : COMPARE(x->order, y->order);
-}
+TP_ORDER(by_time, change,
+         TP_COMPARE(x->tid, y->tid)
+                 ?: TP_COMPARE(x->at_ns, y->at_ns)
+                 ?: TP_COMPARE(x->order, y->order))
 
 static const char *category_of(const tp_trace_site *site)
 {
@@ -205,12 +198,7 @@ static tp_trace_memory_row *memory_row(tp_trace_summary *out, const char *kind)
     return &out->memory[out->n_memory++];
 }
 
-static int by_moment(const void *a, const void *b)
-{
-    const change *x = a, *y = b;
-    int order = COMPARE(x->at_ns, y->at_ns);
-    return order ? order : COMPARE(x->order, y->order);
-}
+TP_ORDER(by_moment, change, TP_COMPARE(x->at_ns, y->at_ns) ?: TP_COMPARE(x->order, y->order))
 
 static void add_up_memory(sweep *s)
 {
@@ -226,19 +214,10 @@ static void add_up_memory(sweep *s)
     }
 }
 
-static int by_self(const void *a, const void *b)
-{
-    const tp_trace_row *x = a, *y = b;
-    int order = COMPARE(y->self_ns, x->self_ns);
-    return order ? order : strcmp(x->name, y->name);
-}
+TP_ORDER(by_self, tp_trace_row, TP_COMPARE(y->self_ns, x->self_ns) ?: strcmp(x->name, y->name))
 
-static int by_taken(const void *a, const void *b)
-{
-    const tp_trace_memory_row *x = a, *y = b;
-    int order = COMPARE(y->taken_bytes, x->taken_bytes);
-    return order ? order : strcmp(x->kind, y->kind);
-}
+TP_ORDER(by_taken, tp_trace_memory_row,
+         TP_COMPARE(y->taken_bytes, x->taken_bytes) ?: strcmp(x->kind, y->kind))
 
 void tp_trace_summarize(tp_trace_summary *ret)
 {

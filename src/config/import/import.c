@@ -209,11 +209,7 @@ tp_status tp_import_open(const char *path, const tp_import_request *request, tp_
         status = tp_config_load(&im->recipe, NULL, err);
     if (status == TP_OK)
         status = read_in(im, err);
-    if (status == TP_OK)
-        *ret = im;
-    else
-        tp_import_close(im);
-    return status;
+    TP_HAND_OVER(status, ret, im, tp_import_close(im));
 }
 
 void tp_import_close(tp_import *im)

@@ -3,7 +3,6 @@
 #include "config/import/import.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "config/import/import_rows.h"
@@ -164,10 +163,7 @@ void tp_import_set(tp_import *im, tp_import_key *from, const char *target, const
 void tp_import_put(tp_import *im, const char *role, const char *target, const char *fmt, ...)
 {
     char value[1024];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(value, sizeof value, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(value, fmt);
     tp_import_set(im, tp_import_role(im, role), target, value);
 }
 
@@ -209,10 +205,7 @@ bool tp_import_given(tp_import *im, const char *role)
 void tp_import_mark(tp_import *im, const char *role, tp_import_state state, const char *fmt, ...)
 {
     char text[512];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(text, fmt);
     tp_import_key *key = tp_import_role(im, role);
     if (!key)
         key = tp_import_add(im, (tp_import_key){.key = tp_arena_strdup(&im->arena, role)});

@@ -174,11 +174,10 @@ tp_status tp_import_nemo_rl(tp_import *im, tp_error *err)
                        "%s has no section sft, dpo or grpo: Temper has no other algorithms",
                        im->path);
     walk w = {.im = im};
-    tp_option *options = im->request.options_of(im->algorithm, &w.n);
+    TP_FREED tp_option *options = im->request.options_of(im->algorithm, &w.n);
     w.options = options;
     take_all(&w, "", tp_config_resolved(im->file));
     ask_for_data(&w);
-    free(options);
     if (im->status != TP_OK && err)
         *err = im->err;
     return im->status;

@@ -58,14 +58,13 @@ static tp_status ask(trainer *t, const grpo_draw *d, uint32_t i, asked *a, tp_er
 static const char *decode(trainer *t, const tp_sample_result *s, size_t *ret_n)
 {
     grpo *g = t->own;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     size_t n = s->n;
     if (s->finish == TP_FINISH_STOP && s->stop_string < 0 && n > 0)
         n--; /* the stop token is no text */
     tp_tokenizer_decode(t->tokenizer, s->ids, n, true, &text);
     const char *kept = tp_arena_strndup(&g->arena, tp_buf_str(&text), text.len);
     *ret_n = text.len;
-    tp_buf_release(&text);
     return kept;
 }
 

@@ -299,13 +299,12 @@ static void find_advantages(trainer *t)
     group_advantages(g);
     for (uint32_t i = 0; i < g->rollout.n_samples; i++)
         n += (size_t)g->rollout.samples[i].n_answer;
-    double *flat = tp_new(2 * n + 1, sizeof *flat);
+    TP_FREED double *flat = tp_new(2 * n + 1, sizeof *flat);
     spread_over_tokens(t, flat, flat + n);
     if (g->advantage.spread == TP_SPREAD_BATCH)
         tp_advantage_whiten(flat, flat + n, n);
     tp_advantage_clip(&g->advantage, flat, n);
     collect_tokens(g, flat);
-    free(flat);
     g->counts.advantage_s += tp_clock_s() - start;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "base/platform.h"
 #include "base/vec.h"
 #include "engine/checkpoint/checkpoint_folder.h"
@@ -25,11 +26,7 @@ typedef struct {
     size_t n, cap;
 } step_list;
 
-static int newest_first(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
+TP_ORDER(newest_first, int64_t, TP_COMPARE(*y, *x))
 
 static tp_status list_steps(const char *root, step_list *ret, tp_error *err)
 {

@@ -39,13 +39,7 @@ tp_status tp_folder_lock(const char *folder, const char *remedy, int *ret_fd, tp
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
         return tp_fail(err, TP_ERR_OUTPUT, "cannot create '%s': %s", path, strerror(errno));
-    tp_status status = lock(fd, folder, path, remedy, err);
-    if (status != TP_OK) {
-        close(fd);
-        return status;
-    }
-    *ret_fd = fd;
-    return TP_OK;
+    TP_HAND_OVER(lock(fd, folder, path, remedy, err), ret_fd, fd, close(fd));
 }
 
 tp_status tp_folder_lock_check(const char *folder, const char *remedy, tp_error *err)

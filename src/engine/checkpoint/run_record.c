@@ -67,12 +67,7 @@ tp_status tp_run_record_read(const char *dir, tp_run_record *ret, tp_error *err)
     tp_run_record r = {0};
     tp_buf_addf(&path, "%s/run.json", dir);
     TP_TRY(tp_json_read(&arena, path.data, MAX_RUN_JSON, NULL, &root, err));
-    tp_status status = read_members(dir, path.data, root, &r, err);
-    if (status == TP_OK)
-        *ret = r;
-    else
-        tp_run_record_release(&r);
-    return status;
+    TP_HAND_OVER(read_members(dir, path.data, root, &r, err), ret, r, tp_run_record_release(&r));
 }
 
 void tp_run_record_release(tp_run_record *record)

@@ -12,8 +12,7 @@ static tp_status gather_parts(tp_comm *c, void *all, const size_t *starts, tp_er
 
 static size_t *new_starts(const tp_comm *c)
 {
-    size_t *starts = calloc((size_t)tp_comm_size(c) + 1, sizeof *starts);
-    TP_HAVE(starts);
+    size_t *starts = tp_new((size_t)tp_comm_size(c) + 1, sizeof *starts);
     return starts;
 }
 
@@ -39,8 +38,7 @@ static tp_status combine(tp_comm *c, double *values, size_t n, bool is_max, tp_e
 {
     if (tp_comm_size(c) == 1)
         return TP_OK;
-    TP_FREED double *all = calloc((size_t)c->size * n, sizeof *all);
-    TP_HAVE(all);
+    TP_FREED double *all = tp_new((size_t)c->size * n, sizeof *all);
     TP_TRY(tp_comm_gather(c, values, n * sizeof *values, all, err));
     for (size_t k = 0; k < n; k++) {
         values[k] = all[k];
@@ -94,8 +92,7 @@ tp_status tp_comm_agree(tp_comm *c, tp_status status, tp_error *err)
     tp_failure mine = {.rank = c->rank, .status = (int32_t)status};
     if (status != TP_OK && err)
         snprintf(mine.text, sizeof mine.text, "%s", err->message);
-    TP_FREED tp_failure *all = calloc((size_t)c->size, sizeof *all);
-    TP_HAVE(all);
+    TP_FREED tp_failure *all = tp_new((size_t)c->size, sizeof *all);
     tp_error told;
     tp_status told_status = tp_comm_gather(c, &mine, sizeof mine, all, &told);
     if (told_status == TP_OK)

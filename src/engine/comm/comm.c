@@ -33,8 +33,7 @@ static tp_status meet(tp_comm *c, tp_error *err)
 {
     tp_rank_place mine;
     find_place(c->transport, &mine);
-    tp_rank_place *places = calloc((size_t)c->size, sizeof *places);
-    TP_HAVE(places);
+    tp_rank_place *places = tp_new((size_t)c->size, sizeof *places);
     tp_status status = tp_comm_gather(c, &mine, sizeof mine, places, err);
     c->places = places;
     c->local_size = 0;
@@ -70,8 +69,7 @@ static tp_status join(tp_comm *c, tp_error *err)
 
 static tp_comm *new_comm(void)
 {
-    tp_comm *c = calloc(1, sizeof *c);
-    TP_HAVE(c);
+    tp_comm *c = tp_new(1, sizeof *c);
     c->size = c->local_size = 1;
     c->listening = -1;
     return c;

@@ -40,8 +40,7 @@ tp_status tp_comm_start(tp_comm *c, const tp_exchange_spec *collective, tp_excha
         return TP_OK;
     TP_TRY(tp_comm_listen(c, err));
     uint64_t begin = tp_comm_now_ns(c);
-    tp_exchange *r = calloc(1, sizeof *r);
-    TP_HAVE(r);
+    tp_exchange *r = tp_new(1, sizeof *r);
     r->c = *collective;
     r->tag = tp_exchange_tag(c, &collective->group);
     r->number = c->n_started++;

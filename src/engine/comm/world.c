@@ -132,8 +132,7 @@ static void forget(tp_world *world)
 tp_status tp_world_start(const tp_world_spec *spec, void (*rank)(tp_comm *comm, void *user),
                          void *user, tp_world **ret, tp_error *err)
 {
-    tp_world *world = calloc(1, sizeof *world);
-    TP_HAVE(world);
+    tp_world *world = tp_new(1, sizeof *world);
     *world = (tp_world){.shared = tp_world_share(sizeof *world->shared),
                         .platform = strdup(spec->platform),
                         .ranks = spec->ranks,

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "base/strings.h"
 
 void tp_cache_touch(const char *path)
@@ -54,11 +55,7 @@ static void add_file(int folder, const char *name, tp_cache_shelf *shelf)
     shelf->bytes += f->bytes;
 }
 
-static int newest_first(const void *a, const void *b)
-{
-    const tp_cache_file *x = a, *y = b;
-    return x->used > y->used ? -1 : x->used < y->used ? 1 : strcmp(x->name, y->name);
-}
+TP_ORDER(newest_first, tp_cache_file, TP_COMPARE(y->used, x->used) ?: strcmp(x->name, y->name))
 
 tp_status tp_cache_shelf_read(const char *folder, tp_cache_shelf *ret, tp_error *err)
 {

@@ -2,7 +2,6 @@
  * column of an error. */
 #include "engine/data/row_place.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/platform.h"
@@ -12,10 +11,7 @@ enum { LONGEST_KEY = 512 };
 tp_status tp_row_fail(const tp_row *row, tp_status status, tp_error *err, const char *fmt, ...)
 {
     char message[768];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(message, fmt);
     return tp_fail(err, status, "%s:%llu: %s", row->file, (unsigned long long)row->line, message);
 }
 
@@ -77,10 +73,7 @@ tp_status tp_row_fail_at(const tp_row *row, const tp_row_step *path, size_t n_pa
                          const char *fmt, ...)
 {
     char message[768];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(message, fmt);
 
     tp_json_options options = tp_row_json_options(row);
     tp_json_reader reader;

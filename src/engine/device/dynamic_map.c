@@ -1,6 +1,7 @@
 /* dynamic_map.c - see the header: 2^i (signed) or 2^(i+1) values, the middles of equal parts of
  * 0.1 .. 1, times 10^(i-6), for i = 0..6; and 0 and 1. */
 #include "engine/device/dynamic_map.h"
+#include "base/order.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -8,11 +9,7 @@
 
 static tp_dynamic_map maps[2];
 
-static int compare(const void *a, const void *b)
-{
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
+TP_ORDER(compare, float, TP_COMPARE(*x, *y))
 
 /* The i-th boundary of n equal parts, as torch.linspace rounds it. */
 static float boundary(int i, int n)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/limits.h"
+#include "base/order.h"
 #include "base/platform.h"
 #include "engine/device/memory.h"
 #include "text/json/json.h"
@@ -355,11 +356,7 @@ static double process_seconds(void)
            (double)u.ru_stime.tv_sec + (double)u.ru_stime.tv_usec * 1e-6;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
+TP_ORDER(compare_doubles, double, TP_COMPARE(*x, *y))
 
 static double spread_of(bench *b)
 {

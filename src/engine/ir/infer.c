@@ -18,11 +18,8 @@ void tp_shapes_refuse(tp_shapes *s, const char *fmt, ...)
 {
     if (s->status != TP_OK)
         return;
-    va_list ap;
     char detail[sizeof s->err->message];
-    va_start(ap, fmt);
-    vsnprintf(detail, sizeof detail, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(detail, fmt);
     s->status = tp_fail(s->err, TP_ERR_FORMAT, "op %s: %s", tp_ops[s->op]->name, detail);
 }
 

@@ -207,7 +207,7 @@ static void write_targets(const tp_model *model, tp_json_w *w)
 {
     const tp_lora *l = model->lora;
     bool is_short = last_parts_suffice(model);
-    const char **names = tp_new(l->n_modules, sizeof *names);
+    TP_FREED const char **names = tp_new(l->n_modules, sizeof *names);
     for (size_t i = 0; i < l->n_modules; i++)
         names[i] = is_short ? tp_str_after(l->modules[i].name, '.') : l->modules[i].name;
     qsort(names, l->n_modules, sizeof *names, tp_str_order);
@@ -216,7 +216,6 @@ static void write_targets(const tp_model *model, tp_json_w *w)
         if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
             tp_json_w_str(w, names[i]);
     tp_json_w_end(w, ']');
-    free(names);
 }
 
 static void write_numbers(const char *key, const tp_module_numbers *list, tp_json_w *w)

@@ -39,10 +39,7 @@ tp_status tp_fields_fail(const tp_fields *c, const char *field, tp_status status
                          const char *fmt, ...)
 {
     char message[512], value[80];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(message, fmt);
     const tp_json *v = tp_json_get(c->object, field);
     const tp_json *place = v ? v : c->object;
     return tp_fail(err, status, "%s:%u: \"%s%s\" is %s: %s", c->path, place ? place->line : 1,

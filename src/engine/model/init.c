@@ -102,14 +102,12 @@ static tp_status init_packed(const tp_param *p, tp_states *states, uint64_t seed
 {
     uint64_t stream = XXH3_64bits(p->name, strlen(p->name));
     size_t n = (size_t)(p->dim[0] * p->dim[1]);
-    float *values = malloc((n + 3) * sizeof *values); /* drawn by fours */
+    TP_FREED float *values = malloc((n + 3) * sizeof *values); /* drawn by fours */
     if (!values)
         return tp_fail(err, TP_ERR_NOMEM, "cannot draw '%s': out of memory", p->name);
     for (size_t i = 0; i < n; i += 2 * BLOCK)
         draw_normal(values + i, i, TP_MIN(n - i, (size_t)2 * BLOCK), seed, stream, std);
-    tp_status status = tp_param_pack(p, states, values, err);
-    free(values);
-    return status;
+    return tp_param_pack(p, states, values, err);
 }
 
 tp_status tp_model_init_random(const tp_model *model, tp_states *states, uint64_t seed, double std,

@@ -75,10 +75,9 @@ static tp_status find_base(const char *folder, const char *config, const char *b
             tp_buf_adds(ret, base);
         else
             tp_buf_addf(ret, i == 1 ? "%s/%s" : "%s/../%s", folder, base);
-        tp_buf probe = {0};
+        TP_OWN(tp_buf) probe = {0};
         tp_buf_addf(&probe, "%s/config.json", ret->data);
         bool is_there = tp_file_exists(probe.data) || tp_gguf_is_file(ret->data);
-        tp_buf_release(&probe);
         if (is_there)
             return TP_OK;
     }

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "base/arena.h"
+#include "base/order.h"
 #include "base/platform.h"
 #include "text/json/json.h"
 
@@ -295,10 +296,7 @@ static tp_status read_header(header *h)
     return next(h); /* the end, or an error about what follows */
 }
 
-static int by_key(const void *a, const void *b)
-{
-    return strcmp((*(const metadata *const *)a)->key, (*(const metadata *const *)b)->key);
-}
+TP_ORDER(by_key, metadata *const, strcmp((*x)->key, (*y)->key))
 
 static tp_status check_metadata(header *h)
 {
@@ -314,14 +312,8 @@ static tp_status check_metadata(header *h)
     return TP_OK;
 }
 
-static int by_offset(const void *a, const void *b)
-{
-    const tp_tensor_entry *x = a, *y = b;
-    uintptr_t p = (uintptr_t)x->data, q = (uintptr_t)y->data;
-    if (p != q)
-        return p < q ? -1 : 1;
-    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
-}
+TP_ORDER(by_offset, tp_tensor_entry,
+         TP_COMPARE((uintptr_t)x->data, (uintptr_t)y->data) ?: TP_COMPARE(x->bytes, y->bytes))
 
 /* The tensors cover the data exactly: each begins where the one before ends. */
 static tp_status check_coverage(header *h)

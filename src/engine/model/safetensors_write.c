@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/platform.h"
 #include "engine/device/states.h"
 #include "engine/model/convert.h"
@@ -10,19 +11,11 @@
 
 enum { CHUNK = 64 << 10 }; /* elements converted at a time */
 
-static int by_size_and_name(const void *a, const void *b)
-{
-    const tp_tensor_out *x = *(const tp_tensor_out *const *)a;
-    const tp_tensor_out *y = *(const tp_tensor_out *const *)b;
-    size_t p = tp_dtype_size(x->dtype), q = tp_dtype_size(y->dtype);
-    return p != q ? (p > q ? -1 : 1) : strcmp(x->name, y->name);
-}
+TP_ORDER(by_size_and_name, tp_tensor_out *const,
+         TP_COMPARE(tp_dtype_size((*y)->dtype), tp_dtype_size((*x)->dtype))
+             ?: strcmp((*x)->name, (*y)->name))
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp((*(const tp_tensor_out *const *)a)->name,
-                  (*(const tp_tensor_out *const *)b)->name);
-}
+TP_ORDER(by_name, tp_tensor_out *const, strcmp((*x)->name, (*y)->name))
 
 static tp_status count_elements(const tp_tensor_out *t, size_t *ret, tp_error *err)
 {
@@ -231,9 +224,8 @@ tp_status tp_safetensors_fill(const char *path, const tp_tensor_out *tensors, si
         malloc((size_t)CHUNK * (sizeof(double) + sizeof(float) + sizeof(double)));
     float *wide = (float *)(void *)(raw + CHUNK);
     TP_HAVE(raw);
-    const tp_tensor_out **sorted = sort(tensors, n);
+    TP_FREED const tp_tensor_out **sorted = sort(tensors, n);
     tp_status status = fill(st, sorted, n, (scratch){raw, wide, wide + CHUNK}, err);
-    free(sorted);
     tp_safetensors_close(st);
     return status;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "base/order.h"
 #include "base/platform.h"
 #include "base/working.h"
 #include "engine/model/adapter_internal.h"
@@ -92,12 +93,7 @@ static tp_status write_shards(const saving *s, shard_writer write, tp_error *err
     return TP_OK;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const tp_tensor_out *x = *(const tp_tensor_out *const *)a;
-    const tp_tensor_out *y = *(const tp_tensor_out *const *)b;
-    return strcmp(x->name, y->name);
-}
+TP_ORDER(by_name, tp_tensor_out *const, strcmp((*x)->name, (*y)->name))
 
 static void describe_shards(const saving *s, const tp_tensor_out **sorted, tp_buf *out)
 {
@@ -120,15 +116,13 @@ static void describe_shards(const saving *s, const tp_tensor_out **sorted, tp_bu
 static tp_status write_index(const saving *s, tp_error *err)
 {
     size_t n = s->model->n_params;
-    const tp_tensor_out **sorted = tp_new(n, sizeof *sorted);
+    TP_FREED const tp_tensor_out **sorted = tp_new(n, sizeof *sorted);
     for (size_t i = 0; i < n; i++)
         sorted[i] = &s->tensors[i];
     qsort(sorted, n, sizeof *sorted, by_name);
     TP_OWN(tp_buf) text = {0};
     describe_shards(s, sorted, &text);
-    tp_status status = tp_model_write_text(s->folder, "model.safetensors.index.json", &text, err);
-    free(sorted);
-    return status;
+    return tp_model_write_text(s->folder, "model.safetensors.index.json", &text, err);
 }
 
 static tp_status write_config(const saving *s, tp_error *err)

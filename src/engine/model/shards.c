@@ -85,14 +85,13 @@ static tp_status open_named(opening *o, const char *file, tp_error *err)
                        MAX_FILES);
     TP_OWN(tp_buf) path = {0};
     tp_buf_addf(&path, "%s/%s", o->folder, file);
-    tp_status status = TP_OK;
     o->last = o->n_names;
     o->names[o->n_names++] = tp_strdup(file);
     if (tp_file_exists(path.data))
-        status = tp_safetensors_open(path.data, &o->opened[o->last], err);
+        TP_TRY(tp_safetensors_open(path.data, &o->opened[o->last], err));
     else
         list_name(&o->missing_files, file);
-    return status;
+    return TP_OK;
 }
 
 static tp_status visit(void *context, const char *tensor, const char *file, tp_error *err)
@@ -130,7 +129,7 @@ static tp_status open_indexed(const char *folder, const char *index, tp_shards *
 {
     TP_FREED opening *o = tp_new(1, sizeof *o);
     o->folder = folder;
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_status status = tp_file_read(index, MAX_INDEX_BYTES, &text, err);
     if (status == TP_OK)
         status = tp_shards_parse_index(index, tp_buf_str(&text), text.len, visit, o, err);
@@ -141,7 +140,6 @@ static tp_status open_indexed(const char *folder, const char *index, tp_shards *
         shards.files[i] = o->opened[i];
         free(o->names[i]);
     }
-    tp_buf_release(&text);
     tp_buf_release(&o->missing_files.text);
     tp_buf_release(&o->missing_tensors.text);
     TP_HAND_OVER(status, ret, shards, tp_shards_close(&shards));

@@ -343,14 +343,13 @@ static tp_status score_sum(const tp_environment *env, const tp_completion *compl
     for (size_t i = 0; i < n; i++)
         ret[i].reward = 0;
     for (size_t k = 0; k < env->n; k++) {
-        tp_reward *verdicts = tp_rewards_new(n);
+        TP_FREED tp_reward *verdicts = tp_rewards_new(n);
         tp_status status = score_function(&env->functions[k], completions, n, pool, verdicts, err);
         for (size_t i = 0; i < n; i++) {
             if (status == TP_OK)
                 add_verdict(env, &env->functions[k], &verdicts[i], &ret[i]);
             tp_reward_release(&verdicts[i]);
         }
-        free(verdicts);
         TP_TRY(status);
     }
     return TP_OK;

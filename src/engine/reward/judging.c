@@ -47,14 +47,13 @@ static bool should_stop(void *user)
 static void keep_saying(void *user, const char *text)
 {
     tp_judging *j = user;
-    char *copy = strdup(text);
+    TP_FREED char *copy = strdup(text);
     pthread_mutex_lock(&j->lock);
     if (copy && j->n_said < MOST_SAID) {
         j->said[j->n_said++] = copy;
         copy = NULL;
     }
     pthread_mutex_unlock(&j->lock);
-    free(copy);
 }
 
 static tp_status judge(tp_judging *j, size_t first, size_t n, tp_error *err)

@@ -1,6 +1,5 @@
 /* reward.c - filling in and freeing verdicts. */
 #include <math.h>
-#include <stdarg.h>
 
 #include "engine/reward/environment_kind.h"
 
@@ -32,10 +31,7 @@ void tp_reward_lacks_truth(tp_reward *r, const char *prompt_id)
 void tp_reward_exclude(tp_reward *r, tp_reward_status status, const char *fmt, ...)
 {
     char text[512];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(text, fmt);
     free(r->why);
     free(r->answer);
     r->status = status;

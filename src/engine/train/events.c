@@ -1,6 +1,5 @@
 /* events.c - what a run's observers are told, and when. */
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -138,10 +137,7 @@ void tp_trainer_stepping(trainer *t, const char *part, uint64_t done, uint64_t t
 void tp_trainer_notice(const trainer *t, const char *fmt, ...)
 {
     char text[8192];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(text, fmt);
     tp_train_event event = {.kind = TP_EVENT_NOTICE, .text = text, .step = t->state.step};
     tp_trainer_send(t, &event);
 }

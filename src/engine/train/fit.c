@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/order.h"
 #include "base/platform.h"
 #include "engine/train/algorithm.h"
 #include "engine/train/levers.h"
@@ -152,12 +153,7 @@ typedef struct {
     change_fn *change;
 } candidate;
 
-static int by_bytes(const void *a, const void *b)
-{
-    size_t x = ((const candidate *)a)->lever.peak_bytes;
-    size_t y = ((const candidate *)b)->lever.peak_bytes;
-    return x < y ? -1 : x > y;
-}
+TP_ORDER(by_bytes, candidate, TP_COMPARE(x->lever.peak_bytes, y->lever.peak_bytes))
 
 static void apply_all(const search *s, const candidate *list, tp_plan_remedies *levers)
 {

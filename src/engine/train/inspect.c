@@ -1,7 +1,6 @@
 /* inspect.c - is what a run left behind sound?  For `temper doctor runs/<name>`. */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -28,10 +27,7 @@ static void tell(inspection *in, const char *what, tp_found found, const char *f
 static void tell(inspection *in, const char *what, tp_found found, const char *fmt, ...)
 {
     char text[1400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(text, fmt);
     in->report(in->user, &(tp_train_finding){what, found, text});
 }
 

@@ -1,6 +1,5 @@
 /* lever_states.c - how the levers of a run stand, what the plan and the run say that they give. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,10 +15,7 @@
 
 static TP_PRINTF(3, 4) void say(tp_lever_report *r, tp_lever_state state, const char *fmt, ...)
 {
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(r->why, sizeof r->why, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(r->why, fmt);
     r->state = state;
 }
 

@@ -195,16 +195,15 @@ tp_status tp_level_apply(tp_config *config, const tp_option *table, size_t n, tp
     TP_OWN(tp_buf) text = {0};
     TP_TRY(find_level(config, &level, err));
     const char *const origins[TP_LEVELS] = {"level basic", "level advanced", "level ultra"};
-    tp_status status = TP_OK;
     collect(level, table, n, &s);
-    for (int i = 0; i < s.n && status == TP_OK; i++) {
+    for (int i = 0; i < s.n; i++) {
         const setting *x = &s.v[i];
         tp_buf_clear(&text);
         tp_buf_addf(&text, "%.*s", (int)x->key.len, x->key.data);
         if (!option_of(table, n, x->key) || !may_be_set(config, text.data))
             continue;
         tp_buf_addf(&text, "=%s", tp_buf_str(&x->value));
-        status = tp_config_set(config, text.data, origins[level], err);
+        TP_TRY(tp_config_set(config, text.data, origins[level], err));
     }
-    return status;
+    return TP_OK;
 }

@@ -10,7 +10,6 @@
  * The values stay references into policy.megatron_cfg, so that overrides of it count. */
 #include "engine/train/options.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #define OPTIMIZER "policy.megatron_cfg.optimizer"
@@ -95,10 +94,7 @@ static void add_part(schedule_text *s, int64_t from, const char *fmt, ...) TP_PR
 static void add_part(schedule_text *s, int64_t from, const char *fmt, ...)
 {
     char text[512];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(text, fmt);
     if (s->parts.len)
         tp_buf_addf(&s->milestones, "%s%lld", s->milestones.len ? ", " : "", (long long)from);
     tp_buf_addf(&s->parts, "%s{name: %s}", s->parts.len ? ", " : "", text);

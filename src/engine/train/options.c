@@ -535,11 +535,8 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     TP_TRY(tp_megatron_adopt(config, err));
     o.policy.optimizer.kind = optimizer_of(config);
     TP_FREED tp_option *table = tp_train_options_of(o.algorithm, o.policy.optimizer.kind, &n);
-    tp_status status = tp_level_apply(config, table, n, err);
-    if (status == TP_OK)
-        status = tp_config_bind(config, table, n, &o, err);
-    if (status != TP_OK)
-        return status;
+    TP_TRY(tp_level_apply(config, table, n, err));
+    TP_TRY(tp_config_bind(config, table, n, &o, err));
     if (tp_optimizer_names[o.policy.optimizer.name].kind != o.policy.optimizer.kind)
         return tp_config_fail(config, "policy.optimizer.name", err,
                               "must be a name, no reference: its kwargs follow from it");

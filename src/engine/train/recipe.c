@@ -78,12 +78,7 @@ tp_status tp_recipe_load(const char *path, const char *const *overrides, size_t 
                          tp_error *err)
 {
     tp_config *config = NULL;
-    tp_status status = load(&config, path, overrides, n, err);
-    if (status == TP_OK)
-        *ret = config;
-    else
-        tp_config_release(config);
-    return status;
+    TP_HAND_OVER(load(&config, path, overrides, n, err), ret, config, tp_config_release(config));
 }
 
 tp_status tp_recipe_bind(tp_recipe *r, bool sizes_only, tp_error *err)

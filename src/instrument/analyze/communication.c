@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
 
@@ -63,13 +64,7 @@ static void finish(tp_comm_row *row, int64_t *durations, size_t n)
     row->best_busbw = (double)row->bytes / (double)row->min_ns * 1e9 * factor;
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const tp_comm_row *x = a, *y = b;
-    if (x->sum_ns != y->sum_ns)
-        return x->sum_ns < y->sum_ns ? 1 : -1;
-    return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : 0;
-}
+TP_ORDER(by_time, tp_comm_row, TP_COMPARE(y->sum_ns, x->sum_ns) ?: TP_COMPARE(y->bytes, x->bytes))
 
 void tp_comm_make(const tp_selection *sel, tp_comm_table *ret)
 {

@@ -239,7 +239,7 @@ static tp_status conclude(const tp_comparison *c, side *before, side *after,
     if (method == TP_ADJUST_BH && kept)
         qsort(rows, kept, sizeof *rows, by_change);
     tp_status status = weigh_rows(c, before, after, rows, kept, &n_untested, err);
-    double *p = tp_vec_new(kept, sizeof *p);
+    TP_FREED double *p = tp_vec_new(kept, sizeof *p);
     for (size_t i = 0; i < kept; i++)
         p[i] = rows[i].e.p;
     if (status == TP_OK && kept)
@@ -248,7 +248,6 @@ static tp_status conclude(const tp_comparison *c, side *before, side *after,
         rows[i].e.p = p[i];
         rows[i].verdict = judge(&rows[i]);
     }
-    free(p);
     *ret = (tp_compare_table){rows, kept, n_untested};
     return status;
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
 #include "stats/descriptive.h"
@@ -106,13 +107,8 @@ static void finish(tp_copy_row *row, pile *p)
     row->max_rate = p->rates[p->n_rates - 1];
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const tp_copy_row *x = a, *y = b;
-    if (x->sum_ns != y->sum_ns)
-        return x->sum_ns < y->sum_ns ? 1 : -1;
-    return x->direction < y->direction ? -1 : 1;
-}
+TP_ORDER(by_time, tp_copy_row,
+         TP_COMPARE(y->sum_ns, x->sum_ns) ?: TP_COMPARE(x->direction, y->direction))
 
 static tp_copy_direction direction_of(const tp_selection *sel, const tp_activity *a)
 {
@@ -128,7 +124,7 @@ void tp_copies_make(const tp_selection *sel, tp_copy_table *ret)
 {
     tp_copy_table t = {0};
     size_t n_copies = 0;
-    uint8_t *direction = tp_vec_new(sel->n, sizeof *direction);
+    TP_FREED uint8_t *direction = tp_vec_new(sel->n, sizeof *direction);
     for (size_t i = 0; i < sel->n; i++) {
         bool is_copy = sel->v[i].work == TP_WORK_MEM;
         direction[i] = is_copy ? (uint8_t)direction_of(sel, &sel->v[i]) : TP_COPY_DIRECTIONS;
@@ -149,7 +145,6 @@ void tp_copies_make(const tp_selection *sel, tp_copy_table *ret)
     }
     if (t.n)
         qsort(t.rows, t.n, sizeof *t.rows, by_time);
-    free(direction);
     free(p.sizes);
     free(p.rates);
     tp_periods_release(&p.times);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
 
@@ -81,21 +82,10 @@ static void order_works(walker *w)
     tp_sort_keyed(w->launched, sel->n);
 }
 
-static int by_stream_and_call(const void *a, const void *b)
-{
-    const wait *x = a, *y = b;
-    if (x->stream != y->stream)
-        return x->stream < y->stream ? -1 : 1;
-    return x->called < y->called ? -1 : x->called > y->called;
-}
+TP_ORDER(by_stream_and_call, wait,
+         TP_COMPARE(x->stream, y->stream) ?: TP_COMPARE(x->called, y->called))
 
-static int by_track_and_end(const void *a, const void *b)
-{
-    const call *x = a, *y = b;
-    if (x->track != y->track)
-        return x->track < y->track ? -1 : 1;
-    return x->end < y->end ? -1 : x->end > y->end;
-}
+TP_ORDER(by_track_and_end, call, TP_COMPARE(x->track, y->track) ?: TP_COMPARE(x->end, y->end))
 
 static bool is_host_call(uint8_t kind)
 {
@@ -332,13 +322,7 @@ static uint32_t walk_work(walker *w, uint32_t work)
     return walk_host(w, w->sel->events->track[launch]);
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const tp_path_row *x = a, *y = b;
-    if (x->ns != y->ns)
-        return x->ns < y->ns ? 1 : -1;
-    return x->name < y->name ? -1 : x->name > y->name;
-}
+TP_ORDER(by_time, tp_path_row, TP_COMPARE(y->ns, x->ns) ?: TP_COMPARE(x->name, y->name))
 
 void tp_critical_path_find(const tp_selection *sel, const tp_operators *ops, tp_critical_path *ret)
 {

@@ -1,7 +1,7 @@
 /* finding.c - the list of what was found. */
 #include "instrument/analyze/finding.h"
+#include "base/order.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 
 static const double HIGH = 0.20, MEDIUM = 0.05;
@@ -37,18 +37,10 @@ tp_finding *tp_findings_add(tp_findings *f, const char *title, int64_t cost_ns, 
 
 void tp_finding_evidence(tp_finding *finding, const char *fmt, ...)
 {
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(finding->evidence, sizeof finding->evidence, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(finding->evidence, fmt);
 }
 
-static int by_cost(const void *a, const void *b)
-{
-    const tp_finding *x = a, *y = b;
-    if (x->severity != y->severity)
-        return x->severity < y->severity ? 1 : -1;
-    return x->cost_ns < y->cost_ns ? 1 : x->cost_ns > y->cost_ns ? -1 : 0;
-}
+TP_ORDER(by_cost, tp_finding,
+         TP_COMPARE(y->severity, x->severity) ?: TP_COMPARE(y->cost_ns, x->cost_ns))
 
 void tp_findings_sort(tp_findings *f) { qsort(f->list, f->n, sizeof *f->list, by_cost); }

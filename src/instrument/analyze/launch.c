@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
 
@@ -79,13 +80,7 @@ static void add_work(const tp_selection *sel, size_t i, tp_launch_row *row, scra
     ++*n;
 }
 
-static int by_works(const void *a, const void *b)
-{
-    const tp_launch_row *x = a, *y = b;
-    if (x->works != y->works)
-        return x->works < y->works ? 1 : -1;
-    return x->track < y->track ? -1 : x->track > y->track;
-}
+TP_ORDER(by_works, tp_launch_row, TP_COMPARE(y->works, x->works) ?: TP_COMPARE(x->track, y->track))
 
 void tp_launches_make(const tp_selection *sel, tp_launch_table *ret)
 {

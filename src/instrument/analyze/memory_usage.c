@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
 
@@ -127,13 +128,7 @@ static uint32_t owner_of(const walk *w, const tp_memory_instant *m)
     return span == TP_NO_PARENT ? TP_NO_ROW : w->e->name[w->ops->spans[span].event];
 }
 
-static int most_first(const void *a, const void *b)
-{
-    const tp_memory_owner *x = a, *y = b;
-    if (x->bytes != y->bytes)
-        return x->bytes < y->bytes ? 1 : -1;
-    return x->op < y->op ? -1 : x->op > y->op;
-}
+TP_ORDER(most_first, tp_memory_owner, TP_COMPARE(y->bytes, x->bytes) ?: TP_COMPARE(x->op, y->op))
 
 typedef struct {
     tp_memory_owner *list;
@@ -248,7 +243,7 @@ tp_status tp_memory_usage_make(const tp_selection *sel, const tp_operators *ops,
     tp_memory_usage u = {0};
     tp_status status = TP_OK;
     size_t cap = 0;
-    uint32_t *order = order_instants(e);
+    TP_FREED uint32_t *order = order_instants(e);
     for (size_t from = 0, to; from < e->n_memory && status == TP_OK; from = to) {
         const tp_memory_instant *first = &e->memory[order[from]];
         for (to = from + 1; to < e->n_memory; to++) {
@@ -264,7 +259,6 @@ tp_status tp_memory_usage_make(const tp_selection *sel, const tp_operators *ops,
         walk w = {.e = e, .ops = ops, .order = order + from, .n = to - from, .d = d};
         status = analyze_device(sel, &w, err);
     }
-    free(order);
     if (status != TP_OK) {
         tp_memory_usage_release(&u);
         return status;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/analyze/number_index.h"
 
@@ -142,15 +143,10 @@ static void add_device_time(const tp_selection *sel, tp_operators *o, const uint
     }
 }
 
-static int by_cost(const void *a, const void *b)
-{
-    const tp_operator_row *x = a, *y = b;
-    if (x->device_total_union_ns != y->device_total_union_ns)
-        return x->device_total_union_ns < y->device_total_union_ns ? 1 : -1;
-    if (x->self_union_ns != y->self_union_ns)
-        return x->self_union_ns < y->self_union_ns ? 1 : -1;
-    return x->name < y->name ? -1 : x->name > y->name;
-}
+TP_ORDER(by_cost, tp_operator_row,
+         TP_COMPARE(y->device_total_union_ns, x->device_total_union_ns)
+                 ?: TP_COMPARE(y->self_union_ns, x->self_union_ns)
+                 ?: TP_COMPARE(x->name, y->name))
 
 void tp_operators_make(const tp_selection *sel, tp_operators *ret)
 {

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
 
@@ -39,11 +40,7 @@ void tp_periods_extend(tp_periods *set, int64_t start, int64_t end)
     tp_periods_add(set, start, end);
 }
 
-static int by_start(const void *a, const void *b)
-{
-    const tp_period *x = a, *y = b;
-    return x->start < y->start ? -1 : x->start > y->start;
-}
+TP_ORDER(by_start, tp_period, TP_COMPARE(x->start, y->start))
 
 void tp_periods_normalize(tp_periods *set)
 {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/analyze/communication.h"
 #include "instrument/analyze/sort.h"
@@ -213,11 +214,7 @@ static void finish(pile *p, tp_rank_collective *ret)
     free(p->skews);
 }
 
-static int by_skew(const void *a, const void *b)
-{
-    const tp_rank_collective *x = a, *y = b;
-    return x->skew_sum_ns < y->skew_sum_ns ? 1 : x->skew_sum_ns > y->skew_sum_ns ? -1 : 0;
-}
+TP_ORDER(by_skew, tp_rank_collective, TP_COMPARE(y->skew_sum_ns, x->skew_sum_ns))
 
 static void add_up(const table *t, tp_rank_table *ret)
 {

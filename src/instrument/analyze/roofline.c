@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/analyze/device_peaks.h"
 
@@ -90,11 +91,7 @@ static double flops_of(const tp_events *e, uint32_t event)
     return flops_of_shapes(tp_events_str(e, e->name[event]), tp_events_str(e, op->dims));
 }
 
-static int by_flops(const void *a, const void *b)
-{
-    const tp_roofline_row *x = a, *y = b;
-    return x->flops < y->flops ? 1 : x->flops > y->flops ? -1 : 0;
-}
+TP_ORDER(by_flops, tp_roofline_row, TP_COMPARE(y->flops, x->flops))
 
 void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_roofline *ret)
 {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/analyze/kernels.h"
 #include "instrument/analyze/sort.h"
@@ -148,13 +149,7 @@ static void count_bytes(tp_stack_bytes *to, int64_t bytes)
     to->count++;
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    const tp_stack_bytes *x = a, *y = b;
-    if (x->bytes != y->bytes)
-        return x->bytes < y->bytes ? 1 : -1;
-    return x->stack < y->stack ? -1 : x->stack > y->stack;
-}
+TP_ORDER(by_bytes, tp_stack_bytes, TP_COMPARE(y->bytes, x->bytes) ?: TP_COMPARE(x->stack, y->stack))
 
 /* From one counter per stack to a list, most bytes first. */
 static size_t gather(tp_stack_bytes *by_stack, size_t n, tp_stack_bytes **ret)
@@ -180,7 +175,7 @@ static tp_stack_bytes *new_counters(const tp_snapshot *s)
 static void add_blocks(const tp_snapshot *s, tp_snapshot_usage *u)
 {
     tp_stack_bytes *by_stack = new_counters(s);
-    int64_t *states = tp_vec_new(s->strings.n, sizeof *states);
+    TP_FREED int64_t *states = tp_vec_new(s->strings.n, sizeof *states);
     for (size_t i = 0; i < s->n_blocks; i++) {
         const tp_mem_block *b = &s->blocks[i];
         states[b->state_text]++;
@@ -196,7 +191,6 @@ static void add_blocks(const tp_snapshot *s, tp_snapshot_usage *u)
         count_bytes(&by_stack[b->stack], known(b->size));
     }
     u->states = list_counts(states, s->strings.n, &u->n_states);
-    free(states);
     u->n_final = gather(by_stack, s->n_stacks, &u->final);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 
 enum { SMALL = 64 };
@@ -95,11 +96,7 @@ static void scatter_i64(const int64_t *from, int64_t *to, size_t n, int shift)
         to[at[(tp_key_of(from[i]) >> shift) % DIGITS]++] = from[i];
 }
 
-static int compare_i64(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
+TP_ORDER(compare_i64, int64_t, TP_COMPARE(*x, *y))
 
 void tp_sort_i64(int64_t *v, size_t n)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
 
@@ -35,13 +36,7 @@ bool tp_step_number(const char *name, size_t len, int64_t *ret)
     return true;
 }
 
-static int by_start(const void *a, const void *b)
-{
-    const tp_step *x = a, *y = b;
-    if (x->start != y->start)
-        return x->start < y->start ? -1 : 1;
-    return x->number < y->number ? -1 : x->number > y->number;
-}
+TP_ORDER(by_start, tp_step, TP_COMPARE(x->start, y->start) ?: TP_COMPARE(x->number, y->number))
 
 /* Equal numbers next to each other or overlapping: threads of one step. */
 static void merge(tp_steps *steps)

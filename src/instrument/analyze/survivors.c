@@ -91,13 +91,8 @@ tp_status tp_survivors_make(const tp_allocation *v, size_t n, size_t n_groups, s
                        "%zu groups in %zu steps are too many to test for leaks", n_groups, n_steps);
     TP_FREED int64_t *cells = count_survivors(v, n, n_groups, n_steps);
     TP_FREED double *y = tp_vec_new(n_steps + n_groups, sizeof *y);
-    tp_status status = test_groups(cells, n_groups, n_steps, y, &r, err);
-    if (status != TP_OK) {
-        tp_survivors_release(&r);
-        return status;
-    }
-    *ret = r;
-    return TP_OK;
+    TP_HAND_OVER(test_groups(cells, n_groups, n_steps, y, &r, err), ret, r,
+                 tp_survivors_release(&r));
 }
 
 void tp_survivors_release(tp_survivors *s)

@@ -238,11 +238,7 @@ tp_status tp_baselines_read(const char *name, const char *text, size_t n, tp_bas
     for (const tp_json *e = root->child; e && status == TP_OK; e = e->next)
         status = read_entry(&in, e);
     tp_arena_release(&arena);
-    if (status == TP_OK)
-        *ret = b;
-    else
-        tp_baselines_release(&b);
-    return status;
+    TP_HAND_OVER(status, ret, b, tp_baselines_release(&b));
 }
 
 /* ---- writing ---- */

@@ -200,14 +200,13 @@ void tp_write_annotations(const tp_bench_report *r, tp_buf *out)
             rest++;
             continue;
         }
-        tp_buf text = {0};
+        TP_OWN(tp_buf) text = {0};
         say(result, &text);
         tp_buf_addf(out, "::%s title=", kind);
         put_escaped(out, result->name, true);
         tp_buf_adds(out, "::");
         put_escaped(out, tp_buf_str(&text), false);
         tp_buf_addc(out, '\n');
-        tp_buf_release(&text);
         shown++;
     }
     if (rest)

@@ -2,7 +2,6 @@
 #include "instrument/bench/report.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "stats/stats.h"
@@ -52,11 +51,8 @@ tp_bench_metric *tp_result_metric(const tp_bench_result *result, const char *nam
 
 const char *tp_bench_report_printf(tp_bench_report *r, const char *fmt, ...)
 {
-    va_list ap;
     TP_OWN(tp_buf) text = {0};
-    va_start(ap, fmt);
-    tp_buf_vaddf(&text, fmt, ap);
-    va_end(ap);
+    TP_BUF_FORMAT(&text, fmt);
     return tp_arena_strndup(&r->arena, tp_buf_str(&text), text.len);
 }
 
@@ -93,11 +89,8 @@ tp_summary tp_summarise(const double *values, size_t n)
 
 void tp_result_fail(tp_bench_report *r, tp_bench_result *result, const char *fmt, ...)
 {
-    va_list ap;
     TP_OWN(tp_buf) text = {0};
-    va_start(ap, fmt);
-    tp_buf_vaddf(&text, fmt, ap);
-    va_end(ap);
+    TP_BUF_FORMAT(&text, fmt);
     result->message = tp_arena_strndup(&r->arena, tp_buf_str(&text), text.len);
     result->verdict = TP_BENCH_FAILED;
 }

@@ -1,5 +1,4 @@
 /* setup.c - options of a session with their defaults in place, and remarks about it. */
-#include <stdarg.h>
 
 #include "instrument/bench/session.h"
 
@@ -30,11 +29,8 @@ tp_bench_setup tp_bench_setup_make(const tp_bench_options *options, const char *
 void tp_bench_note(const tp_bench_setup *f, const char *fmt, ...)
 {
     TP_OWN(tp_buf) text = {0};
-    va_list ap;
     if (!f->o.note)
         return;
-    va_start(ap, fmt);
-    tp_buf_vaddf(&text, fmt, ap);
-    va_end(ap);
+    TP_BUF_FORMAT(&text, fmt);
     f->o.note(f->o.user, tp_buf_str(&text));
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/order.h"
 #include "base/platform.h"
 
 enum { MAX_BYTES = 1 << 30, MAX_SAMPLES = 1 << 20, EXCERPT = 40 };
@@ -271,10 +272,7 @@ typedef struct {
     const char *question;
 } pair;
 
-static int by_id(const void *a, const void *b)
-{
-    return strcmp(((const pair *)a)->p.id, ((const pair *)b)->p.id);
-}
+TP_ORDER(by_id, pair, strcmp(x->p.id, y->p.id))
 
 static void sort_prompts(tp_eval_file *f)
 {

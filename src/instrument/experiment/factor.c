@@ -3,7 +3,6 @@
 #include "base/strings.h"
 
 #include <math.h>
-#include <stdarg.h>
 
 #include "base/vec.h"
 #include "stats/stats.h"
@@ -17,11 +16,8 @@ static tp_factor nothing(void)
 
 void tp_factor_unknown(tp_factor *ret, const char *fmt, ...)
 {
-    va_list ap;
     *ret = nothing();
-    va_start(ap, fmt);
-    vsnprintf(ret->why, sizeof ret->why, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(ret->why, fmt);
 }
 
 static bool is_constant(const double *d, size_t n)
@@ -60,17 +56,15 @@ tp_status tp_factor_weigh(const double *with, const double *without, size_t n, b
         if (with[i] > 0 && without[i] > 0 && isfinite(ratio) && ratio > 0)
             d[e.n++] = log(ratio);
     }
-    tp_status status = TP_OK;
     if (e.n == 0)
         tp_factor_unknown(&e, "no round has both");
     else if (is_exact && is_constant(d, e.n)) {
         e.is_exact = true;
         e.ratio = e.lo = e.hi = exp(d[0]);
     } else
-        status = weigh(d, e.n, &e, err);
-    if (status == TP_OK)
-        *ret = e;
-    return status;
+        TP_TRY(weigh(d, e.n, &e, err));
+    *ret = e;
+    return TP_OK;
 }
 
 /* ---- the words ---- */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,12 +32,9 @@ static void note(const tp_study *s, const char *fmt, ...) TP_PRINTF(2, 3);
 static void note(const tp_study *s, const char *fmt, ...)
 {
     TP_OWN(tp_buf) text = {0};
-    va_list ap;
     if (!s->o.note)
         return;
-    va_start(ap, fmt);
-    tp_buf_vaddf(&text, fmt, ap);
-    va_end(ap);
+    TP_BUF_FORMAT(&text, fmt);
     s->o.note(s->o.user, tp_buf_str(&text));
 }
 
@@ -219,8 +215,8 @@ void tp_study_close(tp_study *s)
     tp_experiment_release(&s->x);
 }
 
-/* Short steps cost little more than the start of the program does; of long ones a run has as many as
- * let the budget hold `runs` runs, one at least. */
+/* Short steps cost little more than the start of the program does; of long ones a run has as many
+ * as let the budget hold `runs` runs, one at least. */
 static void choose_steps(tp_study *s, const tp_trial *t, size_t runs, double *ret_run_s)
 {
     tp_trainings *how = &s->trainings;
@@ -289,10 +285,7 @@ static double share_of_others(const tp_study *s)
 
 void tp_study_stage(tp_study *s, double left_s, const char *fmt, ...)
 {
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(s->stage, sizeof s->stage, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(s->stage, fmt);
     s->left_s = left_s;
     s->stage_s = s->x.runner.now_s(s->x.runner.user);
 }

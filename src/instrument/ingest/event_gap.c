@@ -50,16 +50,6 @@ static tp_event_key key_of(const char *text, size_t len, bool in_args)
     return TP_KEY_OTHER;
 }
 
-static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
-/* The first byte from p on that is no space; may be the end. */
-static const char *skip_space(const char *p, const char *end)
-{
-    while (p < end && is_space(*p))
-        p++;
-    return p;
-}
-
 static gap_result gap_error(tp_event_scan *scan, const char *at, const char *error)
 {
     scan->error_at = at;
@@ -80,12 +70,12 @@ static gap_result parse_key(tp_event_scan *scan, const char *p, bool in_args, ga
     }
     if (q >= end)
         return GAP_MORE;
-    const char *colon = skip_space(q + 1, end);
+    const char *colon = tp_scan_space(q + 1, end);
     if (colon >= end)
         return GAP_MORE;
     if (*colon != ':')
         return gap_error(scan, colon, "expected a colon");
-    const char *value = skip_space(colon + 1, end);
+    const char *value = tp_scan_space(colon + 1, end);
     if (value >= end)
         return GAP_MORE;
     g->key = key_of(name, (size_t)(q - name), in_args);
@@ -111,7 +101,7 @@ static gap_result after_member(tp_event_scan *scan, const char *p, bool in_args,
 static gap_result member(tp_event_scan *scan, const char *p, bool first, gap_info *g)
 {
     const char *end = scan->end;
-    for (p = skip_space(p, end); p < end && *p == ','; p = skip_space(p + 1, end))
+    for (p = tp_scan_space(p, end); p < end && *p == ','; p = tp_scan_space(p + 1, end))
         g->n_commas++;
     if (p >= end)
         return GAP_MORE;
@@ -135,7 +125,7 @@ static gap_result member(tp_event_scan *scan, const char *p, bool first, gap_inf
         return GAP_CLOSED;
     g->args_open = g->next;
     g->args_are_new = g->event_open != NULL;
-    p = skip_space(g->next + 1, end);
+    p = tp_scan_space(g->next + 1, end);
     if (p >= end)
         return GAP_MORE;
     if (*p == '"') {
@@ -157,12 +147,12 @@ static gap_result member(tp_event_scan *scan, const char *p, bool first, gap_inf
 static gap_result after_member(tp_event_scan *scan, const char *p, bool in_args, gap_info *g)
 {
     const char *end = scan->end;
-    p = skip_space(p, end);
+    p = tp_scan_space(p, end);
     if (p >= end)
         return GAP_MORE;
     if (in_args) {
         unsigned commas = 0;
-        for (; p < end && *p == ','; p = skip_space(p + 1, end))
+        for (; p < end && *p == ','; p = tp_scan_space(p + 1, end))
             commas++;
         if (p >= end)
             return GAP_MORE;
@@ -190,7 +180,7 @@ static gap_result after_event(tp_event_scan *scan, const char *p, bool first, ga
 {
     const char *end = scan->end;
     unsigned commas = 0;
-    for (p = skip_space(p, end); p < end && *p == ','; p = skip_space(p + 1, end))
+    for (p = tp_scan_space(p, end); p < end && *p == ','; p = tp_scan_space(p + 1, end))
         commas++;
     if (p >= end)
         return GAP_MORE;
@@ -385,7 +375,7 @@ static gap_result repair(tp_event_scan *scan, const tp_scan_cursor *c, gap_info 
     for (const char *p = c->p - 1; p < limit && *p != '\n'; p++) {
         if (*p != '"')
             continue;
-        const char *colon = skip_space(p + 1, scan->end);
+        const char *colon = tp_scan_space(p + 1, scan->end);
         if (colon < scan->end && *colon == ':')
             limit = p; /* an error for good */
         if (colon >= scan->end || *colon == ':')

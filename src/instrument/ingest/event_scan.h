@@ -26,6 +26,14 @@
 
 enum { TP_SCAN_PAD = 128, TP_GAP_MAX = 64 };
 
+/* The first byte from p on that is no space of JSON; may be the end. */
+static inline const char *tp_scan_space(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+        p++;
+    return p;
+}
+
 typedef enum {
     TP_KEY_OTHER,
 #define TOP(id, text) TP_KEY_##id,

@@ -12,15 +12,6 @@ enum {
     MAX_LOST = 64 /* members; so much damage leaves nothing to look for but the events */
 };
 
-static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
-static const char *skip_space(const char *p, const char *end)
-{
-    while (p < end && is_space(*p))
-        p++;
-    return p;
-}
-
 static const char *string_end(const char *p, const char *end)
 {
     for (; p < end && *p != '"'; p++)
@@ -57,7 +48,7 @@ static const char *find_events(const char *p, const char *end)
 {
     static const char key[] = "\"traceEvents\"";
     while ((p = memmem(p, (size_t)(end - p), key, sizeof key - 1))) {
-        const char *colon = skip_space(p + sizeof key - 1, end);
+        const char *colon = tp_scan_space(p + sizeof key - 1, end);
         if (colon < end && *colon == ':')
             return p;
         p++;
@@ -69,10 +60,10 @@ static const char *find_events(const char *p, const char *end)
 static const char *find_member_line(const char *p, const char *end)
 {
     while ((p = memchr(p, '\n', (size_t)(end - p)))) {
-        p = skip_space(p, end);
+        p = tp_scan_space(p, end);
         if (p < end && *p == '"') {
             const char *q = string_end(p + 1, end);
-            const char *colon = q ? skip_space(q + 1, end) : end;
+            const char *colon = q ? tp_scan_space(q + 1, end) : end;
             if (colon < end && *colon == ':')
                 return p;
         }
@@ -111,7 +102,7 @@ typedef enum { MEMBER, EVENTS, CLOSED, UNFINISHED, BROKEN } outer_result;
 static outer_result member(tp_kineto *k, const char **place)
 {
     const char *end = k->source.end, *p = *place;
-    for (p = skip_space(p, end); p < end && *p == ','; p = skip_space(p + 1, end))
+    for (p = tp_scan_space(p, end); p < end && *p == ','; p = tp_scan_space(p + 1, end))
         continue;
     if (p >= end)
         return UNFINISHED;
@@ -122,12 +113,12 @@ static outer_result member(tp_kineto *k, const char **place)
     if (*p != '"')
         return BROKEN;
     const char *key = p + 1, *key_end = string_end(key, end);
-    const char *colon = key_end ? skip_space(key_end + 1, end) : end;
+    const char *colon = key_end ? tp_scan_space(key_end + 1, end) : end;
     if (colon >= end)
         return UNFINISHED;
     if (*colon != ':')
         return BROKEN;
-    const char *value = skip_space(colon + 1, end);
+    const char *value = tp_scan_space(colon + 1, end);
     if (value >= end)
         return UNFINISHED;
     tp_slice name = {key, (size_t)(key_end - key)};
@@ -141,7 +132,7 @@ static outer_result member(tp_kineto *k, const char **place)
         return EVENTS;
     }
     const char *behind = value_end(value, end);
-    const char *next = behind ? skip_space(behind, end) : end;
+    const char *next = behind ? tp_scan_space(behind, end) : end;
     if (next >= end)
         return UNFINISHED;
     if (*next != ',' && *next != '}')

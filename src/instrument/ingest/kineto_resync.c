@@ -36,17 +36,10 @@ static const char *const outer_keys[] = {"traceName",
 
 typedef enum { NO, YES, MORE } answer;
 
-static const char *skip_space(const char *p, const char *end)
-{
-    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
-        p++;
-    return p;
-}
-
 /* Is there "key" : with one of the keys at p? */
 static answer has_key(const char *p, const char *end, const char *const *keys, size_t n)
 {
-    p = skip_space(p, end);
+    p = tp_scan_space(p, end);
     if (p >= end)
         return MORE;
     if (*p++ != '"')
@@ -60,7 +53,7 @@ static answer has_key(const char *p, const char *end, const char *const *keys, s
         }
         if (memcmp(p, keys[i], len) != 0 || p[len] != '"')
             continue;
-        const char *colon = skip_space(p + len + 1, end);
+        const char *colon = tp_scan_space(p + len + 1, end);
         if (colon >= end)
             return MORE;
         return *colon == ':' ? YES : NO;
@@ -70,11 +63,11 @@ static answer has_key(const char *p, const char *end, const char *const *keys, s
 
 static answer closes_array(const char *p, const char *end, bool is_final)
 {
-    p = skip_space(p, end);
+    p = tp_scan_space(p, end);
     if (p >= end)
         return is_final ? YES : MORE;
     if (*p == '}') {
-        p = skip_space(p + 1, end);
+        p = tp_scan_space(p + 1, end);
         return p < end ? NO : is_final ? YES : MORE;
     }
     return *p == ',' ? has_key(p + 1, end, outer_keys, TP_COUNTOF(outer_keys)) : NO;
@@ -93,7 +86,7 @@ bool tp_kineto_begins(const char *p, const char *end, bool *ret_more)
 bool tp_kineto_holds_events(const char *p, const char *end, bool *ret_more)
 {
     static const char *const phase[] = {"ph"};
-    p = skip_space(p, end);
+    p = tp_scan_space(p, end);
     answer is = p >= end ? MORE : *p == '{' ? has_key(p + 1, end, phase, 1) : NO;
     *ret_more = is == MORE;
     return is == YES;

@@ -1,7 +1,6 @@
 /* notes.c - the list of a reader's notes. */
 #include "instrument/ingest/notes.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include "base/strings.h"
@@ -10,10 +9,7 @@
 void tp_notes_add(tp_notes *notes, tp_note_level level, const char *fmt, ...)
 {
     tp_buf text = {0};
-    va_list ap;
-    va_start(ap, fmt);
-    tp_buf_vaddf(&text, fmt, ap);
-    va_end(ap);
+    TP_BUF_FORMAT(&text, fmt);
     tp_note *note = TP_VEC_PUSH(notes->list, notes->n, notes->cap);
     note->level = level;
     note->text = text.data;

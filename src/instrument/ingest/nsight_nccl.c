@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "instrument/ingest/nsight_payload.h"
 
 typedef enum { CALL_PLAIN, CALL_GROUP_START, CALL_GROUP_END } call_kind;
@@ -112,43 +113,24 @@ void tp_nsight_calls_add(tp_nsight_calls *c, const tp_nsight_range *range, const
     *TP_VEC_PUSH(c->v, c->n, c->cap) = one;
 }
 
-static int by_thread(const void *a, const void *b)
-{
-    const call *x = a, *y = b;
-    if (x->thread != y->thread)
-        return x->thread < y->thread ? -1 : 1;
-    if (x->start != y->start)
-        return x->start < y->start ? -1 : 1;
-    return x->end > y->end ? -1 : x->end < y->end;
-}
+TP_ORDER(by_thread, call,
+         TP_COMPARE(x->thread, y->thread)
+                 ?: TP_COMPARE(x->start, y->start)
+                 ?: TP_COMPARE(y->end, x->end))
 
-static int by_communicator(const void *a, const void *b)
-{
-    const member *x = a, *y = b;
-    if (x->communicator != y->communicator)
-        return x->communicator < y->communicator ? -1 : 1;
-    if (x->pid != y->pid)
-        return x->pid < y->pid ? -1 : 1;
-    return x->device < y->device ? -1 : x->device > y->device;
-}
+TP_ORDER(by_communicator, member,
+         TP_COMPARE(x->communicator, y->communicator)
+                 ?: TP_COMPARE(x->pid, y->pid)
+                 ?: TP_COMPARE(x->device, y->device))
 
 /* ---- kernels and their launches ---- */
 
-static int by_correlation(const void *a, const void *b)
-{
-    const kernel *x = a, *y = b;
-    return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
-}
+TP_ORDER(by_correlation, kernel, TP_COMPARE(x->correlation, y->correlation))
 
-static int by_owner(const void *a, const void *b)
-{
-    const kernel *x = a, *y = b;
-    if (x->owner != y->owner)
-        return x->owner < y->owner ? -1 : 1;
-    if (x->launched != y->launched)
-        return x->launched < y->launched ? -1 : 1;
-    return x->event < y->event ? -1 : x->event > y->event;
-}
+TP_ORDER(by_owner, kernel,
+         TP_COMPARE(x->owner, y->owner)
+                 ?: TP_COMPARE(x->launched, y->launched)
+                 ?: TP_COMPARE(x->event, y->event))
 
 static kernel *find_kernels(const tp_events *e, size_t *ret_n)
 {

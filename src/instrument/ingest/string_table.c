@@ -57,13 +57,12 @@ static void put(tp_string_table *table, uint64_t slot)
 static void rehash(tp_string_table *table)
 {
     size_t n_old = table->n_slots;
-    uint64_t *old = table->slots;
+    TP_FREED uint64_t *old = table->slots;
     table->n_slots = n_old ? n_old * 2 : 256;
     table->slots = tp_new(table->n_slots, sizeof *table->slots);
     for (size_t i = 0; i < n_old; i++)
         if (old[i])
             put(table, old[i]);
-    free(old);
 }
 
 static uint32_t append(tp_string_table *table, const char *text, size_t len)

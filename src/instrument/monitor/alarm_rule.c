@@ -68,13 +68,10 @@ static tp_status fail(const words *w, const char *fmt, ...) TP_PRINTF(2, 3);
 static tp_status fail(const words *w, const char *fmt, ...)
 {
     char what[600];
-    va_list ap;
     size_t column = 1;
     for (const char *c = w->text; c < w->at; c++)
         column += ((unsigned char)*c & 0xc0) != 0x80;
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof what, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(what, fmt);
     return tp_fail(w->err, TP_ERR_CONFIG, "'%.200s', column %zu: %s", w->text, column, what);
 }
 

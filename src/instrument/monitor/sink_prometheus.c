@@ -144,12 +144,7 @@ static tp_status open_file(const char *path, const tp_sink_run *run, void **ret,
     s->step = run->step;
     s->max_steps = run->max_steps;
     tp_prometheus_escape(&s->label, run->name, true);
-    tp_status status = write_all(s, true, err);
-    if (status == TP_OK)
-        *ret = s;
-    else
-        release(s);
-    return status;
+    TP_HAND_OVER(write_all(s, true, err), ret, s, release(s));
 }
 
 static tp_status see(void *user, const tp_metric_record *record, tp_error *err)

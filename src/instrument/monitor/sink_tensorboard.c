@@ -110,12 +110,7 @@ static tp_status open_file(const char *folder, const tp_sink_run *run, void **re
     tp_error ignored;
     sink *s = tp_new(1, sizeof *s);
     s->fd = -1;
-    tp_status status = begin(s, folder, run, err);
-    if (status == TP_OK)
-        *ret = s;
-    else
-        (void)!close_file(s, &ignored);
-    return status;
+    TP_HAND_OVER(begin(s, folder, run, err), ret, s, (void)!close_file(s, &ignored));
 }
 
 /* What TensorBoard shows beside a tag.  Counts may need more than the 24 bits of a float32. */

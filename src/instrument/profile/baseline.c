@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "stats/adjust.h"
 #include "stats/descriptive.h"
@@ -141,11 +142,7 @@ static double size_of_change(const tp_profile_change *c)
     return fabs(after - before);
 }
 
-static int by_change(const void *a, const void *b)
-{
-    double x = size_of_change(a), y = size_of_change(b);
-    return x < y ? 1 : x > y ? -1 : 0;
-}
+TP_ORDER(by_change, tp_profile_change, TP_COMPARE(size_of_change(y), size_of_change(x)))
 
 /* Nearly everything is training: only other parts are named. */
 static void set_name(tp_profile_change *c, const char *name, const char *part)
@@ -173,10 +170,9 @@ static tp_status compare_ops(const tp_json *ops, const tp_profile_data *d, tp_pr
                                  .hi = NAN,
                                  .e = TP_CHANGE_NO_EVIDENCE};
         set_name(c, d->ops[i].name, d->ops[i].part);
-        double *before = op ? read_op(op, &n_before) : NULL;
+        TP_FREED double *before = op ? read_op(op, &n_before) : NULL;
         if (before)
             status = compare_series(before, n_before, d->ops[i].s, n_after, c, err);
-        free(before);
     }
     *ret_n = n;
     return status;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/order.h"
 #include "base/platform.h"
 #include "base/share.h"
 #include "base/strings.h"
@@ -66,11 +67,7 @@ typedef struct {
     double s;
 } ranked;
 
-static int by_time(const void *a, const void *b)
-{
-    const ranked *x = a, *y = b;
-    return x->s < y->s ? 1 : x->s > y->s ? -1 : 0;
-}
+TP_ORDER(by_time, ranked, TP_COMPARE(y->s, x->s))
 
 static int rank_ops(const tp_profile_data *d, ranked *rows)
 {

@@ -89,10 +89,7 @@ void tp_grid_text(tp_grid *grid, const char *s) { tp_grid_textn(grid, s, s ? str
 void tp_grid_textf(tp_grid *grid, const char *fmt, ...)
 {
     TP_OWN(tp_buf) text = {0};
-    va_list ap;
-    va_start(ap, fmt);
-    tp_buf_vaddf(&text, fmt, ap);
-    va_end(ap);
+    TP_BUF_FORMAT(&text, fmt);
     tp_grid_textn(grid, tp_buf_str(&text), text.len);
 }
 
@@ -136,10 +133,7 @@ void tp_grid_unknown(tp_grid *grid) { next_cell(grid); }
 void tp_grid_note(tp_grid *grid, const char *fmt, ...)
 {
     TP_OWN(tp_buf) note = {0};
-    va_list ap;
-    va_start(ap, fmt);
-    tp_buf_vaddf(&note, fmt, ap);
-    va_end(ap);
+    TP_BUF_FORMAT(&note, fmt);
     tp_buf_add_shown(&grid->notes, tp_buf_str(&note), note.len, true);
     tp_buf_addc(&grid->notes, '\n');
 }

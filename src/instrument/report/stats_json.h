@@ -55,6 +55,8 @@ void tp_stats_writer_close(tp_stats_writer *a);
 
 /* `key` NULL inside an array. */
 void tp_stats_writer_object(tp_stats_writer *a, const char *key);
+/* The same where there is no `why`; else null for that reason, and false. */
+bool tp_stats_writer_object_or(tp_stats_writer *a, const char *key, const char *why);
 void tp_stats_writer_object_end(tp_stats_writer *a);
 void tp_stats_writer_begin_array(tp_stats_writer *a, const char *key);
 void tp_stats_writer_end_array(tp_stats_writer *a);

@@ -8,11 +8,8 @@ static void put_median_interval(tp_stats_writer *a, const char *name, const tp_m
 {
     char key[64];
     tp_stats_writer_level_key(a, name, key);
-    if (m->why) {
-        tp_stats_writer_null(a, key, m->why);
+    if (!tp_stats_writer_object_or(a, key, m->why))
         return;
-    }
-    tp_stats_writer_object(a, key);
     tp_stats_writer_count(a, "k_lo", m->k_lo);
     tp_stats_writer_count(a, "k_hi", m->k_hi);
     tp_stats_writer_number(a, "lo", m->lo, NULL);
@@ -79,48 +76,39 @@ tp_status tp_stats_writer_describe(tp_stats_writer *a, const char *key, const do
     return TP_OK;
 }
 
-static void answer_p_values(tp_stats_writer *a, tp_p_values p, const char *why)
+static void answer_p_values(tp_stats_writer *a, tp_p_values p)
 {
-    tp_stats_writer_number(a, "p_two", p.two, why);
-    tp_stats_writer_number(a, "p_greater", p.greater, why);
-    tp_stats_writer_number(a, "p_less", p.less, why);
+    tp_stats_writer_number(a, "p_two", p.two, NULL);
+    tp_stats_writer_number(a, "p_greater", p.greater, NULL);
+    tp_stats_writer_number(a, "p_less", p.less, NULL);
 }
 
 static void put_t_test(tp_stats_writer *a, const char *key, const tp_t_test *t)
 {
-    if (t->why) {
-        tp_stats_writer_null(a, key, t->why);
+    if (!tp_stats_writer_object_or(a, key, t->why))
         return;
-    }
-    tp_stats_writer_object(a, key);
     tp_stats_writer_number(a, "t", t->t, NULL);
     tp_stats_writer_number(a, "df", t->df, NULL);
     tp_stats_writer_number(a, "diff", t->diff, NULL);
     tp_stats_writer_number(a, "se", t->se, NULL);
-    answer_p_values(a, t->p, NULL);
+    answer_p_values(a, t->p);
     tp_stats_writer_interval(a, "ci", t->ci);
     tp_stats_writer_object_end(a);
 }
 
 static void put_z_test(tp_stats_writer *a, const char *key, const tp_z_test *z, const char *why)
 {
-    if (why) {
-        tp_stats_writer_null(a, key, why);
+    if (!tp_stats_writer_object_or(a, key, why))
         return;
-    }
-    tp_stats_writer_object(a, key);
     tp_stats_writer_number(a, "z", z->z, NULL);
-    answer_p_values(a, z->p, NULL);
+    answer_p_values(a, z->p);
     tp_stats_writer_object_end(a);
 }
 
 static void put_exact(tp_stats_writer *a, tp_p_values p, const char *why)
 {
-    if (why) {
-        tp_stats_writer_null(a, "exact", why);
+    if (!tp_stats_writer_object_or(a, "exact", why))
         return;
-    }
-    tp_stats_writer_object(a, "exact");
     tp_stats_writer_number(a, "p_less", p.less, NULL);
     tp_stats_writer_number(a, "p_greater", p.greater, NULL);
     tp_stats_writer_number(a, "p_two", p.two, NULL);
@@ -131,11 +119,8 @@ static void put_rank_interval(tp_stats_writer *a, const tp_rank_interval *ci)
 {
     char level[64], key[80];
     snprintf(key, sizeof key, "%s_exact", tp_stats_writer_level_key(a, "hl_ci", level));
-    if (ci->why) {
-        tp_stats_writer_null(a, key, ci->why);
+    if (!tp_stats_writer_object_or(a, key, ci->why))
         return;
-    }
-    tp_stats_writer_object(a, key);
     tp_stats_writer_count(a, "k", ci->k);
     tp_stats_writer_number(a, "lo", ci->lo, NULL);
     tp_stats_writer_number(a, "hi", ci->hi, NULL);
@@ -167,11 +152,8 @@ static tp_status put_mann_whitney(tp_stats_writer *a, const double *x, size_t nx
 static void put_f_test(tp_stats_writer *a, const char *key, const char *statistic,
                        const tp_f_test *f)
 {
-    if (f->why) {
-        tp_stats_writer_null(a, key, f->why);
+    if (!tp_stats_writer_object_or(a, key, f->why))
         return;
-    }
-    tp_stats_writer_object(a, key);
     tp_stats_writer_number(a, statistic, f->f, NULL);
     tp_stats_writer_number(a, "df1", f->df1, NULL);
     tp_stats_writer_number(a, "df2", f->df2, NULL);
@@ -181,14 +163,11 @@ static void put_f_test(tp_stats_writer *a, const char *key, const char *statisti
 
 static void put_permutation(tp_stats_writer *a, const char *key, const tp_permutation_result *p)
 {
-    if (p->why) {
-        tp_stats_writer_null(a, key, p->why);
+    if (!tp_stats_writer_object_or(a, key, p->why))
         return;
-    }
-    tp_stats_writer_object(a, key);
     tp_stats_writer_count(a, "n_perm", p->n_perm);
     tp_stats_writer_count(a, "count_two", p->count_two);
-    answer_p_values(a, p->p, NULL);
+    answer_p_values(a, p->p);
     tp_stats_writer_bool(a, "is_exact", p->is_exact);
     tp_stats_writer_object_end(a);
 }
@@ -210,11 +189,8 @@ static tp_status put_ratio_geomeans(tp_stats_writer *a, const double *x, size_t 
 {
     tp_ratio_geomeans_result r;
     TP_TRY(tp_ratio_geomeans(x, nx, y, ny, a->o.level, &r, err));
-    if (r.why) {
-        tp_stats_writer_null(a, "ratio_geomeans", r.why);
+    if (!tp_stats_writer_object_or(a, "ratio_geomeans", r.why))
         return TP_OK;
-    }
-    tp_stats_writer_object(a, "ratio_geomeans");
     tp_stats_writer_number(a, "ratio", r.ratio, NULL);
     tp_stats_writer_number(a, "t", r.t, r.why_test);
     tp_stats_writer_number(a, "df", r.df, r.why_test);
@@ -318,11 +294,8 @@ static tp_status put_log_ratio(tp_stats_writer *a, const double *x, const double
     tp_log_ratio_result r;
     char level[64], key[80];
     TP_TRY(tp_log_ratio(x, y, n, a->o.level, &r, err));
-    if (r.why) {
-        tp_stats_writer_null(a, "log_ratio", r.why);
+    if (!tp_stats_writer_object_or(a, "log_ratio", r.why))
         return TP_OK;
-    }
-    tp_stats_writer_object(a, "log_ratio");
     tp_stats_writer_number(a, "median_log_ratio", r.median_log_ratio, NULL);
     tp_stats_writer_number(a, "ratio", r.ratio, NULL);
     tp_stats_writer_number(a, "geomean_ratio", r.geomean_ratio, NULL);

@@ -63,11 +63,8 @@ static void put_trend(tp_stats_writer *a, const tp_mann_kendall_result *m,
 static void put_split(tp_stats_writer *a, const char *key, const tp_level_split *s, const double *y,
                       size_t n, bool with_kappa)
 {
-    if (s->why) {
-        tp_stats_writer_null(a, key, s->why);
+    if (!tp_stats_writer_object_or(a, key, s->why))
         return;
-    }
-    tp_stats_writer_object(a, key);
     tp_stats_writer_count(a, "tau", s->tau);
     if (with_kappa)
         tp_stats_writer_count(a, "kappa", s->kappa);

@@ -22,6 +22,15 @@ void tp_stats_writer_object(tp_stats_writer *a, const char *key)
     tp_json_w_begin(a->w, '{');
 }
 
+bool tp_stats_writer_object_or(tp_stats_writer *a, const char *key, const char *why)
+{
+    if (why)
+        tp_stats_writer_null(a, key, why);
+    else
+        tp_stats_writer_object(a, key);
+    return !why;
+}
+
 void tp_stats_writer_object_end(tp_stats_writer *a)
 {
     a->depth--;

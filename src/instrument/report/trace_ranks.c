@@ -120,9 +120,9 @@ void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *opt
                            tp_rank_grids *ret)
 {
     TP_FREED tp_selection *sel = calloc(job->n + 1, sizeof *sel);
-    const tp_selection **list = calloc(job->n + 1, sizeof *list);
-    int64_t *ranks = calloc(job->n + 1, sizeof *ranks);
-    const char **paths = calloc(job->n + 1, sizeof *paths);
+    TP_FREED const tp_selection **list = calloc(job->n + 1, sizeof *list);
+    TP_FREED int64_t *ranks = calloc(job->n + 1, sizeof *ranks);
+    TP_FREED const char **paths = calloc(job->n + 1, sizeof *paths);
     TP_CLEANUP(tp_ranks_release) tp_rank_table table = {0};
     size_t n = 0;
     TP_ASSERT(sel && list && ranks && paths);
@@ -142,9 +142,6 @@ void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *opt
     fill_collectives(&table, &ret->collectives);
     for (size_t i = 0; i < n; i++)
         tp_selection_release(&sel[i]);
-    free(list);
-    free(ranks);
-    free(paths);
 }
 
 void tp_rank_grids_release(tp_rank_grids *grids)

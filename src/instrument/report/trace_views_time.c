@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
 #include "instrument/analyze/stacks.h"
@@ -233,13 +234,7 @@ typedef struct {
     uint32_t node;
 } stack_row;
 
-static int most_first(const void *a, const void *b)
-{
-    const stack_row *x = a, *y = b;
-    if (x->ns != y->ns)
-        return x->ns < y->ns ? 1 : -1;
-    return x->node < y->node ? -1 : x->node > y->node;
-}
+TP_ORDER(most_first, stack_row, TP_COMPARE(y->ns, x->ns) ?: TP_COMPARE(x->node, y->node))
 
 static void fill_stacks(tp_trace_report *r, tp_grid *g, tp_stacks_of what)
 {

@@ -523,11 +523,7 @@ tp_status tp_http_open(const tp_http_options *o, tp_http **ret, tp_error *err)
         h->daemon = NULL;
         status = tp_fail(err, TP_ERR_NOMEM, "cannot start a thread");
     }
-    if (status == TP_OK)
-        *ret = h;
-    else
-        tp_http_close(h);
-    return status;
+    TP_HAND_OVER(status, ret, h, tp_http_close(h));
 }
 
 void tp_http_close(tp_http *h)

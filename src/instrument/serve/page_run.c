@@ -293,10 +293,9 @@ void tp_page_samples(tp_page *p, const tp_run_entry *e)
         char name[64];
         put_steps(p, &place, step);
         snprintf(name, sizeof name, "samples/step-%d.jsonl", step);
-        char *path = step >= 0 ? tp_page_file(p, e, name) : NULL;
+        TP_FREED char *path = step >= 0 ? tp_page_file(p, e, name) : NULL;
         if (path)
             put_lines(p, path);
-        free(path);
     } else {
         tp_buf_adds(&p->reply->body,
                     "<p>the run kept no samples; GRPO does, with logger.samples\n");

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/order.h"
 #include "base/platform.h"
 #include "base/vec.h"
 #include "instrument/analyze/nesting.h"
@@ -129,11 +130,7 @@ typedef struct {
     double most;
 } memory_kind;
 
-static int larger_first(const void *a, const void *b)
-{
-    const memory_kind *x = a, *y = b;
-    return x->most > y->most ? -1 : x->most < y->most ? 1 : strcmp(x->tag, y->tag);
-}
+TP_ORDER(larger_first, memory_kind, TP_COMPARE(y->most, x->most) ?: strcmp(x->tag, y->tag))
 
 /* Kinds by the most that they held, in `ret`; returns how many. */
 static size_t kinds_of(tp_metrics *m, memory_kind *ret)
@@ -348,11 +345,10 @@ static void put_span(const timeline *t, size_t i, int y, double right[TRACKS][DE
     if (w > 40) {
         int room = (int)(w / 6.5);
         tp_buf_addf(out, "<text x=%.1f y=%d>", x + 2, y + t->depth[i] * LINE + 12);
-        tp_buf name_of = {0};
+        TP_OWN(tp_buf) name_of = {0};
         size_t n = tp_utf8_valid_len(name, TP_MIN(strlen(name), (size_t)room));
         tp_buf_add(&name_of, name, n);
         tp_page_text(out, tp_buf_str(&name_of));
-        tp_buf_release(&name_of);
         tp_buf_adds(out, "</text>");
     }
     tp_buf_adds(out, "</g>\n");

@@ -50,12 +50,11 @@ tp_metrics *tp_page_open_run(tp_page *p, const tp_run_entry *e)
     tp_error why = {0};
     struct tp_site_run *o = slot_of(p->site, e->id);
     if (!o->m) {
-        char *path = tp_run_index_path(p->site->index, e);
+        TP_FREED char *path = tp_run_index_path(p->site->index, e);
         if (tp_metrics_open(path, NULL, &o->m, &why) != TP_OK) {
             o->m = NULL;
             tp_page_say(p, 422, "%s", why.message);
         }
-        free(path);
         snprintf(o->id, sizeof o->id, "%s", e->id);
     }
     o->used_s = tp_clock_s();

@@ -147,11 +147,7 @@ tp_status tp_history_open(const char *path, bool create, tp_history **ret, tp_er
         sqlite3_busy_timeout(h->db, BUSY_MS);
         status = prepare(h, err);
     }
-    if (status == TP_OK)
-        *ret = h;
-    else
-        tp_history_close(h);
-    return status;
+    TP_HAND_OVER(status, ret, h, tp_history_close(h));
 }
 
 void tp_history_close(tp_history *h)

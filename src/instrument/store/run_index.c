@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/order.h"
 #include "base/sized.h"
 #include "base/vec.h"
 #include "instrument/analyze/runs/curve.h"
@@ -32,10 +33,7 @@ struct tp_run_index {
 
 /* ---- rows ---- */
 
-static int by_path(const void *a, const void *b)
-{
-    return strcmp(((const tp_run_row *)a)->path, ((const tp_run_row *)b)->path);
-}
+TP_ORDER(by_path, tp_run_row, strcmp(x->path, y->path))
 
 /* Of those that were known before this scan, which are sorted by path. */
 static tp_run_row *find_row(const tp_run_index *x, char *path)
@@ -51,13 +49,8 @@ static void show_rows(tp_run_index *x)
         tp_run_row_show(&x->rows.v[i]);
 }
 
-static int newest_first(const void *a, const void *b)
-{
-    const tp_run_row *x = a, *y = b;
-    if (x->e.updated != y->e.updated)
-        return x->e.updated > y->e.updated ? -1 : 1;
-    return strcmp(x->path, y->path);
-}
+TP_ORDER(newest_first, tp_run_row,
+         TP_COMPARE(y->e.updated, x->e.updated) ?: strcmp(x->path, y->path))
 
 tp_status tp_run_index_open(const char *folder, const tp_run_index_options *options,
                             tp_run_index **ret, tp_error *err)

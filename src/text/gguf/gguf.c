@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/order.h"
 #include "base/platform.h"
 
 enum {
@@ -191,21 +192,11 @@ static tp_status read_tensors(walk *w, size_t alignment)
 /* ---- the whole ---- */
 
 /* Of two that are alike the later one is complained about, whatever the sort does with them. */
-static int by_key_and_place(const void *a, const void *b)
-{
-    const tp_gguf_value *x = *(const tp_gguf_value *const *)a;
-    const tp_gguf_value *y = *(const tp_gguf_value *const *)b;
-    int c = tp_gguf_by_key(a, b);
-    return c ? c : (x->at > y->at) - (x->at < y->at);
-}
+TP_ORDER(by_key_and_place, tp_gguf_value *const,
+         tp_gguf_by_key(x, y) ?: TP_COMPARE((*x)->at, (*y)->at))
 
-static int by_name_and_place(const void *a, const void *b)
-{
-    const tp_gguf_tensor *x = *(const tp_gguf_tensor *const *)a;
-    const tp_gguf_tensor *y = *(const tp_gguf_tensor *const *)b;
-    int c = tp_gguf_by_name(a, b);
-    return c ? c : (x->at > y->at) - (x->at < y->at);
-}
+TP_ORDER(by_name_and_place, tp_gguf_tensor *const,
+         tp_gguf_by_name(x, y) ?: TP_COMPARE((*x)->at, (*y)->at))
 
 static tp_status read_start(walk *w)
 {

@@ -9,10 +9,7 @@ tp_status tp_gguf_fail(const tp_gguf *g, const tp_gguf_value *v, tp_status statu
                        const char *fmt, ...)
 {
     char text[512];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(text, fmt);
     return tp_fail(err, status, "%s: byte %zu: '%.*s' %s", tp_gguf_name(g), v->at,
                    (int)TP_MIN(v->key.len, 100), v->key.data, text);
 }

@@ -1,7 +1,6 @@
 /* json_scan.c - the pull parser: one token at a time, strict or tolerant, without allocation. */
 #include "text/json/json.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/platform.h"
@@ -109,10 +108,7 @@ tp_status tp_json_reader_fail(const tp_json_reader *r, const tp_json_token *at, 
                               const char *fmt, ...)
 {
     char message[sizeof err->message / 2];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(message, fmt);
     if (at->line == r->line)
         return fail_at(r, r->begin + at->offset, err, message);
     return tp_fail(err, TP_ERR_FORMAT, "%s:%llu: %s", r->name, (unsigned long long)at->line,

@@ -5,7 +5,6 @@
  *
  * Operators of one level form one flat node, so that a long sum is not a deep
  * tree. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,10 +20,7 @@
 void tp_jinja_refuse(tp_jinja_parser *p, tp_status status, uint32_t line, const char *fmt, ...)
 {
     char message[400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(message, fmt);
     p->status = tp_fail(p->err, status, "%s:%u: %s", p->t->name, (unsigned)line, message);
     longjmp(p->failed, 1);
 }

@@ -1,7 +1,6 @@
 /* jinja_run.c - what bounds a rendering: memory, turns of work, depth; and how it fails. */
 #include "text/template/jinja_run.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,20 +16,14 @@ static _Noreturn void fail(tp_jinja_run *run, tp_status status, const char *mess
 void tp_jinja_fail(tp_jinja_run *run, const char *fmt, ...)
 {
     char message[MOST_MESSAGE];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(message, fmt);
     fail(run, TP_ERR_FORMAT, message);
 }
 
 void tp_jinja_unsupported(tp_jinja_run *run, const char *fmt, ...)
 {
     char message[MOST_MESSAGE];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(message, fmt);
     fail(run, TP_ERR_UNSUPPORTED, message);
 }
 

@@ -187,15 +187,14 @@ static tp_status load_merge(loader *l, const tp_json *v, uint32_t rank, tp_buf *
 static tp_status load_merges(loader *l)
 {
     TP_OWN(tp_buf) joined = {0};
-    tp_status status = TP_OK;
     uint32_t rank = 0;
-    for (const tp_json *v = l->merges->child; v && status == TP_OK; v = v->next) {
+    for (const tp_json *v = l->merges->child; v; v = v->next) {
         const char *text = tp_json_str(v);
         if (text && tp_str_starts(text, "#version"))
             continue; /* the first line of the old merges.txt */
-        status = load_merge(l, v, rank++, &joined);
+        TP_TRY(load_merge(l, v, rank++, &joined));
     }
-    return status;
+    return TP_OK;
 }
 
 static bool flag(const tp_json *object, const char *key)

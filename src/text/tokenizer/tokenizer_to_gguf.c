@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/platform.h"
 #include "base/vec.h"
 #include "text/tokenizer/tokenizer_gguf.h"
@@ -64,11 +65,7 @@ static void put_tokens(const tp_tokenizer *tok, int64_t vocab, tp_gguf_keys *k)
 
 /* ---- merges, in the order of their ranks ---- */
 
-static int by_rank(const void *a, const void *b)
-{
-    const struct tp_bpe_pair *x = a, *y = b;
-    return (x->rank > y->rank) - (x->rank < y->rank);
-}
+TP_ORDER(by_rank, struct tp_bpe_pair, TP_COMPARE(x->rank, y->rank))
 
 /* A space within a piece would end it: it is written as byte-level BPE spells one. */
 static void add_piece(tp_buf *out, const tp_token *t)

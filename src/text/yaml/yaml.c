@@ -41,12 +41,14 @@ typedef struct {
     uint32_t line, column;
 } place;
 
+static place place_or(const struct fy_mark *mark, place otherwise)
+{
+    return mark ? (place){(uint32_t)mark->line + 1, (uint32_t)mark->column + 1} : otherwise;
+}
+
 static place place_of(struct fy_event *event)
 {
-    const struct fy_mark *mark = fy_event_start_mark(event);
-    if (!mark)
-        return (place){1, 1};
-    return (place){(uint32_t)mark->line + 1, (uint32_t)mark->column + 1};
+    return place_or(fy_event_start_mark(event), (place){1, 1});
 }
 
 #define fail_at(b, at, err, ...) refuse((b), (at), (err), __LINE__, __VA_ARGS__)
@@ -55,10 +57,7 @@ static TP_PRINTF(5, 6) tp_status
     refuse(const builder *b, place at, tp_error *err, int source_line, const char *fmt, ...)
 {
     char message[400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
+    TP_FORMAT(message, fmt);
     return tp_error_set(err, TP_ERR_CONFIG, __FILE__, source_line, "%s:%u:%u: %s", b->name, at.line,
                         at.column, message);
 }
@@ -237,9 +236,7 @@ static tp_status check_tag(const builder *b, place at, struct fy_token *token, t
 {
     if (!token)
         return TP_OK;
-    const struct fy_mark *mark = fy_token_start_mark(token);
-    if (mark)
-        at = (place){(uint32_t)mark->line + 1, (uint32_t)mark->column + 1};
+    at = place_or(fy_token_start_mark(token), at);
     const char *tag = core_tag(token);
     if (!tag)
         return fail_at(b, at, err, "unknown tag; plain values need none, remove it");
@@ -279,10 +276,8 @@ static tp_status copy_tree(builder *b, place at, const tp_json *from, int depth,
         return fail_at(b, at, err, "nested more than %d levels deep", TP_YAML_MAX_DEPTH);
     tp_json *copy = NULL;
     TP_TRY(new_node(b, at, from->type, &copy, err));
-    copy->line = from->line;
-    copy->n = from->n;
-    copy->key = from->key;
-    copy->text = from->text;
+    *copy = *from;
+    copy->child = copy->next = NULL;
     tp_json **link = &copy->child;
     for (const tp_json *child = from->child; child; child = child->next) {
         TP_TRY(copy_tree(b, at, child, depth + 1, link, err));
@@ -357,10 +352,8 @@ static tp_status new_scalar(builder *b, place at, const char *text, size_t n, bo
 static tp_status take_scalar(builder *b, struct fy_event *event, tp_error *err)
 {
     place at = place_of(event);
-    size_t n = 0;
     const char *text = fy_token_get_text0(event->scalar.value);
-    if (text)
-        n = fy_token_get_text_length(event->scalar.value);
+    size_t n = text ? fy_token_get_text_length(event->scalar.value) : 0;
     text = text ? text : "";
     bool is_plain = fy_token_scalar_style(event->scalar.value) == FYSS_PLAIN;
     if (expects_key(b)) {
@@ -508,18 +501,15 @@ static tp_status syntax_error(const builder *b, struct fy_diag *diag, tp_error *
 
 static tp_status build(builder *b, struct fy_diag *diag, tp_error *err)
 {
-    tp_status status = TP_OK;
-    while (status == TP_OK) {
-        struct fy_event *event = fy_parser_parse(b->parser);
-        if (!event)
-            break;
+    struct fy_event *event;
+    while ((event = fy_parser_parse(b->parser))) {
         bool is_end = event->type == FYET_STREAM_END;
-        status = take_event(b, event, err);
+        tp_status status = take_event(b, event, err);
         fy_parser_event_free(b->parser, event);
-        if (is_end)
+        if (is_end || status != TP_OK)
             return status;
     }
-    return status == TP_OK ? syntax_error(b, diag, err) : status;
+    return syntax_error(b, diag, err);
 }
 
 static tp_status check_text(const char *name, const char *text, size_t n, tp_error *err)

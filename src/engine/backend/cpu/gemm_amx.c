@@ -81,18 +81,6 @@ static void tile(int rows, int64_t k, tp_gemm_lines a, const void *b, float *c, 
     TILE_STORE(3, c_low + 16, stride);
 }
 
-static void finish(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0, int rows,
-                   int64_t j0, int cols, bool accumulate)
-{
-    finish_rows(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
-}
-
-static void finish_transposed(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0,
-                              int rows, int64_t j0, int cols, bool accumulate)
-{
-    finish_transposed_tile(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
-}
-
 const tp_gemm_kernel tp_gemm_kernel_amx = {
     .name = "amx",
     .isa = TP_ISA_AMX,
@@ -108,8 +96,8 @@ const tp_gemm_kernel tp_gemm_kernel_amx = {
     .pack_b = pack_b,
     .tile = tile,
     .reads_lines = true,
-    .finish = finish,
-    .finish_transposed = finish_transposed,
+    .finish = finish_rows,
+    .finish_transposed = finish_transposed_tile,
     .small_rows = TP_GEMM_SMALL_ROWS_BF16,
     .small_scratch = tp_gemm_small_scratch_bf16,
     .small = tp_gemm_small_bf16,

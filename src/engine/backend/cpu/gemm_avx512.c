@@ -51,18 +51,6 @@ static void tile(int rows, int64_t k, tp_gemm_lines lines, const void *b, float 
     tile_any_rows(rows, k, (const void *)lines.at, b, c, ldc, add, ahead);
 }
 
-static void finish(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0, int rows,
-                   int64_t j0, int cols, bool accumulate)
-{
-    finish_rows(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
-}
-
-static void finish_transposed(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0,
-                              int rows, int64_t j0, int cols, bool accumulate)
-{
-    finish_transposed_tile(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
-}
-
 static size_t small_scratch(const tp_gemm *g) { return small_scratch_bytes(LANE_F32, g); }
 
 static void small(const tp_gemm *g, int64_t n0, int64_t n1, void *scratch)
@@ -87,8 +75,8 @@ const tp_gemm_kernel GEMM_KERNEL(avx512) = {
     .pack_b = pack_b,
     .packs_late = true,
     .tile = tile,
-    .finish = finish,
-    .finish_transposed = finish_transposed,
+    .finish = finish_rows,
+    .finish_transposed = finish_transposed_tile,
     .small_rows = 16,
     .small_scratch = small_scratch,
     .small = small,

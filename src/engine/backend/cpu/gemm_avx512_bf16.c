@@ -29,18 +29,6 @@ static void tile(int rows, int64_t k, tp_gemm_lines lines, const void *b, float 
     tile_any_rows(rows, k / 2, (const void *)lines.at, b, c, ldc, add, ahead);
 }
 
-static void finish(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0, int rows,
-                   int64_t j0, int cols, bool accumulate)
-{
-    finish_rows(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
-}
-
-static void finish_transposed(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0,
-                              int rows, int64_t j0, int cols, bool accumulate)
-{
-    finish_transposed_tile(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
-}
-
 size_t tp_gemm_small_scratch_bf16(const tp_gemm *g)
 {
     return small_scratch_bytes(LANE_BF16_PAIR, g);
@@ -64,8 +52,8 @@ const tp_gemm_kernel tp_gemm_kernel_avx512_bf16 = {
     .pack_b = pack_b,
     .packs_late = true,
     .tile = tile,
-    .finish = finish,
-    .finish_transposed = finish_transposed,
+    .finish = finish_rows,
+    .finish_transposed = finish_transposed_tile,
     .small_rows = TP_GEMM_SMALL_ROWS_BF16,
     .small_scratch = tp_gemm_small_scratch_bf16,
     .small = tp_gemm_small_bf16,

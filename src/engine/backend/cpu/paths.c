@@ -115,7 +115,7 @@ static bool find_verdict(const char *key)
 static void keep_verdict(const char *key)
 {
     char text[MAX_FILE], line[MAX_LINE], path[4096];
-    tp_buf out = {0};
+    TP_OWN(tp_buf) out = {0};
     tp_error err = {0};
     read_file(text);
     format_line(key, line, sizeof line);
@@ -132,7 +132,6 @@ static void keep_verdict(const char *key)
         tp_file_write_atomic(path, out.data, out.len, &err) != TP_OK)
         tp_log(TP_LOG_DEBUG, "cpu", "the verdicts on instruction sets are not kept: %s",
                err.message);
-    tp_buf_release(&out);
 }
 
 /* ---- breaking on purpose ---- */

@@ -1,6 +1,7 @@
 /* sample.c - from logits to one id per row. */
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
@@ -18,11 +19,7 @@ static int by_rank(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const candidate *x = a, *y = b;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
+TP_ORDER(by_id, candidate, TP_COMPARE(x->id, y->id))
 
 static double log_sum_exp(const candidate *c, int64_t n, double temperature)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/order.h"
 #include "base/sized.h"
 #include "base/strings.h"
 #include "base/vec.h"
@@ -146,15 +147,10 @@ static void drop_notes(tp_metrics *m, size_t n)
         free(m->notes.list[--m->notes.n].text);
 }
 
-static int by_axis_and_step(const void *a, const void *b)
-{
-    const tp_recorded_attempt *x = a, *y = b;
-    if (x->axis != y->axis)
-        return x->axis < y->axis ? -1 : 1;
-    if (x->step != y->step)
-        return x->step < y->step ? -1 : 1;
-    return (x->attempt > y->attempt) - (x->attempt < y->attempt);
-}
+TP_ORDER(by_axis_and_step, tp_recorded_attempt,
+         TP_COMPARE(x->axis, y->axis)
+                 ?: TP_COMPARE(x->step, y->step)
+                 ?: TP_COMPARE(x->attempt, y->attempt))
 
 /* Do the attempts that were not judged yet write nothing again?  So it is while a run goes on. */
 static bool goes_on_in_order(tp_metrics *m)
@@ -246,11 +242,7 @@ static tp_status open_place(const tp_run_place *place, const char *run, tp_metri
         m->n_lasting_notes = m->notes.n;
         status = read_on(m, err);
     }
-    if (status == TP_OK)
-        *ret = m;
-    else
-        tp_metrics_close(m);
-    return status;
+    TP_HAND_OVER(status, ret, m, tp_metrics_close(m));
 }
 
 /* "project.db#name", unless a file is called so. */
@@ -328,8 +320,7 @@ tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, t
     tp_run_place inner = {0};
     tp_metrics_options o;
     const char *run;
-    if (!path || !ret)
-        return tp_fail(err, TP_ERR_ARG, "tp_metrics_open: an argument is NULL");
+    TP_NEED(path && ret, err);
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_metrics_options", err));
     if (tp_piped_is(path))
         return open_piped(path, o.run, ret, err);
@@ -469,13 +460,8 @@ typedef struct {
     size_t order;
 } curve_point;
 
-static int by_step(const void *a, const void *b)
-{
-    const curve_point *x = a, *y = b;
-    if (x->point.step != y->point.step)
-        return x->point.step < y->point.step ? -1 : 1;
-    return (x->order > y->order) - (x->order < y->order);
-}
+TP_ORDER(by_step, curve_point,
+         TP_COMPARE(x->point.step, y->point.step) ?: TP_COMPARE(x->order, y->order))
 
 /* The training's step, where the same record has it under a name of its own. */
 static void place_by_step_tag(const tp_metrics *m, curve_point *p, size_t n)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/ingest/runs/lines.h"
 #include "instrument/ingest/runs/reader.h"
@@ -123,13 +124,7 @@ static void close_run(tp_metrics *m)
 
 /* ---- samples ---- */
 
-static int by_step(const void *a, const void *b)
-{
-    const samples *x = a, *y = b;
-    if (x->step != y->step)
-        return x->step < y->step ? -1 : 1;
-    return strcmp(x->name, y->name);
-}
+TP_ORDER(by_step, samples, TP_COMPARE(x->step, y->step) ?: strcmp(x->name, y->name))
 
 static bool is_known(const state *s, const char *name)
 {

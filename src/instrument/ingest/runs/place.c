@@ -10,13 +10,11 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/order.h"
 #include "base/platform.h"
 #include "base/vec.h"
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const tp_place_entry *)a)->name, ((const tp_place_entry *)b)->name);
-}
+TP_ORDER(by_name, tp_place_entry, strcmp(x->name, y->name))
 
 char *tp_place_join(const char *folder, const char *name)
 {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "instrument/ingest/runs/reader.h"
 
@@ -107,12 +108,7 @@ typedef struct {
     size_t index;
 } placed;
 
-static int by_step(const void *a, const void *b)
-{
-    const placed *x = a, *y = b;
-    return x->step != y->step ? (x->step < y->step ? -1 : 1)
-                              : (x->index > y->index) - (x->index < y->index);
-}
+TP_ORDER(by_step, placed, TP_COMPARE(x->step, y->step) ?: TP_COMPARE(x->index, y->index))
 
 static bool is_rising(const tp_recorded_series *s, const uint8_t *keep)
 {
