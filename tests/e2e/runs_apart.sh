@@ -127,8 +127,9 @@ diverging="policy.optimizer.kwargs.lr=1000 policy.optimizer.kwargs.weight_decay=
 run train tiny.yaml run.name=nan $diverging
 expect 6 "is not finite (loss"
 last=$(tail -n 1 runs/nan/metrics.jsonl)
+bad=$(sed -n 's/.*temper: step \([0-9]*\) is not finite.*/\1/p' err) # which one depends on how sums are rounded
 case $last in
-*'"step":2,'*'"train/loss":"NaN","train/grad_norm":"NaN"'*) ;;
+*"\"step\":$bad,"*'"train/loss":"NaN","train/grad_norm":"NaN"'*) ;;
 *) fail "the last record is not that of the bad step: $last" ;;
 esac
 is "loss in run.json" "$("$TOOL" get runs/nan/run.json result.loss)" NaN
