@@ -31,10 +31,12 @@ struct tp_session {
     bool owns_program;
     int graphs[N_GRAPHS];          /* of the program; -1: none */
     tp_states own_states, *states; /* whichever they are: its own or shared ones */
+    /* What a graph is given: the device may read it late. */
     float loss_scale;
     tp_optimizer_scalars scalars;
+    double limits[3];  /* of clipping */
+    uint32_t noise[4]; /* of the micro-batch */
     float *logp;       /* what the last evaluation said */
-    uint32_t noise[4]; /* of the micro-batch; the device may read it late */
     uint64_t noise_seed;
     int64_t noise_step, noise_micro;
     batch_inputs inputs[N_GRAPHS]; /* of those that read a batch */
@@ -416,8 +418,8 @@ void tp_session_set_loss_scale(tp_session *s, float scale) { s->loss_scale = sca
 tp_status tp_session_clip(tp_session *s, double unscale, double value, double factor, tp_error *err)
 {
     tp_exec *e = exec_of(s, CLIP);
-    const double limits[3] = {unscale, value, factor};
-    TP_TRY(tp_exec_write(e, tp_exec_input(e, "limits"), limits, -1, err));
+    memcpy(s->limits, (const double[]){unscale, value, factor}, sizeof s->limits);
+    TP_TRY(tp_exec_write(e, tp_exec_input(e, "limits"), s->limits, -1, err));
     return tp_program_run(s->program, s->graphs[CLIP], true, err);
 }
 
@@ -472,26 +474,28 @@ static tp_batch_view cut(const tp_batch_view *b, int64_t n, int64_t tokens, floa
 }
 
 static tp_status add_gradients(tp_session *s, int which, const tp_batch_view *batch, float sign,
-                               tp_error *err)
+                               double *ret_norm, tp_error *err)
 {
     const float scale = s->loss_scale;
     int64_t micro = s->noise_micro;
     tp_exec_set_host(exec_of(s, which), NULL, NULL);
-    s->loss_scale = sign * scale;
+    s->loss_scale = sign * scale; /* the device reads it later: until the norm is known */
     tp_status status = write_batch(s, which, batch, err);
+    if (status == TP_OK)
+        status = tp_program_run(s->program, s->graphs[which], sign < 0, err);
+    if (status == TP_OK)
+        status = tp_session_grad_norm(s, ret_norm, err);
     s->loss_scale = scale;
     s->noise_micro = micro;
-    return status == TP_OK ? tp_program_run(s->program, s->graphs[which], sign < 0, err) : status;
+    return status;
 }
 
 /* The gradients of the one less those of the other, in the buffers that there are. */
 static tp_status subtract(tp_session *s, const tp_batch_view *batch, double *ret, tp_error *err)
 {
     double whole, difference;
-    TP_TRY(add_gradients(s, EXACT, batch, 1, err));
-    TP_TRY(tp_session_grad_norm(s, &whole, err));
-    TP_TRY(add_gradients(s, TRAIN, batch, -1, err));
-    TP_TRY(tp_session_grad_norm(s, &difference, err));
+    TP_TRY(add_gradients(s, EXACT, batch, 1, &whole, err));
+    TP_TRY(add_gradients(s, TRAIN, batch, -1, &difference, err));
     *ret = whole > 0 ? difference / whole : NAN;
     return TP_OK;
 }

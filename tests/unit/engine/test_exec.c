@@ -567,9 +567,30 @@ static void two_teams_at_once_give_what_each_gives_alone(void **state)
     end_sides(sides);
 }
 
+/* What an early write is given must stay as it is until the device is waited for. */
+static void a_source_that_changes_before_its_copy_is_told_on_guard(void **state)
+{
+    tp_device *device = device_of("guard", 1);
+    tp_buffer *buffer;
+    float x[4] = {1, 2, 3, 4}, y[4];
+    tp_error err;
+    MUST(tp_buffer_alloc(device, TP_MEM_WEIGHTS, sizeof x, &buffer, &err));
+    const tp_span span = {buffer, 0};
+    MUST(tp_span_write_early(span, x, sizeof x, &err));
+    MUST(tp_span_read(y, span, sizeof y, &err));
+    assert_memory_equal(x, y, sizeof x);
+    MUST(tp_span_write_early(span, x, sizeof x, &err));
+    x[3] = 5;
+    assert_int_equal(tp_span_read(y, span, sizeof y, &err), TP_ERR_ARG);
+    assert_non_null(strstr(err.message, "16 bytes changed"));
+    MUST(tp_span_read(y, span, sizeof y, &err)); /* told once */
+    tp_buffer_free(buffer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_source_that_changes_before_its_copy_is_told_on_guard),
         cmocka_unit_test(the_counter_counts),
         cmocka_unit_test(ref_allocates_nothing),
         cmocka_unit_test(cpu_allocates_nothing),

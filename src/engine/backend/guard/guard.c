@@ -7,8 +7,8 @@
  *     wait                      |    and not before somebody waits: copies are always late
  *
  * So a tensor that is read or written without the device faults, a host buffer that changes
- * before its early write is waited for gives wrong results, a result that is read without
- * waiting is the old one, and a kernel that hangs on the caller's thread does not find it. */
+ * before its early write is waited for is told, a result that is read without waiting is the
+ * old one, and a kernel that hangs on the caller's thread does not find it. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/platform.h"
 #include "engine/backend/host.h"
 #include "engine/backend/ref/kernels.h"
@@ -28,6 +29,7 @@ typedef struct {
     command_kind kind;
     tp_launch launch;
     tp_copy copy;
+    char sum[33]; /* of what is copied from the host, when that was asked for */
     size_t mark;
 } command;
 
@@ -38,7 +40,8 @@ typedef struct {
     command *queue;
     size_t n; /* given and not yet taken by the worker */
     bool is_called, is_closing;
-    uint64_t *marks; /* ns */
+    size_t n_changed; /* bytes of a copy whose source was another by then; 0: none */
+    uint64_t *marks;  /* ns */
     size_t n_marks;
 } guard;
 
@@ -46,11 +49,22 @@ typedef struct {
 
 static void *base_of(const tp_buffer *buffer) { return buffer->own; }
 
+static bool is_as_given(const command *c)
+{
+    char sum[sizeof c->sum];
+    if (!c->copy.from_host)
+        return true;
+    tp_hash_bytes(c->copy.from_host, c->copy.bytes, sum);
+    return strcmp(sum, c->sum) == 0;
+}
+
 static void work_off(guard *g, command *c)
 {
     if (c->kind == MARK) {
         g->marks[c->mark] = tp_clock_ns();
     } else if (c->kind == COPY) {
+        if (!is_as_given(c))
+            g->n_changed = c->copy.bytes;
         tp_copy_perform(&c->copy, base_of);
     } else {
         tp_launch_resolve(&c->launch, base_of);
@@ -88,8 +102,14 @@ static tp_status wait(tp_device *device, tp_error *err)
     while (g->is_called)
         pthread_cond_wait(&g->idle, &g->lock);
     pthread_mutex_unlock(&g->lock);
-    (void)err;
-    return TP_OK;
+    if (g->n_changed == 0)
+        return TP_OK;
+    size_t n = g->n_changed;
+    g->n_changed = 0;
+    return tp_fail(err, TP_ERR_ARG,
+                   "the host's memory behind an early write of %zu bytes changed, or was "
+                   "given back, before the device was waited for",
+                   n);
 }
 
 /* The worker sleeps while nobody waits, so the queue is the host's. */
@@ -104,7 +124,9 @@ static tp_status push(tp_device *device, const command *c, tp_error *err)
 
 static tp_status copy(tp_device *device, const tp_copy *asked, tp_error *err)
 {
-    const command c = {.kind = COPY, .copy = *asked};
+    command c = {.kind = COPY, .copy = *asked};
+    if (asked->from_host)
+        tp_hash_bytes(asked->from_host, asked->bytes, c.sum);
     return push(device, &c, err);
 }
 
