@@ -69,7 +69,8 @@ TP_API TP_CHECKED tp_status tp_metrics_open(const char *path, const tp_metrics_o
 TP_API TP_CHECKED tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err);
 TP_API void tp_metrics_close(tp_metrics *m); /* NULL is a no-op */
 
-TP_API const char *tp_metrics_path(const tp_metrics *m);   /* where it was found */
+TP_API const char *tp_metrics_path(const tp_metrics *m); /* where it was found */
+TP_API const char *tp_metrics_name(const tp_metrics *m); /* that, and "#NAME" as it was asked for */
 TP_API const char *tp_metrics_format(const tp_metrics *m); /* "tensorboard", "trackio", ... */
 TP_API const char *tp_metrics_about(const tp_metrics *m);  /* the same for people */
 

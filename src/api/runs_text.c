@@ -99,7 +99,7 @@ tp_status tp_metrics_text(tp_metrics *m, tp_points_view view, const char *const 
     }
     if (tp_grid_rows(&g) == 0)
         tp_grid_note(&g, "nothing was recorded");
-    tp_buf_addf(&head, "%s: %s\n", tp_metrics_path(m), tp_metrics_about(m));
+    tp_buf_addf(&head, "%s: %s\n", tp_metrics_name(m), tp_metrics_about(m));
     *ret = print_grid(&g, head.data, width);
     return TP_OK;
 }
@@ -321,7 +321,7 @@ tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
     tp_buf why = {0}, folder = {0}, file = {0};
     add_folder(&folder, m, &o);
     tp_buf_addf(&file, "%s/report.md", folder.data);
-    TP_FREED char *text = tp_analysis_markdown(a, tp_metrics_path(m));
+    TP_FREED char *text = tp_analysis_markdown(a, tp_metrics_name(m));
     TP_OWN(tp_buf) report = {0};
     tp_buf_adds(&report, text);
     if (formats & TP_DASHBOARD_SVG)

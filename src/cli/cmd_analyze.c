@@ -106,7 +106,7 @@ static int answer(const flags *f, job *j)
     tp_waiting_end();
     char *text = f->json ? tp_analysis_json(a) : tp_analysis_text(a, tp_cli_width());
     if (!f->json)
-        printf("%s: %s\n", tp_metrics_path(j->runs[0]), tp_metrics_about(j->runs[0]));
+        printf("%s: %s\n", tp_metrics_name(j->runs[0]), tp_metrics_about(j->runs[0]));
     if (!f->json && j->n > 1)
         printf("the first of %zu runs; robustness and scalability are of all\n", j->n);
     if (!f->json)

@@ -61,8 +61,8 @@ static void close_group(group *g)
 static void print_text(const tp_run_comparison *c, const group *a, const group *b)
 {
     char *text = tp_run_comparison_text(c, tp_cli_width());
-    printf("A: %s%s\nB: %s%s\n\n%s", tp_metrics_path(a->runs[0]), a->n > 1 ? ", ..." : "",
-           tp_metrics_path(b->runs[0]), b->n > 1 ? ", ..." : "", text);
+    printf("A: %s%s\nB: %s%s\n\n%s", tp_metrics_name(a->runs[0]), a->n > 1 ? ", ..." : "",
+           tp_metrics_name(b->runs[0]), b->n > 1 ? ", ..." : "", text);
     if (a->n == 1 && b->n == 1)
         puts("\nn: steps in common; intervals are of these two runs, another seed may differ "
              "(--a, --b)");
@@ -183,7 +183,7 @@ static int compare(const flags *f, const group *a, const group *b, tp_error *err
     return done == TP_OK ? status : -1;
 }
 
-/* DATABASE#NAME is no path: opening it says what is wrong with it. */
+/* FILE#NAME is no path: opening it says what is wrong with it. */
 static bool find(const char *pattern, glob_t *ret)
 {
     return glob(pattern, GLOB_TILDE | (strchr(pattern, '#') ? GLOB_NOCHECK : 0), NULL, ret) == 0;

@@ -16,7 +16,7 @@ static const tp_flag flag_table[] = {
     TP_CHOICE("points", 0, "VIEW", points, "native latest all accumulator fast",
               "which count after a restart or damage: native (default), latest, all, accumulator, "
               "fast"),
-    TP_TEXT("run", 0, "NAME", run, "of several runs in one data base; or RUN#NAME"),
+    TP_TEXT("run", 0, "NAME", run, "of several runs in one file; or RUN#NAME"),
     TP_SWITCH("follow", 0, follow,
               "go on: a line for every figure as it is recorded, TAG STEP VALUE or an object"),
     {0}};
@@ -91,7 +91,7 @@ const tp_usage tp_usage_metrics = {
     .summary = "What a run recorded, exactly: a run folder of Temper, TensorBoard event files, "
                "trainer_state.json, NeMo RL's logs, trackio's data bases, CSV, JSONL.",
     .flags = flag_table,
-    .details = "RUN is a folder, a file, - for standard input, or DATABASE#NAME.  TAGs may be "
+    .details = "RUN is a folder, a file, - for standard input, or FILE#NAME.  TAGs may be "
                "patterns ('train/*'). "
                "Damage is read up to, and named on standard error.\n\n"
                "  temper metrics runs/first\n"

@@ -88,6 +88,40 @@ static void a_list_of_objects(void **state)
     tp_metrics_close(m);
 }
 
+/* A chart as W&B exports it: a run's columns are called after it. */
+static void a_chart_of_several_runs(void **state)
+{
+    tp_metrics *m;
+    tp_error err;
+    write_text("chart.csv",
+               "\"Step\",\"a - b - loss\",\"a - b - loss__MIN\",\"a - b - loss__MAX\",\"c - loss\","
+               "\"c - loss__MIN\",\"c - loss__MAX\"\n0,2,1,3,20,10,30\n1,1,1,1,,,\n");
+    m = open_run(run_path("chart.csv"));
+    expect_point(m, "a - b - loss", TP_POINTS_NATIVE, 1, 1, NAN, 1);
+    expect_point(m, "c - loss__MAX", TP_POINTS_NATIVE, 0, 0, NAN, 30);
+    assert_true(has_note(m, "columns of 2 runs"));
+    assert_true(has_note(m, "chart.csv#a - b': a - b, c"));
+    tp_metrics_close(m);
+    m = open_run(run_path("chart.csv#a - b"));
+    expect_point(m, "loss", TP_POINTS_NATIVE, 0, 0, NAN, 2);
+    expect_point(m, "loss__MIN", TP_POINTS_NATIVE, 0, 0, NAN, 1);
+    assert_int_equal(count(m, "loss", TP_POINTS_NATIVE), 2);
+    tp_metrics_close(m);
+    m = open_run(run_path("chart.csv#c"));
+    assert_int_equal(count(m, "loss", TP_POINTS_NATIVE), 1);
+    tp_metrics_close(m);
+    assert_int_equal(tp_metrics_open(run_path("chart.csv#a"), NULL, &m, &err), TP_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "has no run 'a'; it has: a - b, c"));
+    assert_int_equal(tp_metrics_open(run_path("chart.csv#"), NULL, &m, &err), TP_ERR_CONFIG);
+
+    /* Where nothing has names, none is taken in silence. */
+    write_text("plain.csv", "step,x - y\n1,2\n");
+    assert_int_equal(tp_metrics_open(run_path("plain.csv#x"), NULL, &m, &err), TP_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "is one run, without a name"));
+    write_text("rows.jsonl", "{\"step\": 1, \"loss\": 2}\n");
+    assert_int_equal(tp_metrics_open(run_path("rows.jsonl#x"), NULL, &m, &err), TP_ERR_CONFIG);
+}
+
 static void tables(void **state)
 {
     write_text("a.csv", "\xef\xbb\xbfstep,\"train, \"\"loss\"\"\",acc\r\n1,2.5,\r\n2,nan,0.5\r\n");
@@ -218,6 +252,7 @@ int main(void)
         FORMAT(rows_of_one_figure),
         FORMAT(a_list_of_objects),
         FORMAT(tables),
+        FORMAT(a_chart_of_several_runs),
         FORMAT(a_newer_program),
         FORMAT(the_newest_checkpoint_speaks),
         FORMAT(a_restart_counts_once),

@@ -243,7 +243,7 @@ tp_status tp_runs_compare(tp_metrics *const *a, size_t n_a, tp_metrics *const *b
     compare_settings(c, a[0], b[0]);
     TP_HAND_OVER(c->n ? judge(c, err)
                       : tp_fail(err, TP_ERR_CONFIG, "'%s' and '%s' have no metric in common",
-                                tp_metrics_path(a[0]), tp_metrics_path(b[0])),
+                                tp_metrics_name(a[0]), tp_metrics_name(b[0])),
                  ret, c, tp_run_comparison_free(c));
 }
 

@@ -1,6 +1,9 @@
 /* csv.c - metrics as a table of text: a column per tag and a line per step, or a line per figure.
  *
- * Which column is the step and which the time: as for JSON rows.  An empty field is no figure. */
+ * Which column is the step and which the time: as for JSON rows.  An empty field is no figure.
+ *
+ * A chart that Weights & Biases exports has a column "RUN - METRIC" for each run, with "...__MIN"
+ * and "...__MAX" behind it.  FILE#RUN is one of those runs, its columns called METRIC. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +13,7 @@
 #include "instrument/ingest/runs/reader.h"
 #include "instrument/ingest/runs/rows.h"
 #include "instrument/ingest/runs/tail.h"
+#include "instrument/ingest/string_table.h"
 
 /* ---- records, as RFC 4180 has them ---- */
 
@@ -118,6 +122,7 @@ typedef struct {
     uint64_t n_rows, n_bad, first_bad; /* of another number of fields; where */
     int64_t unended_size; /* of the file, when its last record without a newline was taken; or 0 */
     tp_flat_row row;
+    tp_string_table runs; /* of a chart of W&B; 0 is no run */
 } state;
 
 static size_t first_line(const tp_run_place *place)
@@ -151,6 +156,7 @@ static tp_status open_run(tp_metrics *m, const tp_run_place *place, tp_error *er
     state *s = tp_vec_new(1, sizeof *s);
     TP_FREED char *path = file_of(place);
     tp_tail_init(&s->tail, path);
+    tp_string_table_init(&s->runs);
     m->state = s;
     return TP_OK;
 }
@@ -162,6 +168,7 @@ static void close_run(tp_metrics *m)
     release_record(&s->names);
     release_record(&s->fields);
     tp_flat_row_release(&s->row);
+    tp_string_table_release(&s->runs);
     free(s->twice);
     free(s);
 }
@@ -182,15 +189,37 @@ static bool number_of(const char *text, double *ret)
     return tp_flat_row_spelled((tp_slice){text, n}, ret) || tp_str_to_f64(text, ret);
 }
 
+enum { N_DASH = 3 };
+
+/* Behind the last " - " of the name of a column; NULL: there is none. */
+static const char *metric_of(const char *name)
+{
+    const char *ret = NULL;
+    for (const char *at = name; (at = strstr(at, " - ")); at++)
+        ret = at + N_DASH;
+    return ret;
+}
+
+/* What a column is called in a run; NULL: that one has another run's figures. */
+static const char *name_within(const char *name, const char *run)
+{
+    const char *metric = run ? metric_of(name) : NULL;
+    size_t n = metric ? (size_t)(metric - name) - N_DASH : 0;
+    if (!metric)
+        return name;
+    return strlen(run) == n && memcmp(name, run, n) == 0 ? metric : NULL;
+}
+
 /* The line as a row of names and values, as a JSON object would be one. */
-static void make_row(state *s)
+static void make_row(state *s, const char *run)
 {
     tp_flat_row *row = &s->row;
     tp_buf_clear(&row->text);
     row->n = 0;
     for (size_t i = 0; i < s->names.n && i < s->fields.n; i++) {
-        const char *name = field_of(&s->names, i), *text = field_of(&s->fields, i);
-        if (!*text || !*name)
+        const char *name = name_within(field_of(&s->names, i), run);
+        const char *text = field_of(&s->fields, i);
+        if (!name || !*text || !*name)
             continue;
         tp_flat_row_member *x = TP_VEC_PUSH(row->members, row->n, row->cap);
         x->tag = row->text.len;
@@ -211,7 +240,7 @@ static void take_line(tp_metrics *m, state *s)
         return;
     if (s->fields.n != s->names.n && s->n_bad++ == 0)
         s->first_bad = s->n_rows + 2;
-    make_row(s);
+    make_row(s, m->run);
     tp_flat_row_record(m, &s->row, (int64_t)s->n_rows);
     s->n_rows++;
 }
@@ -277,13 +306,55 @@ static void take_names(state *s)
     s->has_names = true;
 }
 
+static bool is_name_with(const char *name, const char *stem, const char *end)
+{
+    size_t n = strlen(stem);
+    return strncmp(name, stem, n) == 0 && strcmp(name + n, end) == 0;
+}
+
+/* Whose columns a chart of W&B has. */
+static void list_runs(state *s)
+{
+    tp_string_table_release(&s->runs);
+    tp_string_table_init(&s->runs);
+    for (size_t i = 0; i + 2 < s->names.n; i++) {
+        const char *name = field_of(&s->names, i), *metric = metric_of(name);
+        if (metric && is_name_with(field_of(&s->names, i + 1), name, "__MIN") &&
+            is_name_with(field_of(&s->names, i + 2), name, "__MAX"))
+            tp_string_add(&s->runs, name, (size_t)(metric - name) - N_DASH);
+    }
+}
+
+static const char *names_of_runs(const state *s, tp_buf *out)
+{
+    for (uint32_t i = 1; i < s->runs.n && i <= 20; i++)
+        tp_buf_addf(out, "%s%s", i > 1 ? ", " : "", tp_string_get(&s->runs, i));
+    return tp_buf_str(out);
+}
+
+static tp_status find_run(const tp_metrics *m, const state *s, tp_error *err)
+{
+    uint32_t which;
+    TP_OWN(tp_buf) names = {0};
+    if (!m->run || (tp_string_find(&s->runs, m->run, strlen(m->run), &which) && which > 0))
+        return TP_OK;
+    if (s->runs.n < 2)
+        return tp_fail(err, TP_ERR_CONFIG, "'%s' is one run, without a name: leave out '%s'",
+                       s->tail.path, m->run);
+    return tp_fail(err, TP_ERR_CONFIG, "'%s' has no run '%s'; it has: %s", s->tail.path, m->run,
+                   names_of_runs(s, &names));
+}
+
 static tp_status read_records(tp_metrics *m, state *s, tp_error *err)
 {
     bool more = true;
     if (!s->has_names) {
         TP_TRY(next_record(s, &s->names, &more, err));
-        if (more)
+        if (more) {
             take_names(s);
+            list_runs(s);
+            TP_TRY(find_run(m, s, err));
+        }
     }
     while (more) {
         TP_TRY(next_record(s, &s->fields, &more, err));
@@ -322,6 +393,14 @@ static void say(tp_metrics *m)
         tp_notes_add(&m->notes, TP_NOTE_WARNING,
                      "'%s': several columns are called '%.100s', only the last of them is read",
                      s->tail.path, s->twice);
+    if (s->runs.n > 2 && !m->run) { /* the first text of the table is the empty one */
+        TP_OWN(tp_buf) names = {0};
+        tp_notes_add(&m->notes, TP_NOTE_WARNING,
+                     "'%s' has columns of %zu runs, and a metric is taken from the first that has "
+                     "it; name one run as '%s#%s': %s",
+                     s->tail.path, s->runs.n - 1, s->tail.path, tp_string_get(&s->runs, 1),
+                     names_of_runs(s, &names));
+    }
     if (s->n_rows && !m->n_shown)
         tp_notes_add(&m->notes, TP_NOTE_WARNING,
                      "'%s': no column but those of steps and times has numbers (with a decimal "
@@ -345,6 +424,7 @@ static void say(tp_metrics *m)
 const tp_run_reader tp_run_reader_csv = {
     .name = "csv",
     .about = "tables (CSV) of metrics",
+    .has_names = true,
     .file_of = file_of,
     .open = open_run,
     .read = read_run,

@@ -224,17 +224,30 @@ static tp_status read_on(tp_metrics *m, tp_error *err)
     return TP_OK;
 }
 
+static char *name_of(const char *path, const char *run)
+{
+    tp_buf name = {0};
+    tp_buf_adds(&name, path);
+    if (run)
+        tp_buf_addf(&name, "#%s", run);
+    return name.data;
+}
+
 static tp_status open_place(const tp_run_place *place, const char *run, tp_metrics **ret,
                             tp_error *err)
 {
     const tp_run_reader *reader = tp_run_reader_here(place);
     if (!reader)
         return fail_unknown(place, err);
+    if (run && !reader->has_names)
+        return tp_fail(err, TP_ERR_CONFIG, "'%s' is one run, without a name: leave out '%s'",
+                       place->path, run);
     tp_metrics *m = tp_vec_new(1, sizeof *m);
     tp_string_table_init(&m->tags);
     m->reader = reader;
     m->path = tp_strdup(place->path);
     m->run = tp_strdup(run);
+    m->name = name_of(place->path, run);
     tp_status status = reader->open(m, place, err);
     if (status == TP_OK) {
         if (reader->has_runs_below)
@@ -305,7 +318,9 @@ static tp_status open_piped(const char *path, const char *run, tp_metrics **ret,
     }
     tp_metrics *m = *ret;
     free(m->path);
+    free(m->name);
     m->path = tp_strdup(piped.name);
+    m->name = name_of(m->path, run);
     piped.name = m->path;
     m->piped = piped;
     call_notes_by_name(m);
@@ -360,6 +375,7 @@ void tp_metrics_close(tp_metrics *m)
     tp_string_table_release(&m->tags);
     tp_piped_release(&m->piped);
     free(m->path);
+    free(m->name);
     free(m->run);
     free(m);
 }
@@ -367,6 +383,7 @@ void tp_metrics_close(tp_metrics *m)
 /* ---- handing out ---- */
 
 const char *tp_metrics_path(const tp_metrics *m) { return m->path; }
+const char *tp_metrics_name(const tp_metrics *m) { return m->name; }
 const char *tp_metrics_format(const tp_metrics *m) { return m->reader->name; }
 const char *tp_metrics_about(const tp_metrics *m) { return m->reader->about; }
 size_t tp_metrics_count(const tp_metrics *m) { return m->n_shown; }

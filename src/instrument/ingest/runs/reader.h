@@ -25,6 +25,7 @@ struct tp_run_reader {
                       void *user, tp_error *err);
     bool native_is_latest; /* its own program shows the latest attempt only */
     bool has_runs_below;   /* folders in its own may be runs of their own: they are named */
+    bool has_names;        /* several runs in one file: PATH#NAME is one of them */
     bool has_restarts;     /* the views of TensorBoard's readers apply */
 };
 

@@ -31,7 +31,8 @@ void tp_recorded_clear(tp_metrics *m)
     free(m->scratch);
     tp_notes_release(&m->notes);
     tp_string_table_release(&m->tags);
-    *m = (tp_metrics){.path = m->path, .run = m->run, .reader = m->reader, .state = m->state};
+    *m = (tp_metrics){
+        .path = m->path, .name = m->name, .run = m->run, .reader = m->reader, .state = m->state};
     tp_string_table_init(&m->tags);
 }
 

@@ -73,6 +73,7 @@ typedef struct {
 
 struct tp_metrics {
     char *path; /* of the place, without '#' */
+    char *name; /* with it, where a run of several was asked for */
     char *run;  /* of several in it, or NULL */
     tp_piped piped;
     const tp_run_reader *reader;

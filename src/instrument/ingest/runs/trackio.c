@@ -490,6 +490,7 @@ static void say(tp_metrics *m)
 const tp_run_reader tp_run_reader_trackio = {
     .name = "trackio",
     .about = "trackio's SQLite data bases",
+    .has_names = true,
     .file_of = file_of,
     .open = open_run,
     .read = read_run,
