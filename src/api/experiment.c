@@ -78,11 +78,47 @@ static tp_status settings_of(void *user, const tp_put *put, tp_arena *arena,
 
 /* ---- which levers ---- */
 
-static tp_status add(chosen *c, const tp_set_lever *lever, const chosen_lever *row, tp_error *err)
+static tp_slice own_key(const chosen_lever *row)
 {
-    for (size_t i = 0; i < c->n; i++)
+    return (tp_slice){row->on, strcspn(row->on, "=")};
+}
+
+static bool sets_key(const chosen_lever *row, tp_slice key)
+{
+    if (!row->known)
+        return tp_slice_eq(own_key(row), key);
+    tp_slice its, value;
+    bool found = false;
+    for (const char *text = row->known->on; tp_setting_next(&text, &its, &value);)
+        found |= tp_slice_eq(its, key);
+    for (const char *text = row->known->off; tp_setting_next(&text, &its, &value);)
+        found |= tp_slice_eq(its, key);
+    return found;
+}
+
+/* Levers of the table are made for each other; an own one would undo what another does. */
+static tp_status check_apart(const chosen *c, const tp_set_lever *lever, const chosen_lever *row,
+                             tp_error *err)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        const chosen_lever *other = &c->rows[i];
         if (strcmp(c->levers[i].name, lever->name) == 0)
             return tp_fail(err, TP_ERR_ARG, "there are two levers '%s'", lever->name);
+        if (row->known && other->known)
+            continue;
+        tp_slice key = own_key(row->known ? other : row);
+        if (sets_key(row->known ? row : other, key))
+            return tp_fail(err, TP_ERR_ARG,
+                           "levers '%s' and '%s' both set %.*s, one would undo the other: measure "
+                           "them one after the other",
+                           c->levers[i].name, lever->name, (int)key.len, key.data);
+    }
+    return TP_OK;
+}
+
+static tp_status add(chosen *c, const tp_set_lever *lever, const chosen_lever *row, tp_error *err)
+{
+    TP_TRY(check_apart(c, lever, row, err));
     if (c->n == MOST_LEVERS)
         return tp_fail(err, TP_ERR_ARG, "more than %d levers", MOST_LEVERS);
     c->levers[c->n] = *lever;

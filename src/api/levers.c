@@ -13,15 +13,14 @@ static tp_status report(const tp_recipe *recipe, tp_lever_reports *ret, tp_error
     tp_run_plan plan;
     const tp_train_options *o = &recipe->options;
     bool found = false;
-    if (tp_machine_load(&tp_backend_cpu, tp_trainer_threads(o), &machine, &found, NULL) != TP_OK)
+    if (tp_trainer_machine(o, &machine, &found, NULL) != TP_OK)
         found = false;
     const tp_machine *measured = found ? &machine : NULL;
     TP_TRY(tp_run_model_open(o, &model, NULL, err));
     tp_status status = tp_run_plan_compute(o, model, false, measured, &plan, err);
     if (status == TP_OK) {
         tp_levers_look(recipe->config, o, ret);
-        tp_levers_predict(recipe->config, &recipe->options.ranks, model, &plan, false, measured,
-                          ret);
+        tp_levers_predict(recipe->config, o, model, &plan, false, measured, ret);
     }
     tp_model_free(model);
     return status;

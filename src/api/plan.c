@@ -50,8 +50,7 @@ static tp_status compute(const tp_train_options *o, tp_run_plan *ret, tp_error *
     TP_TRY(tp_run_model_open(o, &model, NULL, err));
     tp_status status = tp_run_graphs_create(o, model, &more, &graphs, err);
     if (status == TP_OK) {
-        if (tp_machine_load(&tp_backend_cpu, tp_trainer_threads(o), &machine, &found, NULL) !=
-            TP_OK)
+        if (tp_trainer_machine(o, &machine, &found, NULL) != TP_OK)
             found = false;
         status = tp_run_plan_make(o, model, &graphs, found ? &machine : NULL, ret, err);
     }

@@ -238,11 +238,24 @@ static tp_status add_launches(const tp_run_graphs *g, const char *which, tp_buf 
     return TP_OK;
 }
 
+static tp_status parse_network(const char *text, const tp_ranks *ranks, tp_network *ret,
+                               tp_error *err)
+{
+    int on_host = TP_MAX(ranks->on_host, 1), hosts = (ranks->ranks + on_host - 1) / on_host;
+    TP_TRY(tp_network_parse(text, ret, err));
+    if (tp_network_nodes(ret) >= hosts)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_ARG,
+                   "'%.60s' has %lld nodes, %d ranks need %d: give a larger one, or more "
+                   "ranks of a node (--ranks-per-node)",
+                   text, (long long)tp_network_nodes(ret), ranks->ranks, hosts);
+}
+
 static tp_status make_report(const tp_config *config, report *r, tp_error *err)
 {
     tp_machine machine;
     bool found = false;
-    TP_TRY(tp_machine_load(&tp_backend_cpu, tp_trainer_threads(r->o), &machine, &found, err));
+    TP_TRY(tp_trainer_machine(r->o, &machine, &found, err));
     const tp_machine *measured = found ? &machine : NULL;
     TP_TRY(tp_run_plan_make(r->o, r->model, r->graphs, measured, &r->plan, err));
     if (r->o->algorithm->resumes_with_reference) { /* only its set differs when it is resumed */
@@ -254,12 +267,12 @@ static tp_status make_report(const tp_config *config, report *r, tp_error *err)
         tp_network network;
         const char *text = r->asked->network;
         if (text)
-            TP_TRY(tp_network_parse(text, &network, err));
+            TP_TRY(parse_network(text, &r->o->ranks, &network, err));
         TP_TRY(tp_ranks_plan_make(r->o, r->model, measured, tp_ranks_processes(&r->o->ranks),
                                   text ? &network : NULL, &r->ranks, err));
     }
     tp_levers_look(config, r->o, &r->levers);
-    tp_levers_predict(config, &r->o->ranks, r->model, &r->plan, false, measured, &r->levers);
+    tp_levers_predict(config, r->o, r->model, &r->plan, false, measured, &r->levers);
     if (!r->plan.fits)
         tp_run_plan_remedies(r->o, r->model, false, &r->plan, &r->remedies);
     return TP_OK;
@@ -327,6 +340,8 @@ static tp_status place(tp_recipe *recipe, const tp_plan_options *asked, tp_error
     o->ranks = (tp_ranks){.ranks = asked->ranks};
     if (on_host != TP_OPT_UNSET_INT)
         o->ranks.on_host = (int)TP_MIN(on_host, asked->ranks);
+    if (o->ranks.on_host > 1 && o->engine.threads == TP_OPT_UNSET_INT)
+        o->threads_here = TP_MAX(tp_cpu_count() / o->ranks.on_host, 1);
     TP_TRY(tp_ranks_arrange(o, err));
     return tp_recipe_fit(recipe, true, err);
 }

@@ -334,7 +334,7 @@ static tp_status find_processor(const tp_train_options *o, const char *asked, tp
     bool found = false;
     if (asked)
         return tp_processor_parse(asked, ret, err);
-    TP_TRY(tp_machine_load(&tp_backend_cpu, tp_trainer_threads(o), ret, &found, err));
+    TP_TRY(tp_trainer_machine(o, ret, &found, err));
     return found ? TP_OK
                  : tp_fail(err, TP_ERR_CONFIG,
                            "how long launches take is unknown: run 'temper doctor' once to measure "

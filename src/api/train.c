@@ -87,8 +87,7 @@ struct tp_training {
 static const tp_machine *find_machine(tp_training *t)
 {
     bool is_known = false;
-    tp_status status = tp_machine_load(&tp_backend_cpu, tp_trainer_threads(&t->recipe.options),
-                                       &t->machine, &is_known, NULL);
+    tp_status status = tp_trainer_machine(&t->recipe.options, &t->machine, &is_known, NULL);
     return status == TP_OK && is_known ? &t->machine : NULL;
 }
 

@@ -75,6 +75,15 @@ TEMPER_SYSTEM_ROOT=$work/box run ablate tiny.yaml policy.precision=float32 train
 expect 0
 is "recomputed losses where memory is short" "$("$TOOL" get out levers.0.loss.verdict)" "bit-identical"
 
+# ---- levers that would undo each other ----
+run ablate tiny.yaml --lever a:policy.precision=bfloat16/float32 --levers mixed-precision --rounds 1 --steps 2 --out other
+expect 2 "levers 'a' and 'mixed-precision' both set policy.precision"
+run ablate tiny.yaml --lever 'a:engine.disable_passes=[]/[cse]' --levers dce --rounds 1 --steps 2 --out other
+expect 2 "both set engine.disable_passes"
+run ablate tiny.yaml --lever a:run.name=x/y --lever b:run.name=x/z --rounds 1 --steps 2 --out other
+expect 2 "both set run.name"
+[ ! -e other ] || fail "a refused ablation leaves a folder"
+
 # ---- what fails has a name, and the others go on ----
 # (A weight grows a million times at every step: it is infinite after a few, however its sums are rounded.)
 run ablate tiny.yaml policy.optimizer.kwargs.weight_decay=1000 --lever bad:policy.recompute=none/nonsense \

@@ -138,6 +138,10 @@ expect 2 "policy.clip_grad_value is not supported with several processes"
 run plan tiny.yaml --ranks 2 --network 1Gbit/1us engine.memory_limit=100KiB
 expect 5
 expect_out "does not fit"
+run plan tiny.yaml --ranks 64 --network 1Gbit/2us/torus-4x8
+expect 2 "has 32 nodes, 64 ranks need 64"
+run plan tiny.yaml --ranks 64 --ranks-per-node 2 --network 1Gbit/2us/torus-4x8 policy.train_global_batch_size=64
+expect 0
 run plan tiny.yaml --ranks 2 --network fast
 expect 2 "a network is bandwidth/latency, as in 100Gbit/2us, and its shape" "100Gbit/2us/torus-16x8x8" "not 'fast'"
 run plan tiny.yaml --network 1Gbit/1us

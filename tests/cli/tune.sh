@@ -34,6 +34,7 @@ expect 0
 # ---- a limit that nothing is below ----
 run tune tiny.yaml --memory 1KiB --budget 20s --steps 1 --warm-up 0 --out none -q
 expect 5 "planned none fits into 1.00 KiB: the smallest needs "
+[ ! -e none ] || fail "a tuning without an answer leaves a folder"
 [ ! -e none/recipe.yaml ] || fail "a recipe above the limit was written"
 
 # ---- wrong words ----

@@ -60,4 +60,19 @@ if [ -n "$fraction" ]; then # less than a hundredth of the memory is no setting
     on_host=2
     chosen 2 selective $words engine.memory_fraction=$fraction
 fi
+
+# Where nobody says threads, ranks of a host have a part of its processors each, in the plan as in the run.
+run plan demo.yaml --ranks 2 --ranks-per-node 2 --json
+expect 0
+cp out plan.json
+mpirun --bind-to none --oversubscribe -n 2 "$TEMPER" train demo.yaml run.dir=parts >out 2>err </dev/null || fail "the run failed"
+is "planned peak with the threads that there are" "$("$TOOL" get parts/run.json memory.planned_peak_bytes)" \
+    "$("$TOOL" get plan.json memory.planned_peak_bytes)"
+i=0
+while name=$("$TOOL" get plan.json levers.$i.name) && [ -n "$name" ]; do
+    is "what $name saves" "$("$TOOL" get parts/run.json levers.$i.name) $("$TOOL" get parts/run.json levers.$i.predicted.saved_bytes)" \
+        "$name $("$TOOL" get plan.json levers.$i.predicted.saved_bytes)"
+    i=$((i + 1))
+done 2>/dev/null
+[ $i -gt 10 ] || fail "only $i levers"
 finish

@@ -79,6 +79,15 @@ static bool read_entry(const tp_json *entry, tp_machine *m)
     return true;
 }
 
+void tp_machine_take_part(tp_machine *m, int threads)
+{
+    double when = m->measured_at;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        *field(m, i) *= (double)threads / m->threads;
+    m->measured_at = when;
+    m->threads = threads;
+}
+
 tp_status tp_machine_load(const tp_backend *backend, int threads, tp_machine *ret, bool *ret_found,
                           tp_error *err)
 {

@@ -37,6 +37,8 @@ tp_machine tp_machine_describe(const tp_backend *backend, int threads);
  * busy_tries above 0: all that is known is that the machine was busy. */
 TP_CHECKED tp_status tp_machine_load(const tp_backend *backend, int threads, tp_machine *ret,
                                      bool *ret_found, tp_error *err);
+/* The same for a process that has so many of those threads, while others use the rest. */
+void tp_machine_take_part(tp_machine *m, int threads);
 /* Measure, about `seconds` in all.  Rounds are interleaved; a ceiling is the best round.  What
  * was disturbed says so and must not be kept: a ceiling that is too low makes every share of it
  * wrong.  TP_ERR_NOMEM where the buffers would take most of the memory allowed. */

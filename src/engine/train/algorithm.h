@@ -167,6 +167,7 @@ struct trainer {
     tp_run_plan plan;
     tp_memory_watch memory_watch;
     tp_lever_reports levers;
+    tp_machine machine; /* hooks->machine, where its caller could not know how many threads */
     tp_mem_stats memory_before; /* what others in this process held when the run began */
     tp_tokenizer *tokenizer;
     tp_run *run;

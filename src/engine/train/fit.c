@@ -376,15 +376,17 @@ static int64_t share_of_batch(const tp_train_options *o)
     return TP_MAX(o->policy.train_global_batch_size / TP_MAX(o->ranks.ranks, 1), 1);
 }
 
-/* A divisor of the global batch, so that every micro-batch is full. */
-static int64_t fast_micro_batch(const tp_train_options *o)
+/* The largest up to n that divides the global batch, so that every micro-batch is full. */
+static int64_t divisor_of_batch(const tp_train_options *o, int64_t n)
 {
-    int64_t whole = o->policy.train_global_batch_size;
-    int64_t tokens = o->algorithm->sequences_per_unit * o->policy.max_total_sequence_length;
-    int64_t n = TP_MIN(FAST_TOKENS / tokens, share_of_batch(o));
-    while (n > 1 && whole % n != 0)
+    while (n > 1 && o->policy.train_global_batch_size % n != 0)
         n--;
     return n;
+}
+
+static int64_t tokens_of_unit(const tp_train_options *o)
+{
+    return o->algorithm->sequences_per_unit * o->policy.max_total_sequence_length;
 }
 
 static bool leaves_micro_batch_open(const tp_config *config)
@@ -394,30 +396,41 @@ static bool leaves_micro_batch_open(const tp_config *config)
            tp_level_left_open(config, "policy.dynamic_batching.train_mb_tokens");
 }
 
-/* A micro-batch of more sequences than the default, where that fits. */
-static tp_status quicken(tp_recipe *r, const tp_model *model, bool sizes_only, tp_error *err)
+/* *ret_fits false: the recipe stays as it is. */
+static tp_status take_micro_batch(tp_recipe *r, const tp_model *model, int64_t n, bool sizes_only,
+                                  bool *ret_fits, tp_error *err)
 {
-    const tp_train_options *o = &r->options;
-    int64_t n = fast_micro_batch(o);
-    if (n <= o->policy.train_micro_batch_size || !leaves_micro_batch_open(r->config))
-        return TP_OK;
     tp_recipe faster;
     char text[3][96];
     tp_run_plan plan;
     tp_buf said = {0};
-    int64_t tokens = n * o->algorithm->sequences_per_unit * o->policy.max_total_sequence_length;
+    int64_t tokens = n * tokens_of_unit(&r->options);
     snprintf(text[0], sizeof text[0], "policy.train_micro_batch_size=%" PRId64, n);
     for (int i = 0; i < 2; i++) /* whose defaults have been computed from it */
         snprintf(text[1 + i], sizeof text[0], "policy.%s.train_mb_tokens=%" PRId64,
                  i ? "dynamic_batching" : "sequence_packing", tokens);
     TP_TRY(bind_chosen(r, sizes_only, text, TP_COUNTOF(text), "chosen for speed", &faster, err));
-    if (tp_run_plan_compute(&faster.options, model, false, NULL, &plan, NULL) != TP_OK ||
-        !plan.fits) {
+    *ret_fits =
+        tp_run_plan_compute(&faster.options, model, false, NULL, &plan, NULL) == TP_OK && plan.fits;
+    if (!*ret_fits) {
         tp_recipe_close(&faster);
         return TP_OK;
     }
     tp_buf_addf(&said, "chosen for speed: %s, %" PRId64 " tokens at once", text[0], tokens);
     replace(r, &faster, &said);
+    return TP_OK;
+}
+
+/* A micro-batch of more sequences than the default: the first that fits of the fast one, half of it
+ * and so on. */
+static tp_status quicken(tp_recipe *r, const tp_model *model, bool sizes_only, tp_error *err)
+{
+    const tp_train_options *o = &r->options;
+    int64_t n = TP_MIN(FAST_TOKENS / tokens_of_unit(o), share_of_batch(o));
+    int64_t least = o->policy.train_micro_batch_size;
+    bool fits = !leaves_micro_batch_open(r->config);
+    for (; !fits && (n = divisor_of_batch(o, n)) > least; n /= 2)
+        TP_TRY(take_micro_batch(r, model, n, sizes_only, &fits, err));
     return TP_OK;
 }
 

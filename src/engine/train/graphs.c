@@ -2,6 +2,7 @@
 #include "engine/train/graphs.h"
 
 #include <math.h>
+#include <unistd.h>
 
 #include "base/affinity.h"
 #include "base/cpu.h"
@@ -21,6 +22,19 @@ int tp_trainer_threads(const tp_train_options *o)
     if (o->engine.threads != TP_OPT_UNSET_INT)
         return (int)o->engine.threads;
     return tp_cpu_count();
+}
+
+tp_status tp_trainer_machine(const tp_train_options *o, tp_machine *ret, bool *ret_found,
+                             tp_error *err)
+{
+    int threads = tp_trainer_threads(o), whole = tp_cpu_count(); /* a bound process has fewer */
+    const int sizes[] = {threads, whole, (int)sysconf(_SC_NPROCESSORS_ONLN)};
+    *ret_found = false;
+    for (size_t i = 0; i < (o->threads_here ? TP_COUNTOF(sizes) : 1) && !*ret_found; i++)
+        TP_TRY(tp_machine_load(&tp_backend_cpu, sizes[i], ret, ret_found, err));
+    if (*ret_found && ret->threads != threads)
+        tp_machine_take_part(ret, threads);
+    return TP_OK;
 }
 
 tp_affinity tp_trainer_affinity(const tp_train_options *o)

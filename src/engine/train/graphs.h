@@ -7,6 +7,7 @@
 #define TP_ENGINE_TRAIN_GRAPHS_H
 
 #include "base/affinity.h"
+#include "engine/exec/machine.h"
 #include "engine/generate/engine.h"
 #include "engine/model/adapter.h"
 #include "engine/train/options.h"
@@ -56,6 +57,10 @@ TP_CHECKED tp_status tp_run_model_open(const tp_train_options *o, tp_model **ret
 /* Puts engine.isa in force: ceilings are those of an instruction set. */
 TP_CHECKED tp_status tp_trainer_force_isa(const tp_train_options *o, tp_error *err);
 int tp_trainer_threads(const tp_train_options *o);
+/* The ceilings on file for a process of this run; where processes share a machine and none are
+ * for so few threads, its part of those of all. */
+TP_CHECKED tp_status tp_trainer_machine(const tp_train_options *o, tp_machine *ret, bool *ret_found,
+                                        tp_error *err);
 /* None where processes share processors: all would choose the same. */
 tp_affinity tp_trainer_affinity(const tp_train_options *o);
 int64_t tp_trainer_token_budget(const tp_train_options *o);

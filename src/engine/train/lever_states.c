@@ -102,7 +102,7 @@ static void look_threads(const tp_train_options *o, tp_lever_report *r)
         say(r, TP_LEVER_FELL_BACK, "%d processor%s, %d asked for", processors,
             processors == 1 ? "" : "s", asked);
     else if (o->engine.threads == TP_OPT_UNSET_INT)
-        say(r, r->state, processors > 1 ? "%d processors" : "%d processor", processors);
+        say(r, r->state, asked > 1 ? "%d processors" : "%d processor", asked);
 }
 
 static void look_affinity(const tp_train_options *o, tp_lever_report *r)
@@ -243,6 +243,8 @@ bool tp_lever_is_idle(const tp_lever_report *r)
            (isnan(r->saved_s) || r->saved_s == 0);
 }
 
+#define DISABLED "engine.disable_passes="
+
 /* ---- looking ---- */
 
 static bool value_is(const tp_json *value, tp_slice text)
@@ -292,10 +294,10 @@ static void look_plugins(const tp_config *config, const tp_train_options *o, tp_
     static tp_lever_row rows[TP_PLUGINS_MOST];
     static char off[TP_PLUGINS_MOST][96];
     for (size_t i = 0; i < tp_plugins_count() && ret->n < TP_LEVERS_MOST; i++) {
-        snprintf(off[i], sizeof off[i], "engine.disable_passes=[%s]", tp_plugin_name(i));
+        snprintf(off[i], sizeof off[i], DISABLED "[%s]", tp_plugin_name(i));
         rows[i] = (tp_lever_row){.shown = {.name = tp_plugin_name(i),
                                            .what = "A pass of a shared object.",
-                                           .on = "engine.disable_passes=[]",
+                                           .on = DISABLED "[]",
                                            .off = off[i],
                                            .may_change_bits = true},
                                  .told = BYTES | SECONDS};
@@ -342,19 +344,44 @@ void tp_levers_look_again(const tp_config *config, const tp_train_options *o,
 
 /* ---- planning with the lever the other way ---- */
 
-static tp_status plan_with(const tp_config *config, const tp_ranks *ranks,
+/* A lever that is a word of a list: all others of the list stay. */
+static tp_status turn_pass(tp_config *config, const tp_train_options *o,
+                           const tp_lever_choice *choice, tp_error *err)
+{
+    const tp_str_list *now = &o->engine.disable_passes;
+    TP_OWN(tp_buf) text = {0};
+    tp_buf_adds(&text, DISABLED "[");
+    if (!choice->is_on)
+        tp_buf_adds(&text, choice->lever->name);
+    for (size_t i = 0; i < now->n; i++)
+        if (strcmp(now->v[i], choice->lever->name) != 0)
+            tp_buf_addf(&text, "%s%s", tp_str_ends(text.data, "[") ? "" : ", ", now->v[i]);
+    tp_buf_adds(&text, "]");
+    return tp_config_override(config, text.data, err);
+}
+
+static tp_status turn(tp_config *config, const tp_train_options *o, const tp_lever_choice *choice,
+                      tp_error *err)
+{
+    TP_FREED char **overrides = NULL;
+    size_t n = 0;
+    if (tp_str_starts(choice->lever->off, DISABLED))
+        return turn_pass(config, o, choice, err);
+    TP_TRY(tp_lever_overrides(choice, 1, &overrides, &n, err));
+    for (size_t i = 0; i < n; i++)
+        TP_TRY(tp_config_override(config, overrides[i], err));
+    return TP_OK;
+}
+
+static tp_status plan_with(const tp_config *config, const tp_train_options *o,
                            const tp_lever_choice *choice, const tp_model *model, bool resumes,
                            const tp_machine *machine, tp_run_plan *ret, tp_error *err)
 {
     TP_CLEANUP(tp_recipe_close) tp_recipe other = {0};
-    TP_FREED char **overrides = NULL;
-    size_t n = 0;
     TP_TRY(tp_config_copy(config, &other.config, err));
-    TP_TRY(tp_lever_overrides(choice, 1, &overrides, &n, err));
-    for (size_t i = 0; i < n; i++)
-        TP_TRY(tp_config_override(other.config, overrides[i], err));
+    TP_TRY(turn(other.config, o, choice, err));
     TP_TRY(tp_recipe_bind(&other, true, err));
-    other.options.ranks = *ranks; /* no key says them */
+    tp_recipe_place(&other, o); /* no key says where it runs */
     return tp_run_plan_compute(&other.options, model, resumes, machine, ret, err);
 }
 
@@ -371,7 +398,7 @@ static void predict(const tp_run_plan *now, const tp_run_plan *other, unsigned t
             sign * ((double)other->session.n_launches - (double)now->session.n_launches);
 }
 
-void tp_levers_predict(const tp_config *config, const tp_ranks *ranks, const tp_model *model,
+void tp_levers_predict(const tp_config *config, const tp_train_options *o, const tp_model *model,
                        const tp_run_plan *now, bool resumes, const tp_machine *machine,
                        tp_lever_reports *levers)
 {
@@ -382,7 +409,7 @@ void tp_levers_predict(const tp_config *config, const tp_ranks *ranks, const tp_
         tp_run_plan other;
         tp_error ignored;
         if (row->told &&
-            plan_with(config, ranks, &choice, model, resumes, machine, &other, &ignored) == TP_OK)
+            plan_with(config, o, &choice, model, resumes, machine, &other, &ignored) == TP_OK)
             predict(now, &other, row->told, r);
     }
 }

@@ -38,7 +38,7 @@ void tp_levers_look(const tp_config *config, const tp_train_options *o, tp_lever
 void tp_levers_look_again(const tp_config *config, const tp_train_options *o,
                           tp_lever_reports *levers);
 /* What each saves: the run is planned once more with each of them the other way. */
-void tp_levers_predict(const tp_config *config, const tp_ranks *ranks, const tp_model *model,
+void tp_levers_predict(const tp_config *config, const tp_train_options *o, const tp_model *model,
                        const tp_run_plan *now, bool resumes, const tp_machine *machine,
                        tp_lever_reports *levers);
 

@@ -107,6 +107,17 @@ tp_status tp_network_parse(const char *text, tp_network *ret, tp_error *err)
     return TP_OK;
 }
 
+int64_t tp_network_nodes(const tp_network *network)
+{
+    const tp_network_shape *s = &network->shape;
+    int64_t n = 1;
+    if (s->kind != TP_NETWORK_TORUS)
+        return INT64_MAX;
+    for (int i = 0; i < s->n; i++) /* a size is below 2^17, and so is what it is multiplied with */
+        n = TP_MIN(n * s->sizes[i], INT64_C(65536));
+    return n;
+}
+
 tp_status tp_processor_parse(const char *text, tp_machine *ret, tp_error *err)
 {
     static const unit rates[] = {{"GFLOP", 1e9}, {"TFLOP", 1e12}, {"PFLOP", 1e15}, {NULL, 0}};

@@ -53,6 +53,8 @@ TP_CHECKED tp_status tp_ranks_arrange(tp_train_options *o, tp_error *err);
 /* "100Gbit/2us": bits a second (Kbit, Mbit, Gbit, Tbit), then latency (ns, us, ms); behind it
  * "/torus-16x8x8" or "/fat-tree-32:2". */
 TP_CHECKED tp_status tp_network_parse(const char *text, tp_network *ret, tp_error *err);
+/* How many there may be; of a torus as many as there are, 65536 at most. */
+int64_t tp_network_nodes(const tp_network *network);
 
 /* "20TFLOP/400GB": a machine that does so much arithmetic and moves so many bytes a second. */
 TP_CHECKED tp_status tp_processor_parse(const char *text, tp_machine *ret, tp_error *err);

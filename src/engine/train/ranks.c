@@ -171,6 +171,17 @@ static int n_hosts(const tp_comm *comm)
     return n;
 }
 
+/* Its caller knew of one process. */
+static void find_ceilings(trainer *t, const tp_train_options *own, tp_train_hooks *hooks)
+{
+    bool found;
+    if (!own->threads_here)
+        return;
+    if (tp_trainer_machine(own, &t->machine, &found, NULL) != TP_OK)
+        found = false;
+    hooks->machine = found ? &t->machine : NULL;
+}
+
 tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks, tp_error *err)
 {
     if (!tp_comm_is_launched())
@@ -182,6 +193,7 @@ tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks
                             .on_host = tp_comm_local_size(t->comm)};
     if (own->engine.threads == TP_OPT_UNSET_INT)
         own->threads_here = tp_comm_processors(t->comm);
+    find_ceilings(t, own, hooks);
     if (!tp_trainer_is_first(t)) {
         hooks->observe = NULL;
         hooks->dump = NULL;

@@ -44,7 +44,11 @@ static tp_dtype multiplied_in(const trainer *t)
     return t->o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
 }
 
-/* The peak of the unit that multiplies in the run's precision. */
+/* What is measured is one process of so many threads; a figure of all of them has as many
+ * ceilings. */
+static double processes(const trainer *t) { return TP_MAX(t->o->ranks.ranks, 1); }
+
+/* The peak of the unit that multiplies in the run's precision, of this process. */
 static double ceiling(const trainer *t)
 {
     const tp_machine *m = t->hooks->machine;
@@ -79,7 +83,7 @@ double tp_trainer_least_seconds(trainer *t)
  * the machine was busy with something else. */
 static double model_flops_utilization(trainer *t, double flops, double seconds)
 {
-    double share = flops / seconds / ceiling(t);
+    double all = processes(t) * ceiling(t), share = flops / seconds / all;
     if (!(share > TP_MOST_SHARE))
         return share;
     tp_error ignored;
@@ -87,7 +91,7 @@ static double model_flops_utilization(trainer *t, double flops, double seconds)
         tp_log(TP_LOG_WARNING, "train",
                "a step did %.3g FLOP/s, more than the %.3g that this machine was measured at, "
                "which must have been busy then: MFU is unknown; %s",
-               flops / seconds, ceiling(t),
+               flops / seconds, all,
                t->hooks->machine->is_measured_again
                    ? "it was measured twice, 'temper doctor' measures with more care"
                    : "the next run measures again");
@@ -153,7 +157,7 @@ static void publish_step(trainer *t, const step_result *r)
     if (!isnan(mfu)) { /* otherwise it is unknown */
         tp_metric_put(bus, "train/train_fp_utilization", mfu);
         tp_metric_put(bus, "train/best_product_utilization",
-                      r->flops / r->seconds / best_product(t));
+                      r->flops / r->seconds / (processes(t) * best_product(t)));
         tp_metric_put(bus, "train/roofline_share", r->least_s / r->seconds);
     }
     tp_metric_put(bus, "memory/peak_bytes", (double)memory.total_peak);

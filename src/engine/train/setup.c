@@ -359,8 +359,8 @@ static tp_status plan_run(trainer *t, tp_error *err)
     tp_mem_set_limit((size_t)t->plan.allowance.bytes, t->plan.allowance.source);
     tp_levers_look(t->config, t->o, &t->levers);
     if (!t->only_checks && t->plan.fits)
-        tp_levers_predict(t->config, &t->o->ranks, t->model, &t->plan, t->resumes,
-                          t->hooks->machine, &t->levers);
+        tp_levers_predict(t->config, t->o, t->model, &t->plan, t->resumes, t->hooks->machine,
+                          &t->levers);
     return tp_run_plan_check(t->o, t->model, t->resumes, &t->plan, err);
 }
 

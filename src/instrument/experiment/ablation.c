@@ -305,7 +305,8 @@ static tp_status weigh_lever(const tp_ablation *a, tp_ablated_effect *e, double 
         if (e->is_left_out)
             tp_factor_unknown(&e->figures[f], "left out: the budget has no six rounds for it");
         else
-            TP_TRY(weigh_figure(a, e->variant, (tp_trial_figure)f, with, beside, &e->figures[f], err));
+            TP_TRY(
+                weigh_figure(a, e->variant, (tp_trial_figure)f, with, beside, &e->figures[f], err));
     if (e->is_left_out)
         e->loss = (tp_loss_effect){.largest = NAN};
     else

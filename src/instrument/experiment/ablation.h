@@ -17,8 +17,8 @@
 #include "instrument/experiment/factor.h"
 #include "instrument/experiment/lever_set.h"
 #include "instrument/experiment/rounds.h"
-#include "temper/experiment.h"
 #include "instrument/experiment/study.h"
+#include "temper/experiment.h"
 
 typedef enum {
     TP_LOSS_NOT_SHOWN,
@@ -79,7 +79,8 @@ TP_CHECKED tp_status tp_ablation_init(tp_ablation *a, tp_experiment *x, const tp
                                       const tp_ablation_plan *plan, tp_error *err);
 /* Runs that a round has, and that six rounds or those asked for have. */
 size_t tp_ablation_runs(const tp_ablation *a);
-/* Run the rounds.  Where the budget does not hold so many, the last levers of the set are left out. */
+/* Run the rounds.  Where the budget does not hold so many, the last levers of the set are left out.
+ */
 TP_CHECKED tp_status tp_ablation_run(tp_ablation *a, tp_error *err);
 /* What the samples say; also of rounds that ended early. */
 TP_CHECKED tp_status tp_ablation_conclude(tp_ablation *a, tp_error *err);

@@ -210,7 +210,7 @@ void tp_study_close(tp_study *s)
         is_empty &= s->x.samples[i].trial.state != TP_TRIAL_DONE;
     if (s->samples)
         fclose(s->samples);
-    if (s->samples && is_empty)
+    if (s->samples && (is_empty || s->is_worthless))
         (void)!tp_dir_remove(s->folder, NULL); /* nothing was measured that anybody could miss */
     tp_experiment_release(&s->x);
 }

@@ -22,6 +22,7 @@ typedef struct {
     const tp_json *tree; /* the configuration, resolved */
     char program[4096], folder[4096];
     FILE *samples;
+    bool is_worthless;       /* what was measured answers nothing: the folder goes */
     double start_s, spent_s; /* the latter once it is concluded */
     bool may_warm_up_less;   /* nobody asked for a number of steps */
     char stage[64];          /* what is under way: "levers, round 3 of 40" */

@@ -212,6 +212,13 @@ static const char *read_summary(const char *folder, tp_arena *arena, tp_trial *r
 
 /* ---- how it ended ---- */
 
+/* What is said behind the same words, without them. */
+static const char *without(const char *said, const char *words)
+{
+    size_t n = strlen(words);
+    return tp_str_starts(said, words) && tp_str_starts(said + n, ": ") ? said + n + 2 : said;
+}
+
 static void judge_end(const tp_trainings *t, const tp_process_usage *u, const char *said,
                       tp_arena *arena, tp_trial *ret)
 {
@@ -229,7 +236,8 @@ static void judge_end(const tp_trainings *t, const tp_process_usage *u, const ch
                      : u->exit_status == TP_EXIT_MEMORY  ? TP_TRIAL_NO_MEMORY
                      : u->exit_status == TP_EXIT_NUMERIC ? TP_TRIAL_NOT_FINITE
                                                          : TP_TRIAL_FAILED;
-        ret->why = said ? said : tp_arena_printf(arena, "exit status %d", u->exit_status);
+        ret->why = said ? without(said, tp_trial_state_name(ret->state))
+                        : tp_arena_printf(arena, "exit status %d", u->exit_status);
     }
 }
 

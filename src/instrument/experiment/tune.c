@@ -97,7 +97,8 @@ static tp_status finish(tp_tuning *t, char **ret, tp_error *err)
     bool is_too_large = search->candidates[0].plan.peak_bytes > search->o.memory_bytes;
     tp_buf text = {0};
     tp_study_end(s);
-    if (is_too_large && search->winner == 0 && !s->x.is_interrupted)
+    s->is_worthless = is_too_large && search->winner == 0 && !s->x.is_interrupted;
+    if (s->is_worthless)
         return check_limit(search, err);
     t->kept = search->is_confirmed || is_too_large ? search->winner : 0;
     t->recipe = tp_arena_printf(&s->x.arena, "%s/recipe.yaml", s->folder);

@@ -2,9 +2,9 @@
 #ifndef TP_INSTRUMENT_EXPERIMENT_TUNE_H
 #define TP_INSTRUMENT_EXPERIMENT_TUNE_H
 
+#include "instrument/experiment/lever_set.h"
 #include "instrument/experiment/search.h"
 #include "instrument/experiment/study.h"
-#include "instrument/experiment/lever_set.h"
 #include "temper/experiment.h"
 
 typedef struct {

@@ -1,6 +1,6 @@
 /* tune_report.c - the gain, its interval, and the candidates that were looked at. */
-#include "instrument/experiment/tune.h"
 #include "base/wrap.h"
+#include "instrument/experiment/tune.h"
 
 #include <math.h>
 

@@ -157,7 +157,7 @@ static void the_plan_says_what_a_lever_saves(void **state)
     assert_int_equal(tp_run_model_open(&recipe.options, &model, NULL, &err), TP_OK);
     assert_int_equal(tp_run_plan_compute(&recipe.options, model, false, NULL, &now, &err), TP_OK);
     tp_levers_look(recipe.config, &recipe.options, &reports);
-    tp_levers_predict(recipe.config, &recipe.options.ranks, model, &now, false, NULL, &reports);
+    tp_levers_predict(recipe.config, &recipe.options, model, &now, false, NULL, &reports);
     OPEN("policy.precision=float32");
     assert_int_equal(tp_run_plan_compute(&recipe.options, model, false, NULL, &without, &err),
                      TP_OK);

@@ -81,6 +81,17 @@ static void test_words_that_are_none(void **state)
         assert_int_equal(tp_network_parse(words[i], &n, &err), TP_ERR_ARG);
 }
 
+static void test_nodes(void **state)
+{
+    tp_network n;
+    assert_int_equal(tp_network_parse("1Gbit/2us/torus-16x8x8", &n, &err), TP_OK);
+    assert_int_equal(tp_network_nodes(&n), 1024);
+    assert_int_equal(tp_network_parse("1Gbit/2us/torus-65536x65536x65536x65536", &n, &err), TP_OK);
+    assert_int_equal(tp_network_nodes(&n), 65536);
+    assert_int_equal(tp_network_parse("1Gbit/2us", &n, &err), TP_OK);
+    assert_true(tp_network_nodes(&n) > 65536);
+}
+
 static void test_platforms(void **state)
 {
     tp_network_shape torus = tp_network_shape_of_platform(
@@ -105,6 +116,7 @@ int main(void)
         cmocka_unit_test(test_torus_in_a_ring),
         cmocka_unit_test(test_fat_tree),
         cmocka_unit_test(test_words_that_are_none),
+        cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_platforms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
