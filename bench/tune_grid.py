@@ -2,7 +2,7 @@
 """Does `temper tune` find as much as a grid of some 200 hand-made settings?
 
     bench/tune_grid.py TEMPER RECIPE DIR [--memory MIB] [--budget 10m] [--steps 8] [--warm-up 2]
-                       [--rounds 12] [KEY=VALUE...]
+                       [--rounds 12] [--threads 1,2] [KEY=VALUE...]
 
 Grid: micro-batch (powers of two up to the batch) x recomputation x threads x packing, dynamic
 batching or neither x level advanced or ultra.  Every setting runs once, the best quarter again,
@@ -48,6 +48,7 @@ def arguments():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--warm-up", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--threads", default=f"1,{os.cpu_count()}", help="of the grid")
     return parser.parse_args()
 
 
@@ -112,12 +113,11 @@ class Trainings:
         return value
 
 
-def grid_of(config):
+def grid_of(config, threads):
     policy = config["policy"]
     batch = policy["train_global_batch_size"]
     length = policy["max_total_sequence_length"]
     micro = [2**i for i in range(12) if 2**i <= batch and batch % 2**i == 0]
-    threads = sorted({1, os.cpu_count()})
     for b, recompute, n, shape, level in itertools.product(
         micro, ("none", "selective", "full"), threads, SHAPES, ("advanced", "ultra")
     ):
@@ -179,7 +179,9 @@ def main():
     config = json.loads(shown.stdout)
     rounds.others_busy()
 
-    grid = list(grid_of(config.get("config", config)))
+    grid = list(grid_of(
+        config.get("config", config), sorted({int(n) for n in options.threads.split(",")})
+    ))
     limit = None
     if options.memory:
         limit = int(options.memory * 2**20)
