@@ -110,6 +110,15 @@ if [ -w /dev/full ]; then # a verdict that was not delivered is no verdict
     "$TEMPER" analyze a.jsonl --dimension efficiency --threshold efficiency=0.9 >/dev/full 2>err
     is "exit status with a full disk" $? 4
 fi
+# Two steps have no interval: however far from the threshold, nothing is shown.
+printf '{"step":%d,"mfu":%s}\n' 1 0.01 2 0.02 >two.jsonl
+run analyze two.jsonl --dimension efficiency
+expect 0
+expect_out "not shown" "an interval needs three"
+printf '{"step":%d,"mfu":%s}\n' 3 0.01 >>two.jsonl
+run analyze two.jsonl --dimension efficiency
+expect 1
+expect_out "fail"
 # A reward that begins at 0 has no share to improve by; one that stands still has no spread; huge ones say why there is none.
 i=0
 while [ $i -lt 60 ]; do

@@ -36,18 +36,17 @@ static const tp_dimension *find_dimension(const char *name, tp_error *err)
     return NULL;
 }
 
-/* The interval decides; without one the value.  What it straddles is not shown either way. */
+/* The interval decides.  What it straddles is not shown either way, nor what has none. */
 static const char *verdict_of(const tp_dimension *d, const tp_dimension_figures *f,
                               double threshold)
 {
-    double lo = isnan(f->lo) ? f->value : f->lo, hi = isnan(f->hi) ? f->value : f->hi;
     if (f->why[0])
         return f->has_failed ? "error" : "unknown";
     if (isnan(threshold))
         return "not judged";
     if (d->direction > 0)
-        return lo >= threshold ? "pass" : hi < threshold ? "fail" : "not shown";
-    return hi <= threshold ? "pass" : lo > threshold ? "fail" : "not shown";
+        return f->lo >= threshold ? "pass" : f->hi < threshold ? "fail" : "not shown";
+    return f->hi <= threshold ? "pass" : f->lo > threshold ? "fail" : "not shown";
 }
 
 static double threshold_of(const tp_dimension *d, const tp_analysis_options *options)
