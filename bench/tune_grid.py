@@ -12,8 +12,9 @@ out.  Printed: tokens/s of each over RECIPE's, and of tune's over the best of th
 round: median and the narrowest order statistics that cover it at 95 %.
 
 --memory is a limit for both: `tune --memory`, and of the grid what `temper plan` says fits; RECIPE
-itself may be over.  The least and the most that a setting of the grid is planned with are printed.  What was measured lies in DIR and is
-not measured again.  One run is a process of its own, as in tune; a step is as tune counts it.
+itself may be over.  The least and the most that a setting of the grid is planned with are printed.
+What was measured lies in DIR and is not measured again.  One run is a process of its own, as in
+tune; a step is as tune counts it.
 
 Python 3.9 or later, nothing but its library.
 """
@@ -191,6 +192,9 @@ def main():
                    f"the grid {min(known) / 2**20:.1f} to {max(known) / 2**20:.1f} MiB")
         grid = [s for s in grid if planned[s] and planned[s] <= limit]
         rounds.say(f"limit {options.memory:g} MiB: {len(grid)} of {len(planned)} settings fit")
+        if not grid:
+            tune(options, limit)  # its own word, and status 5
+            rounds.fail("none of the grid fits, and tune wrote a recipe")
     best = race(trainings, grid)
     failed = sum(1 for s in grid if trainings.kept.get((s, "grid-0")) is None)
     rounds.say(f"grid: {len(grid)} settings, {failed} failed, {trainings.count} runs")
