@@ -126,13 +126,13 @@ static tp_status choose_racers(tp_search *s, double until_left_s, size_t most, s
         for (size_t i = 0; i < s->space->n; i++)
             for (size_t k = 1; k < s->space->dimensions[i].n && *n < most; k++) {
                 tp_space_point p = {0};
-                if (tp_experiment_left_s(s->x) < until_left_s)
+                if (tp_experiment_left_s(s->x) <= until_left_s)
                     return TP_OK;
                 p.option[i] = (unsigned char)k;
                 TP_TRY(try_point(s, &p, racers, n, err));
             }
     for (int i = 0; i < MOST_TRIES && *n < most && s->space->n > 0; i++) {
-        if (tp_experiment_left_s(s->x) < until_left_s)
+        if (tp_experiment_left_s(s->x) <= until_left_s)
             break;
         const tp_space_point *best = &s->candidates[s->winner].point;
         double kind = s->n_races == 0 ? 1 : tp_rng_uniform(&rng);
@@ -250,11 +250,13 @@ static tp_status run_races(tp_search *s, double until_left_s, tp_error *err)
     while (status == TP_OK && s->n_races < MOST_RACES && !tp_experiment_is_over(s->x)) {
         double left = tp_experiment_left_s(s->x) - until_left_s;
         double run_s = tp_experiment_expected_s(s->x, &s->candidates[0].variant, 1);
-        if (left < run_s * 2 * LEAST_RACE)
+        /* A recipe over the limit needs another, or the word what is needed: that is planned. */
+        bool is_too_large = is_out(s, &s->candidates[0], false) && s->n == 1;
+        if (left < run_s * 2 * LEAST_RACE && !is_too_large)
             break;
         /* The first race looks at everything by itself; later ones are small and many. */
         size_t n = 0, most = racers_for(s, s->n_races == 0 ? left * 0.5 : left * 0.35);
-        status = choose_racers(s, until_left_s, most, racers, &n, err);
+        status = choose_racers(s, is_too_large ? 0 : until_left_s, most, racers, &n, err);
         if (status != TP_OK || n == 0)
             break;
         if (s->winner != 0)

@@ -53,7 +53,7 @@ static void add_budget(const tp_json *tree, const char *section, int64_t tokens,
         tp_buf_addf(out, " %s.train_mb_tokens=%lld", section, (long long)tokens);
 }
 
-static void add_micro_batch(tp_space *s, const tp_json *tree, tp_arena *arena)
+static void add_micro_batch(tp_space *s, const tp_json *tree, int64_t tokens, tp_arena *arena)
 {
     int64_t global = number(tree, "policy.train_global_batch_size", 0);
     int64_t micro = number(tree, "policy.train_micro_batch_size", 0);
@@ -62,7 +62,7 @@ static void add_micro_batch(tp_space *s, const tp_json *tree, tp_arena *arena)
         return;
     tp_space_axis *d = add_dimension(s, "micro-batch", -1);
     for (int64_t b = 1; b <= global && b > 0; b *= 2) {
-        if (b == micro || global % b != 0)
+        if (b * length == (tokens > 0 ? tokens : micro * length) || global % b != 0)
             continue;
         TP_OWN(tp_buf) settings = {0};
         tp_buf_addf(&settings, "policy.train_micro_batch_size=%lld", (long long)b);
@@ -144,11 +144,11 @@ static tp_status add_levers(tp_space *s, bool allow_precision, tp_arena *arena, 
     return TP_OK;
 }
 
-tp_status tp_space_make(tp_space *s, const tp_lever_set *set, const tp_json *tree, int processors,
-                        bool allow_precision, tp_arena *arena, tp_error *err)
+tp_status tp_space_make(tp_space *s, const tp_lever_set *set, const tp_json *tree, int64_t tokens,
+                        int processors, bool allow_precision, tp_arena *arena, tp_error *err)
 {
     *s = (tp_space){.set = set};
-    add_micro_batch(s, tree, arena);
+    add_micro_batch(s, tree, tokens, arena);
     add_recompute(s, tree);
     add_threads(s, tree, processors, arena);
     add_answers(s, tree, arena);

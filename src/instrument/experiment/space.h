@@ -36,10 +36,11 @@ typedef struct {
     unsigned char option[TP_SPACE_MOST];
 } tp_space_point;
 
-/* Of a configuration that is resolved, on a machine of `processors`. */
+/* Of a configuration that is resolved, on a machine of `processors`.  `tokens`: of a micro-batch as
+ * its plan has them, for what a recipe leaves open is not in the configuration; 0: as it says. */
 TP_CHECKED tp_status tp_space_make(tp_space *s, const tp_lever_set *set, const tp_json *tree,
-                                   int processors, bool allow_precision, tp_arena *arena,
-                                   tp_error *err);
+                                   int64_t tokens, int processors, bool allow_precision,
+                                   tp_arena *arena, tp_error *err);
 
 /* The settings of a point; none of the recipe itself. */
 TP_CHECKED tp_status tp_space_settings(const tp_space *s, const tp_space_point *p, tp_arena *arena,

@@ -34,6 +34,18 @@ static tp_status plan(void *user, const tp_variant *variant, tp_search_plan *ret
     return TP_OK;
 }
 
+/* Tokens of a micro-batch as the recipe runs: what it leaves open the plan chooses.  0: unknown. */
+static tp_status tokens_at_once(tp_study *s, int64_t *ret, tp_error *err)
+{
+    const tp_json *json;
+    const char *why;
+    *ret = 0;
+    TP_TRY(tp_trainings_plan(&s->trainings, NULL, &s->x.arena, &json, &why, err));
+    if (json)
+        (void)!tp_json_i64(tp_json_get(json, "tokens_per_micro_batch"), ret);
+    return TP_OK;
+}
+
 static void show_progress(void *user, const char *what, size_t left, double left_s)
 {
     tp_study_stage(user, left_s, "%s, %zu left", what, left);
@@ -151,8 +163,11 @@ tp_status tp_tune(const char *config, const char *const *overrides, size_t n,
     TP_TRY(tp_recipe_check(overrides, n, err));
     tp_status status = tp_study_open(&s, "tune", &options->common, config, overrides, n, err);
     tp_space *space = status == TP_OK ? tp_arena_new(&s.x.arena, tp_space) : NULL;
+    int64_t tokens = 0;
     if (status == TP_OK)
-        status = tp_space_make(space, set, s.tree, tp_cpu_count(), options->allow_precision,
+        status = tokens_at_once(&s, &tokens, err);
+    if (status == TP_OK)
+        status = tp_space_make(space, set, s.tree, tokens, tp_cpu_count(), options->allow_precision,
                                &s.x.arena, err);
     if (status == TP_OK)
         status = search_and_report(&s, options, space, ret, err);

@@ -117,7 +117,8 @@ typedef struct {
     simulated machine;
 } trial_search;
 
-static void open_space(trial_search *t, uint64_t seed, bool is_flat, double budget_s)
+static void open_space_of(trial_search *t, uint64_t seed, bool is_flat, double budget_s,
+                          int64_t tokens)
 {
     const tp_json *tree;
     t->machine = (simulated){.machine = synthetic_machine_make(seed), .is_flat = is_flat};
@@ -126,7 +127,12 @@ static void open_space(trial_search *t, uint64_t seed, bool is_flat, double budg
     assert_int_equal(
         tp_json_parse(&t->x.arena, "tree", tree_text, sizeof tree_text - 1, NULL, &tree, NULL),
         TP_OK);
-    assert_int_equal(tp_space_make(&t->space, &set, tree, 2, false, &t->x.arena, NULL), TP_OK);
+    assert_int_equal(tp_space_make(&t->space, &set, tree, tokens, 2, false, &t->x.arena, NULL), TP_OK);
+}
+
+static void open_space(trial_search *t, uint64_t seed, bool is_flat, double budget_s)
+{
+    open_space_of(t, seed, is_flat, budget_s, 0);
 }
 
 static void search_opened(trial_search *t, double memory_bytes)
@@ -234,6 +240,36 @@ static void noise_costs_quality_and_no_honesty(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* What the plan chose is the recipe's, not what the configuration says of a value left open. */
+static void the_micro_batch_that_the_plan_chose_is_the_recipes(void **state)
+{
+    trial_search t;
+    open_space_of(&t, 1, false, 1, 8 * 32);
+    const tp_space_axis *d = &t.space.dimensions[0];
+    bool has_four = false, has_eight = false;
+    for (size_t i = 1; i < d->n; i++) {
+        has_four |= strstr(d->options[i], "train_micro_batch_size=4 ") != NULL;
+        has_eight |= strstr(d->options[i], "train_micro_batch_size=8 ") != NULL;
+    }
+    assert_true(has_four);
+    assert_false(has_eight);
+    assert_int_equal(d->n, 7);
+    tp_experiment_release(&t.x);
+}
+
+static void without_time_to_race_it_is_planned_what_fits(void **state)
+{
+    trial_search t;
+    open_space(&t, 3, false, 3);
+    double begin_s = now_s(&t.machine);
+    t.machine.plan_s = 0.1;
+    search_opened(&t, 1e6); /* nothing is below it */
+    assert_int_equal(t.search.n_races, 0);
+    assert_true(t.search.n > 10);
+    assert_true(now_s(&t.machine) < begin_s + 3.2);
+    release(&t);
+}
+
 static void a_limit_of_memory_is_kept(void **state)
 {
     trial_search t;
@@ -302,6 +338,8 @@ int main(void)
         cmocka_unit_test(a_space_is_what_the_recipe_leaves_open),
         cmocka_unit_test(the_best_is_found_and_confirmed),
         cmocka_unit_test(noise_costs_quality_and_no_honesty),
+        cmocka_unit_test(the_micro_batch_that_the_plan_chose_is_the_recipes),
+        cmocka_unit_test(without_time_to_race_it_is_planned_what_fits),
         cmocka_unit_test(a_limit_of_memory_is_kept),
         cmocka_unit_test(planning_keeps_to_the_budget),
         cmocka_unit_test(luck_is_not_kept),
