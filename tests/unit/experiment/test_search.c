@@ -127,7 +127,8 @@ static void open_space_of(trial_search *t, uint64_t seed, bool is_flat, double b
     assert_int_equal(
         tp_json_parse(&t->x.arena, "tree", tree_text, sizeof tree_text - 1, NULL, &tree, NULL),
         TP_OK);
-    assert_int_equal(tp_space_make(&t->space, &set, tree, tokens, 2, false, &t->x.arena, NULL), TP_OK);
+    assert_int_equal(tp_space_make(&t->space, &set, tree, tokens, 2, false, &t->x.arena, NULL),
+                     TP_OK);
 }
 
 static void open_space(trial_search *t, uint64_t seed, bool is_flat, double budget_s)
