@@ -17,7 +17,8 @@ static const char *state_of(const tp_path *path)
     static const char *const words[] = {[TP_PATH_ABSENT] = "not on this processor",
                                         [TP_PATH_PROVEN] = "proven",
                                         [TP_PATH_FAILED] = "FAILED, left out",
-                                        [TP_PATH_UNTRIED] = "not tried, left out"};
+                                        [TP_PATH_UNTRIED] = "not tried, left out",
+                                        [TP_PATH_SLOWER] = "proven, slower"};
     return words[path->state];
 }
 
@@ -29,12 +30,19 @@ static const char *why_of(tp_isa isa)
                                                                        : path->why;
 }
 
+static bool is_sound(const tp_path *path)
+{
+    return path->state == TP_PATH_PROVEN || path->state == TP_PATH_SLOWER;
+}
+
 static const char *use_of(tp_isa isa)
 {
     const tp_path *path = &tp_paths()[isa];
-    if (path->state != TP_PATH_PROVEN)
+    if (!is_sound(path))
         return "";
-    return isa == tp_cpu_isa() ? ", in use" : tp_cpu_may_use(isa) ? "" : ", not asked for";
+    if (isa == tp_cpu_isa())
+        return ", in use";
+    return tp_cpu_may_use(isa) || path->state == TP_PATH_SLOWER ? "" : ", not asked for";
 }
 
 static void add_paths(tp_buf *out)
@@ -55,7 +63,8 @@ static void put_paths(tp_json_w *w)
     static const char *const words[] = {[TP_PATH_ABSENT] = "absent",
                                         [TP_PATH_PROVEN] = "proven",
                                         [TP_PATH_FAILED] = "failed",
-                                        [TP_PATH_UNTRIED] = "untried"};
+                                        [TP_PATH_UNTRIED] = "untried",
+                                        [TP_PATH_SLOWER] = "slower"};
     tp_json_w_put_begin(w, "instruction_sets", '[');
     for (int i = 0; i < TP_ISA_COUNT; i++) {
         const tp_path *path = &tp_paths()[i];
@@ -63,8 +72,7 @@ static void put_paths(tp_json_w *w)
         tp_json_w_put_str(w, "name", tp_isa_name((tp_isa)i));
         tp_json_w_put_str(w, "state", words[path->state]);
         tp_json_w_put_str(w, "why", why_of((tp_isa)i));
-        tp_json_w_put_bool(w, "may_be_used",
-                           path->state == TP_PATH_PROVEN && tp_cpu_may_use((tp_isa)i));
+        tp_json_w_put_bool(w, "may_be_used", is_sound(path) && tp_cpu_may_use((tp_isa)i));
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, ']');

@@ -19,14 +19,14 @@ static const char *const isa_names[TP_ISA_COUNT] = {
 static struct {
     pthread_once_t once;
     tp_isa detected, wished; /* wished: by TEMPER_ISA, else detected */
-    bool is_assumed;
+    bool is_assumed, is_wished;
     char withheld[128];
     tp_cpu_caches caches;
     char model[64];
 } machine = {.once = PTHREAD_ONCE_INIT, .model = "unknown"};
 
 static _Atomic int forced_isa = -1;
-static _Atomic unsigned excluded;
+static _Atomic unsigned excluded, passed_over;
 
 static bool has_bit(unsigned word, int bit) { return word >> bit & 1; }
 
@@ -246,8 +246,10 @@ static void obey_environment(void)
         machine.withheld[0] = 0;
     }
     machine.wished = machine.detected;
-    if (wished && tp_isa_parse(wished, &isa) && isa < machine.detected)
+    if (wished && tp_isa_parse(wished, &isa) && isa <= machine.detected) {
         machine.wished = isa;
+        machine.is_wished = true;
+    }
 }
 
 static void look_once(void)
@@ -283,10 +285,18 @@ static tp_isa highest_wanted(void)
     return forced >= 0 ? (tp_isa)forced : machine.wished;
 }
 
+/* By tp_cpu_force_isa(), else by TEMPER_ISA. */
+static bool is_named(tp_isa isa)
+{
+    int forced = atomic_load_explicit(&forced_isa, memory_order_relaxed);
+    return forced >= 0 ? (int)isa == forced : machine.is_wished && isa == machine.wished;
+}
+
 bool tp_cpu_may_use(tp_isa isa)
 {
     unsigned out = atomic_load_explicit(&excluded, memory_order_relaxed);
-    return isa <= highest_wanted() && !(out >> isa & 1);
+    return isa <= highest_wanted() && !has_bit(out, (int)isa) &&
+           (!tp_cpu_is_passed_over(isa) || is_named(isa));
 }
 
 tp_isa tp_cpu_isa(void)
@@ -298,6 +308,13 @@ tp_isa tp_cpu_isa(void)
 }
 
 void tp_cpu_exclude(unsigned levels) { atomic_store(&excluded, levels); }
+
+void tp_cpu_pass_over(unsigned levels) { atomic_store(&passed_over, levels); }
+
+bool tp_cpu_is_passed_over(tp_isa isa)
+{
+    return has_bit(atomic_load_explicit(&passed_over, memory_order_relaxed), (int)isa);
+}
 
 tp_status tp_cpu_force_isa(tp_isa isa, tp_error *err)
 {

@@ -3,7 +3,8 @@
  * Instruction sets form a ladder: a level includes those below it, and a kernel
  * is written for one level.  tp_cpu_isa() is the level in force; it starts as
  * what the machine has and can only be lowered, for tests and comparisons.  A level
- * whose kernels failed their self-test is excluded: those above and below it stay. */
+ * whose kernels failed their self-test is excluded, one that multiplies more slowly than the level
+ * below it is passed over: those above and below it stay. */
 #ifndef TP_BASE_CPU_H
 #define TP_BASE_CPU_H
 
@@ -43,15 +44,20 @@ typedef struct {
 /* The level that they make.  `ask_for_tiles` returns 0 or errno; only asked where it decides. */
 tp_isa tp_cpu_level(const tp_cpu_words *w, int (*ask_for_tiles)(void), char *withheld, size_t size);
 
-/* The level in force: the highest that is not excluded, up to that of tp_cpu_force_isa(), else
- * of TEMPER_ISA, else of tp_cpu_detect(). */
+/* The level in force: the highest that may be used, up to that of tp_cpu_force_isa(), else of
+ * TEMPER_ISA, else of tp_cpu_detect(). */
 tp_isa tp_cpu_isa(void);
 
-/* May kernels of this level be used: is it in force or below, and not excluded? */
+/* May kernels of this level be used: is it in force or below, not excluded and not passed over? */
 bool tp_cpu_may_use(tp_isa isa);
 
 /* Leave levels out (bit i: level i), for good; all others come back.  Not while kernels run. */
 void tp_cpu_exclude(unsigned levels);
+
+/* Levels (bits again) that compute right but more slowly than those below: used only by who
+ * names them, with tp_cpu_force_isa() or TEMPER_ISA. */
+void tp_cpu_pass_over(unsigned levels);
+bool tp_cpu_is_passed_over(tp_isa isa);
 
 /* Lower (or raise again) the level in force; refuses one the machine lacks.
  * Not while kernels run. */

@@ -72,7 +72,9 @@ static void look_isa(const tp_train_options *o, tp_lever_report *r)
     tp_isa best = tp_cpu_detect(), isa = tp_cpu_isa();
     bool is_asked = o->engine.isa > 0 || getenv("TEMPER_ISA");
     r->state = isa == TP_ISA_PORTABLE ? TP_LEVER_OFF : TP_LEVER_ON;
-    if (!is_asked && isa != best)
+    if (!is_asked && isa != best && tp_cpu_is_passed_over(best))
+        say(r, r->state, "%s, faster here than %s", tp_isa_name(isa), tp_isa_name(best));
+    else if (!is_asked && isa != best)
         say(r, TP_LEVER_FELL_BACK, "%s: %s is left out, see temper doctor", tp_isa_name(isa),
             tp_isa_name(best));
     else if (*tp_cpu_withheld())

@@ -114,6 +114,34 @@ static void what_the_processor_lacks_is_not_withheld(void **state)
     expect(&w, lend, TP_ISA_PORTABLE, "");
 }
 
+static void assert_forced(tp_isa isa)
+{
+    tp_error err;
+    assert_int_equal(tp_cpu_force_isa(isa, &err), TP_OK);
+}
+
+static void a_level_that_is_passed_over_is_used_by_its_name(void **state)
+{
+    (void)state;
+    tp_isa best = tp_cpu_detect();
+    if (best == TP_ISA_PORTABLE)
+        skip();
+    tp_cpu_pass_over(1u << TP_ISA_PORTABLE);
+    assert_true(tp_cpu_is_passed_over(TP_ISA_PORTABLE));
+    assert_false(tp_cpu_may_use(TP_ISA_PORTABLE));
+    assert_forced(best);
+    assert_int_equal(tp_cpu_isa(), best); /* the levels above it stay */
+    assert_false(tp_cpu_may_use(TP_ISA_PORTABLE));
+    assert_forced(TP_ISA_PORTABLE);
+    assert_int_equal(tp_cpu_isa(), TP_ISA_PORTABLE);
+    assert_true(tp_cpu_may_use(TP_ISA_PORTABLE));
+    tp_cpu_exclude(1u << TP_ISA_PORTABLE); /* one that computes wrong is used by nobody */
+    assert_false(tp_cpu_may_use(TP_ISA_PORTABLE));
+    tp_cpu_exclude(0);
+    tp_cpu_pass_over(0);
+    assert_forced(best);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +150,7 @@ int main(void)
         cmocka_unit_test(a_small_signal_stack_is_no_full_disk),
         cmocka_unit_test(state_that_is_not_saved_is_not_used),
         cmocka_unit_test(what_the_processor_lacks_is_not_withheld),
+        cmocka_unit_test(a_level_that_is_passed_over_is_used_by_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "engine/backend/cpu/peaks.h"
 #include "engine/backend/cpu/self_test.h"
 
 enum {
@@ -39,6 +40,7 @@ static void format_line(const char *key, char *line, size_t size)
         const tp_path *p = &paths[i];
         n += (size_t)snprintf(line + n, size - n, "\t%s%s",
                               p->state == TP_PATH_FAILED   ? "failed: "
+                              : p->state == TP_PATH_SLOWER ? "slower: "
                               : p->state == TP_PATH_PROVEN ? "proven"
                                                            : "-",
                               p->why);
@@ -64,8 +66,9 @@ static void parse_line(const char *line)
         size_t n = strcspn(at, "\t\n");
         tp_path *p = &paths[i];
         *p = (tp_path){.is_stored = true};
-        if (n > 8 && memcmp(at, "failed: ", 8) == 0) {
-            p->state = TP_PATH_FAILED;
+        bool is_failed = n > 8 && memcmp(at, "failed: ", 8) == 0;
+        if (is_failed || (n > 8 && memcmp(at, "slower: ", 8) == 0)) {
+            p->state = is_failed ? TP_PATH_FAILED : TP_PATH_SLOWER;
             snprintf(p->why, sizeof p->why, "%.*s", (int)(n - 8), at + 8);
         } else if (n == 6 && memcmp(at, "proven", 6) == 0)
             p->state = TP_PATH_PROVEN;
@@ -173,13 +176,28 @@ static void try_level(tp_self_test *test, tp_isa isa)
                                                : TP_PATH_UNTRIED;
 }
 
-static unsigned left_out(void)
+static unsigned levels_in(tp_path_state state)
 {
-    unsigned out = 0;
-    for (int i = 0; i < TP_ISA_COUNT; i++)
-        if (paths[i].state == TP_PATH_FAILED || paths[i].state == TP_PATH_UNTRIED)
-            out |= 1u << i;
-    return out;
+    unsigned levels = 0;
+    for (unsigned i = 0; i < TP_ISA_COUNT; i++)
+        if (paths[i].state == state)
+            levels |= 1u << i;
+    return levels;
+}
+
+static unsigned left_out(void) { return levels_in(TP_PATH_FAILED) | levels_in(TP_PATH_UNTRIED); }
+
+/* Some processors multiply pairs of bf16 at half the speed of f32: it pays to widen them then.
+ * Tiles are faster than both, and what they leave to vectors is bound by memory. */
+static void compare_units(void)
+{
+    tp_path *p = &paths[TP_ISA_AVX512_BF16];
+    if (p->state != TP_PATH_PROVEN || paths[TP_ISA_AVX512].state != TP_PATH_PROVEN ||
+        paths[TP_ISA_AMX].state == TP_PATH_PROVEN ||
+        !tp_cpu_unit_is_slower(TP_ISA_AVX512_BF16, TP_ISA_AVX512))
+        return;
+    p->state = TP_PATH_SLOWER;
+    snprintf(p->why, sizeof p->why, "bfloat16 is multiplied faster as float32 here");
 }
 
 /* From below: a level uses kernels of those below it that are sound. */
@@ -187,6 +205,7 @@ static bool try_all(void)
 {
     bool all_tried = true;
     tp_cpu_exclude(0);
+    tp_cpu_pass_over(0);
     tp_self_test *test = tp_self_test_open();
     for (int i = 0; i < TP_ISA_COUNT; i++) {
         try_level(test, (tp_isa)i);
@@ -194,6 +213,8 @@ static bool try_all(void)
         tp_cpu_exclude(left_out());
     }
     tp_self_test_close(test);
+    compare_units();
+    tp_cpu_pass_over(levels_in(TP_PATH_SLOWER));
     return all_tried;
 }
 
@@ -236,9 +257,10 @@ static void prove(void)
     char key[KEY];
     bool has_key = make_key(key);
     check_environment();
-    if (has_key && find_verdict(key))
+    if (has_key && find_verdict(key)) {
         tp_cpu_exclude(left_out());
-    else if (try_all() && has_key)
+        tp_cpu_pass_over(levels_in(TP_PATH_SLOWER));
+    } else if (try_all() && has_key)
         keep_verdict(key);
     announce();
 }

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/platform.h"
 #include "base/team.h"
 #include "engine/backend/cpu/amx_tiles.h"
 #if defined(__x86_64__)
@@ -305,6 +306,27 @@ tp_status tp_cpu_unit_peak(tp_dtype dtype, int threads, double seconds, double *
     TP_TRY(run_session(&s, err));
     *ret = s.best;
     return TP_OK;
+}
+
+/* The unit of a level, alone. */
+static double peak_of_level(tp_isa isa)
+{
+    session s = {.threads = 1};
+    for (size_t i = 0; i < TP_COUNTOF(units); i++)
+        if (units[i].isa == isa)
+            s.run = units[i].run;
+    return s.run && run_session(&s, NULL) == TP_OK ? s.best : 0;
+}
+
+bool tp_cpu_unit_is_slower(tp_isa isa, tp_isa below)
+{
+    enum { ROUNDS = 2 }; /* in turn, the best of each: a disturbance hits one of them */
+    double own = 0, other = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        own = fmax(own, peak_of_level(isa));
+        other = fmax(other, peak_of_level(below));
+    }
+    return own > 0 && own < 0.75 * other;
 }
 
 tp_status tp_cpu_read_peak(size_t bytes, int threads, double seconds, double *ret, tp_error *err)
