@@ -2,10 +2,12 @@
  *
  *     gemm_bench [--rounds=N] [--only=text] [--isa=name] [--threads=N] [--alone]
  *
- * Rounds of both are interleaved, so a slow moment of the machine hits both.  Printed are the
- * best and the median round.  `fwd` is Y[T,N] = X[T,K] W[N,K]^T in bf16; `dX` and `dW` are its
- * gradients, dW accumulated in f32; `gpt2` weights lie as [K,N]; `f32` is all in f32.
- * oneDNN's threads are OpenMP's: OMP_NUM_THREADS and OMP_PROC_BIND are for it. */
+ * oneDNN computes with B as it lies, and, where B is a weight, with B packed before.  Rounds are
+ * interleaved, so a slow moment of the machine hits all.  Printed are the best and the median
+ * round, and how many times as long oneDNN's median round takes.  `fwd` is Y[T,N] = X[T,K] W[N,K]^T
+ * in bf16; `dX` and `dW` are its gradients, dW accumulated in f32; `gpt2` weights lie as [K,N];
+ * `f32` is all in f32. oneDNN's threads are OpenMP's: OMP_NUM_THREADS and OMP_PROC_BIND are for it.
+ */
 #include <immintrin.h>
 
 #include "base/clock.h"
@@ -177,19 +179,25 @@ static void *aligned_random(size_t elements, tp_dtype dtype)
 typedef struct {
     tp_gemm gemm;
     void *workspace;
-    tp_onednn_gemm *onednn; /* NULL when it has no implementation */
+    tp_onednn_gemm *onednn[2]; /* B plain, B packed; NULL when it has no implementation */
 } contest;
+
+static const char *const onednn_names[] = {"oneDNN", "packed"};
 
 static void run_ours(contest *c) { tp_gemm_run(&c->gemm, c->workspace); }
 
-static void run_onednn(contest *c)
+static void run_onednn(contest *c, int which)
 {
     tp_error err;
-    if (tp_onednn_gemm_run(c->onednn, &err) != TP_OK) {
+    if (tp_onednn_gemm_run(c->onednn[which], &err) != TP_OK) {
         fprintf(stderr, "%s\n", err.message);
         exit(1);
     }
 }
+
+static void run_plain(contest *c) { run_onednn(c, 0); }
+
+static void run_packed(contest *c) { run_onednn(c, 1); }
 
 /* Seconds per run, over `repeats`. */
 static double time_runs(contest *c, void (*run)(contest *), int repeats)
@@ -214,21 +222,26 @@ static void print_rates(const char *who, double *seconds, int rounds, double flo
 
 static void run_contest(contest *c, double flops, int rounds)
 {
-    double ours[MAX_ROUNDS], theirs[MAX_ROUNDS];
+    double ours[MAX_ROUNDS], theirs[2][MAX_ROUNDS];
+    void (*const peers[])(contest *) = {run_plain, run_packed};
     run_ours(c);
     double once = time_runs(c, run_ours, 1);
     int repeats = (int)TP_MAX(1.0, 0.02 / once);
-    if (c->onednn)
-        run_onednn(c);
+    for (int i = 0; i < 2; i++)
+        if (c->onednn[i])
+            run_onednn(c, i);
     for (int round = 0; round < rounds; round++) {
         ours[round] = time_runs(c, run_ours, repeats);
-        if (c->onednn)
-            theirs[round] = time_runs(c, run_onednn, repeats);
+        for (int i = 0; i < 2; i++)
+            if (c->onednn[i])
+                theirs[i][round] = time_runs(c, peers[i], repeats);
     }
     print_rates("ours", ours, rounds, flops);
-    if (c->onednn) {
-        print_rates("oneDNN", theirs, rounds, flops);
-        printf("  x%.2f", theirs[rounds / 2] / ours[rounds / 2]);
+    for (int i = 0; i < 2; i++) {
+        if (!c->onednn[i])
+            continue;
+        print_rates(onednn_names[i], theirs[i], rounds, flops);
+        printf("  x%.2f", theirs[i][rounds / 2] / ours[rounds / 2]);
     }
 }
 
@@ -258,13 +271,16 @@ static void run_shape(const shape *s, const options *opt)
                  }};
     c.workspace = aligned_alloc(64, (tp_gemm_workspace(&c.gemm) + 63) / 64 * 64);
     TP_ASSERT(c.workspace);
-    if (!opt->alone && tp_onednn_gemm_open(&c.onednn, &c.gemm, NULL) != TP_OK)
-        c.onednn = NULL;
+    for (int i = 0; i < 2 && !opt->alone; i++)
+        if ((i == 0 || !s->accumulate) &&
+            tp_onednn_gemm_open(&c.onednn[i], &c.gemm, i == 1, NULL) != TP_OK)
+            c.onednn[i] = NULL;
     printf("%-24s", label);
     run_contest(&c, 2.0 * (double)s->m * (double)s->n * (double)s->k, opt->rounds);
     printf("\n");
     fflush(stdout);
-    tp_onednn_gemm_close(c.onednn);
+    for (int i = 0; i < 2; i++)
+        tp_onednn_gemm_close(c.onednn[i]);
     free(c.workspace);
     free((void *)(uintptr_t)c.gemm.a);
     free((void *)(uintptr_t)c.gemm.b);
