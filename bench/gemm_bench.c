@@ -6,14 +6,15 @@
  * interleaved, so a slow moment of the machine hits all.  Printed are the best and the median
  * round, and how many times as long oneDNN's median round takes.  `fwd` is Y[T,N] = X[T,K] W[N,K]^T
  * in bf16; `dX` and `dW` are its gradients, dW accumulated in f32; `gpt2` weights lie as [K,N];
- * `f32` is all in f32. oneDNN's threads are OpenMP's: OMP_NUM_THREADS and OMP_PROC_BIND are for it.
- */
+ * `f32` is all in f32. oneDNN's threads are OpenMP's: OMP_NUM_THREADS is for
+ * it, and OMP_WAIT_POLICY=passive, without which they spin while ours compute. */
 #include <immintrin.h>
 
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/platform.h"
 #include "engine/backend/cpu/gemm.h"
+#include "engine/backend/cpu/paths.h"
 #include "onednn_gemm.h"
 
 enum { MAX_ROUNDS = 64, MAX_THREADS = 1024 };
@@ -318,6 +319,7 @@ static options parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    tp_paths_prove(); /* which levels are used, and which are passed over */
     options opt = parse(argc, argv);
     tp_error err;
     if (tp_team_create(&opt.team, opt.threads, tp_cpu_count(), &err) != TP_OK) {
