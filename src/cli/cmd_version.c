@@ -11,7 +11,7 @@ static int execute(const void *given, char **words, int n)
     const char *isa = tp_cpu_best_isa();
     printf(*json ? "{\n  \"version\": \"%s\",\n  \"compiler\": \"%s\",\n  \"cpu\": \"%s\",\n"
                    "  \"isa\": \"%s\"\n}\n"
-                 : "temper %s (compiler %s; this machine: %s, %s)\n",
+                 : "temper %s, compiler %s\nthis machine: %s, %s\n",
            TEMPER_VERSION, __VERSION__, tp_cpu_model(), isa);
     return 0;
 }

@@ -54,5 +54,5 @@ expect 0
 expect_out "amx              proven, not asked for"
 LD_PRELOAD=$emulator "$BUILD/tests/unit/engine/test_peaks" >out 2>&1 || fail "$(cat out)"
 TEMPER_BREAK_ISA=amx:sigill run generate --max-new-tokens 4 --temperature 0 sft-amx "2+3="
-expect 0 "the kernels for amx are left out" "computing with avx512_bf16"
+expect 0 "the kernels for amx are left out" "computing with avx512" # or avx512_bf16, whichever is faster
 finish
