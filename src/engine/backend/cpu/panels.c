@@ -4,7 +4,11 @@
  * that a panel stays in its L2 cache while rows pass by, and a product of few rows reads
  * each panel once, in one stream.  Rows are taken as they lie.  A tile of TILE_ROWS rows by
  * TILE_VECTORS vectors stays in registers for all of K: every element is one chain of
- * additions over k, so its bits depend on its row and its column alone. */
+ * additions over k, so its bits depend on its row and its column alone.
+ *
+ * Without an instruction for pairs of halves they are widened.  Done beside the multiply-adds
+ * that costs two instructions for every four of them, so where rows make several tiles those of a
+ * range of k are widened once; sums wait for the next range, and the chain is the same. */
 #include "engine/backend/cpu/panels.h"
 #include "engine/backend/cpu/transpose.h"
 #include "engine/backend/cpu/vec_pair.h"
@@ -25,6 +29,21 @@ typedef struct {
     const char *at;
     int64_t bytes;
 } wanted;
+
+#if defined(__AVX512BF16__)
+enum { WIDENS_ONCE = 0 };
+#else
+enum { WIDENS_ONCE = 1 };
+#endif
+
+enum { RANGE = 96 }; /* of k; even, and whole vectors: w is a part of L1 then */
+
+/* Of one thread. */
+typedef struct {
+    float x[ROW_CHUNK][RANGE];
+    float w[RANGE][TP_PANEL];
+    float sums[ROW_CHUNK][TP_PANEL];
+} wide_item;
 
 /* Whole lanes of k. */
 static int64_t panel_steps(const product *p) { return p->bf16 ? p->K / 2 : p->K; }
@@ -125,13 +144,133 @@ VF_INLINE void run_item(const product *p, const bool bf16, int64_t panel, int64_
     }
 }
 
+/* ---- halves that are widened once ---- */
+
+static void widen_x(const product *p, wide_item *s, int64_t first, int64_t rows, int64_t k0,
+                    int64_t n)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        const char *row = row_at(p->x, first + r);
+        for (int64_t i = 0; i < n; i += VF_N) {
+            int64_t left = p->K - k0 - i;
+            vf x = left >= VF_N ? vf_get(row, true, k0 + i)
+                   : left > 0   ? vf_get_n(row, true, k0 + i, left)
+                                : vf_zero();
+            vf_store(&s->x[r][i], x);
+        }
+    }
+}
+
+static void widen_w(const product *p, wide_item *s, int64_t panel, int64_t k0, int64_t n)
+{
+    const char *w = (const char *)row_at(p->w, panel) + k0 / 2 * TP_PANEL * LANE;
+    for (int64_t k = 0; k < n; k += 2, w += TP_PANEL * LANE) {
+        for (int64_t j = 0; j < TP_PANEL; j += VF_N) {
+            vi pairs = vp_load(w + j * LANE);
+            vf_store(&s->w[k][j], vp_first(pairs));
+            vf_store(&s->w[k + 1][j], vp_second(pairs));
+        }
+    }
+}
+
+/* n more links of the chains of a tile. */
+VF_INLINE void wide_tile(wide_item *s, const int rows, int64_t row, int64_t column, int64_t n,
+                         bool is_first, wanted next)
+{
+    vf sum[TILE_ROWS][TILE_VECTORS];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+#pragma GCC unroll 4
+        for (int j = 0; j < TILE_VECTORS; j++)
+            sum[i][j] = is_first ? vf_zero() : vf_load(&s->sums[row + i][column + j * VF_N]);
+    }
+    for (int64_t k = 0; k < n; k += 2, next.at += next.bytes) {
+        __builtin_prefetch(next.at);
+        __builtin_prefetch(next.at + 64);
+#pragma GCC unroll 2
+        for (int64_t half = k; half < k + 2; half++) {
+            vf right[TILE_VECTORS];
+#pragma GCC unroll 4
+            for (int j = 0; j < TILE_VECTORS; j++)
+                right[j] = vf_load(&s->w[half][column + j * VF_N]);
+#pragma GCC unroll 8
+            for (int i = 0; i < rows; i++) {
+                vf left = vf_set(s->x[row + i][half]);
+#pragma GCC unroll 4
+                for (int j = 0; j < TILE_VECTORS; j++)
+                    sum[i][j] = vf_fma(left, right[j], sum[i][j]);
+            }
+        }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+#pragma GCC unroll 4
+        for (int j = 0; j < TILE_VECTORS; j++)
+            vf_store(&s->sums[row + i][column + j * VF_N], sum[i][j]);
+    }
+}
+
+#define WIDE_CASE(rows)                                       \
+    case rows:                                                \
+        wide_tile(s, rows, from, column, n, is_first, ahead); \
+        break
+
+/* All tiles of a range; each asks for its part of the next panel. */
+static void wide_tiles(const product *p, wide_item *s, int64_t rows, int64_t k0, int64_t n,
+                       int64_t panel, int64_t next)
+{
+    int64_t tiles = ceil_div(rows, TILE_ROWS);
+    bool is_first = k0 == 0;
+    for (int64_t t = 0; t < tiles; t++) {
+        int64_t from = rows * t / tiles, to = rows * (t + 1) / tiles;
+        int64_t bytes = next == panel ? 0 : TP_PANEL * LANE / tiles;
+        wanted ahead = {(const char *)row_at(p->w, next) + (t * panel_steps(p) + k0 / 2) * bytes,
+                        bytes};
+        for (int64_t column = 0; column < TP_PANEL; column += TILE_VECTORS * VF_N) {
+            switch (to - from) {
+                WIDE_CASE(1);
+                WIDE_CASE(2);
+#if defined(__AVX2__)
+                WIDE_CASE(3);
+#endif
+#if defined(__AVX512F__)
+                WIDE_CASE(4);
+                WIDE_CASE(5);
+                WIDE_CASE(6);
+#endif
+            }
+        }
+    }
+}
+
+static void run_wide_item(const product *p, wide_item *s, int64_t panel, int64_t chunk,
+                          int64_t next)
+{
+    int64_t first = chunk * ROW_CHUNK, left = p->rows - first;
+    int64_t rows = left < ROW_CHUNK ? left : ROW_CHUNK, K = p->K + p->K % 2;
+    for (int64_t k0 = 0; k0 < K; k0 += RANGE) {
+        int64_t n = K - k0 < RANGE ? K - k0 : RANGE;
+        widen_x(p, s, first, rows, k0, n);
+        widen_w(p, s, panel, k0, n);
+        wide_tiles(p, s, rows, k0, n, panel, next);
+    }
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < TP_PANEL; j += VF_N)
+            finish(p, first + r, panel * TP_PANEL + j, vf_load(&s->sums[r][j]));
+}
+
+/* ---- the op ---- */
+
 static void product_range(const void *context, int64_t begin, int64_t end, int thread)
 {
-    (void)thread;
     const product *p = context;
+    wide_item *s = (wide_item *)p->launch->workspace + thread;
+    bool is_wide = WIDENS_ONCE && p->bf16 && p->rows > TILE_ROWS;
     for (int64_t item = begin; item < end; item++) {
         int64_t panel = item / p->chunks, next = item + 1 < end ? (item + 1) / p->chunks : panel;
-        if (p->bf16)
+        if (is_wide)
+            run_wide_item(p, s, panel, item % p->chunks, next);
+        else if (p->bf16)
             run_item(p, true, panel, item % p->chunks, next);
         else
             run_item(p, false, panel, item % p->chunks, next);
@@ -147,12 +286,18 @@ static void linear_panels(const tp_launch *launch)
     tp_cpu_static(launch, p.w->dim[0] * p.chunks, bytes * ceil_div(p.rows, 4), product_range, &p);
 }
 
+static size_t workspace(const tp_launch *launch)
+{
+    bool is_wide = WIDENS_ONCE && is_half(&launch->in[0]) && launch->in[0].dim[0] > TILE_ROWS;
+    return is_wide ? sizeof(wide_item) * (size_t)launch->threads : 0;
+}
+
 static bool accepts(const tp_launch *launch)
 {
     return are_floats(launch, 7, 1) && launch->in[0].dtype == launch->in[1].dtype;
 }
 
-TP_CPU_KERNEL(linear_panels, .accepts = accepts, .run = linear_panels);
+TP_CPU_KERNEL(linear_panels, .accepts = accepts, .workspace = workspace, .run = linear_panels);
 
 /* ---- packing ---- */
 
