@@ -264,8 +264,8 @@ static void run_wide_item(const product *p, wide_item *s, int64_t panel, int64_t
 static void product_range(const void *context, int64_t begin, int64_t end, int thread)
 {
     const product *p = context;
-    wide_item *s = (wide_item *)p->launch->workspace + thread;
     bool is_wide = WIDENS_ONCE && p->bf16 && p->rows > TILE_ROWS;
+    wide_item *s = is_wide ? (wide_item *)p->launch->workspace + thread : NULL;
     for (int64_t item = begin; item < end; item++) {
         int64_t panel = item / p->chunks, next = item + 1 < end ? (item + 1) / p->chunks : panel;
         if (is_wide)
