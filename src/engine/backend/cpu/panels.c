@@ -7,7 +7,7 @@
  * additions over k, so its bits depend on its row and its column alone.
  *
  * Without an instruction for pairs of halves they are widened.  Done beside the multiply-adds
- * that costs two instructions for every four of them, so where rows make several tiles those of a
+ * that costs two instructions for every four of them, so where rows make many tiles those of a
  * range of k are widened once; sums wait for the next range, and the chain is the same. */
 #include "engine/backend/cpu/panels.h"
 #include "engine/backend/cpu/transpose.h"
@@ -36,7 +36,10 @@ enum { WIDENS_ONCE = 0 };
 enum { WIDENS_ONCE = 1 };
 #endif
 
-enum { RANGE = 96 }; /* of k; even, and whole vectors: w is a part of L1 then */
+enum {
+    RANGE = 96,                /* of k; even, and whole vectors: w is a part of L1 then */
+    WIDE_ROWS = ROW_CHUNK / 2, /* fewer wait for memory, and widening beside that costs nothing */
+};
 
 /* Of one thread. */
 typedef struct {
@@ -264,7 +267,7 @@ static void run_wide_item(const product *p, wide_item *s, int64_t panel, int64_t
 static void product_range(const void *context, int64_t begin, int64_t end, int thread)
 {
     const product *p = context;
-    bool is_wide = WIDENS_ONCE && p->bf16 && p->rows > TILE_ROWS;
+    bool is_wide = WIDENS_ONCE && p->bf16 && p->rows >= WIDE_ROWS;
     wide_item *s = is_wide ? (wide_item *)p->launch->workspace + thread : NULL;
     for (int64_t item = begin; item < end; item++) {
         int64_t panel = item / p->chunks, next = item + 1 < end ? (item + 1) / p->chunks : panel;
@@ -288,7 +291,7 @@ static void linear_panels(const tp_launch *launch)
 
 static size_t workspace(const tp_launch *launch)
 {
-    bool is_wide = WIDENS_ONCE && is_half(&launch->in[0]) && launch->in[0].dim[0] > TILE_ROWS;
+    bool is_wide = WIDENS_ONCE && is_half(&launch->in[0]) && launch->in[0].dim[0] >= WIDE_ROWS;
     return is_wide ? sizeof(wide_item) * (size_t)launch->threads : 0;
 }
 

@@ -1,4 +1,4 @@
-/* test_panels_amx.c - linear_panels as compiled for AMX, trapped and emulated where there is none,
+/* test_panels.c - linear_panels of every level, AMX trapped and emulated where there is none,
  * against ref, and a row in any company. */
 #include <math.h>
 #include <setjmp.h>
@@ -9,10 +9,12 @@
 
 #include <cmocka.h>
 
+#include "base/cpu.h"
 #include "engine/backend/backend.h"
 #include "support/devices.h"
 
-extern const tp_kernel tp_cpu_linear_panels_amx;
+extern const tp_kernel tp_cpu_linear_panels_portable, tp_cpu_linear_panels_avx2,
+    tp_cpu_linear_panels_avx512, tp_cpu_linear_panels_avx512_bf16, tp_cpu_linear_panels_amx;
 
 enum { MOST_ROWS = 300, MOST_K = 1100, MOST_N = 600 };
 
@@ -61,23 +63,23 @@ static void run(const tp_kernel *kernel, const shape *s, int64_t row, int64_t ro
     free(launch.workspace);
 }
 
-static void check(const shape *s)
+static void check(const tp_kernel *kernel, const shape *s)
 {
     tp_launch any = {.op = TP_OP_linear_panels};
     const tp_kernel *ref = tp_kernel_find(device_of("ref", 1), &any);
-    run(&tp_cpu_linear_panels_amx, s, 0, s->T, got, 2);
+    run(kernel, s, 0, s->T, got, 2);
     run(ref, s, 0, s->T, want, 1);
     for (int64_t i = 0; i < s->T * s->N; i++)
         if (!(fabsf(got[i] - want[i]) <= 1e-5f * (float)s->K))
-            fail_msg("T=%lld N=%lld K=%lld: element %lld is %g, not %g", (long long)s->T,
-                     (long long)s->N, (long long)s->K, (long long)i, (double)got[i],
-                     (double)want[i]);
+            fail_msg("%s, T=%lld N=%lld K=%lld: element %lld is %g, not %g", kernel->name,
+                     (long long)s->T, (long long)s->N, (long long)s->K, (long long)i,
+                     (double)got[i], (double)want[i]);
     for (int64_t row = 0; row < s->T; row += 7)
-        run(&tp_cpu_linear_panels_amx, s, row, s->T - row < 7 ? s->T - row : 7, alone, 1);
+        run(kernel, s, row, s->T - row < 7 ? s->T - row : 7, alone, 1);
     assert_memory_equal(got, alone, (size_t)(s->T * s->N) * sizeof *got);
 }
 
-static void test_it_computes_what_ref_does_and_keeps_rows_apart(void **state)
+static void check_all_shapes(const tp_kernel *kernel)
 {
     static const shape shapes[] = {{1, 1, 1, 0},     {1, 64, 32, 1},    {16, 65, 33, 0},
                                    {17, 130, 64, 2}, {33, 600, 100, 0}, {150, 300, 1099, 0},
@@ -92,18 +94,39 @@ static void test_it_computes_what_ref_does_and_keeps_rows_apart(void **state)
                     w[(p + 1) * 64 * (s->K + 1) - 128 + 2 * n + 1] = 0;
         for (int n = 0; n < MOST_N; n++)
             bias[n] = (float)n * 0.01f;
-        check(s);
+        check(kernel, s);
     }
+}
+
+static void vectors_compute_what_ref_does_and_keep_rows_apart(void **state)
+{
+    (void)state;
+    static const tp_kernel *const kernels[] = {
+        &tp_cpu_linear_panels_portable,
+        &tp_cpu_linear_panels_avx2,
+        &tp_cpu_linear_panels_avx512,
+        &tp_cpu_linear_panels_avx512_bf16,
+    };
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (kernels[i]->isa <= tp_cpu_detect())
+            check_all_shapes(kernels[i]);
+}
+
+static void tiles_compute_what_ref_does_and_keep_rows_apart(void **state)
+{
+    (void)state;
+    if (tp_cpu_detect() < TP_ISA_AVX512_BF16) {
+        print_message("skipped: no AVX-512 BF16 on this machine\n");
+        skip();
+    }
+    check_all_shapes(&tp_cpu_linear_panels_amx);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_it_computes_what_ref_does_and_keeps_rows_apart),
+        cmocka_unit_test(vectors_compute_what_ref_does_and_keep_rows_apart),
+        cmocka_unit_test(tiles_compute_what_ref_does_and_keep_rows_apart),
     };
-    if (!__builtin_cpu_supports("avx512bf16")) {
-        printf("skipped: no AVX-512 BF16 on this machine\n");
-        return 77;
-    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
