@@ -6,8 +6,9 @@
  * interleaved, so a slow moment of the machine hits all.  Printed are the best and the median
  * round, and how many times as long oneDNN's median round takes.  `fwd` is Y[T,N] = X[T,K] W[N,K]^T
  * in bf16; `dX` and `dW` are its gradients, dW accumulated in f32; `gpt2` weights lie as [K,N];
- * `f32` is all in f32. oneDNN's threads are OpenMP's: OMP_NUM_THREADS is for
- * it, and OMP_WAIT_POLICY=passive, without which they spin while ours compute. */
+ * `f32` is all in f32.
+ * oneDNN's threads are OpenMP's: OMP_NUM_THREADS is for them, and OMP_WAIT_POLICY=passive, without
+ * which they spin while ours compute. */
 #include <immintrin.h>
 
 #include "base/clock.h"

@@ -11,6 +11,9 @@ for level in portable avx2 avx512 avx512_bf16 amx; do
     below=$level
 done
 [ "$have" != portable ] || exit 77
+# Below amx, where the processor multiplies bf16 more slowly than float32.
+[ "$below" = avx512_bf16 ] && TEMPER_BREAK_ISA=$have:wrong "$TEMPER" doctor --cached 2>err |
+    grep -q "^avx512_bf16 *proven, slower" && below=avx512
 
 ask() { # the text that the model gives; float32, so that levels agree
     run generate --max-new-tokens 8 --precision float32 --temperature 0 --threads 1 "$@" model "the quick"

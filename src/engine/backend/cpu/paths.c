@@ -187,6 +187,12 @@ static unsigned levels_in(tp_path_state state)
 
 static unsigned left_out(void) { return levels_in(TP_PATH_FAILED) | levels_in(TP_PATH_UNTRIED); }
 
+static void obey_verdicts(void)
+{
+    tp_cpu_exclude(left_out());
+    tp_cpu_pass_over(levels_in(TP_PATH_SLOWER));
+}
+
 /* Some processors multiply pairs of bf16 at half the speed of f32: it pays to widen them then.
  * Tiles are faster than both, and what they leave to vectors is bound by memory. */
 static void compare_units(void)
@@ -214,7 +220,7 @@ static bool try_all(void)
     }
     tp_self_test_close(test);
     compare_units();
-    tp_cpu_pass_over(levels_in(TP_PATH_SLOWER));
+    obey_verdicts();
     return all_tried;
 }
 
@@ -257,10 +263,9 @@ static void prove(void)
     char key[KEY];
     bool has_key = make_key(key);
     check_environment();
-    if (has_key && find_verdict(key)) {
-        tp_cpu_exclude(left_out());
-        tp_cpu_pass_over(levels_in(TP_PATH_SLOWER));
-    } else if (try_all() && has_key)
+    if (has_key && find_verdict(key))
+        obey_verdicts();
+    else if (try_all() && has_key)
         keep_verdict(key);
     announce();
 }
