@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/huge_pages.h"
 #include "base/platform.h"
 #include "engine/backend/cpu/gemm.h"
 #include "engine/backend/cpu/paths.h"
@@ -72,6 +73,8 @@ static const shape shapes[] = {
     GPT2(2048, 3072, 768),
     GPT2(2048, 768, 3072),
     LINEAR(1024, 50304, 768),
+    LINEAR(512, 3072, 768),
+    LINEAR(512, 768, 3072),
     LINEAR(256, 768, 768),
     LINEAR(256, 3072, 768),
     LINEAR(256, 768, 3072),
@@ -162,10 +165,21 @@ static void print_peak(const char *what, double (*measure)(long), const options 
 
 /* --- one shape --- */
 
+/* As the engine's memory: large buffers on huge pages where the system has them. */
+static void *aligned_memory(size_t bytes)
+{
+    const size_t huge = 2 << 20;
+    size_t align = bytes >= huge ? huge : 64;
+    void *p = aligned_alloc(align, (bytes + align - 1) / align * align);
+    TP_ASSERT(p);
+    if (bytes >= huge)
+        tp_huge_pages_ask(p, bytes);
+    return p;
+}
+
 static void *aligned_random(size_t elements, tp_dtype dtype)
 {
-    void *p = aligned_alloc(64, (elements * tp_dtype_size(dtype) + 63) / 64 * 64);
-    TP_ASSERT(p);
+    void *p = aligned_memory(elements * tp_dtype_size(dtype));
     uint32_t state = 1;
     for (size_t i = 0; i < elements; i++) {
         state = state * 1664525u + 1013904223u;
@@ -271,8 +285,7 @@ static void run_shape(const shape *s, const options *opt)
                      .threads = opt->threads,
                      .team = opt->team,
                  }};
-    c.workspace = aligned_alloc(64, (tp_gemm_workspace(&c.gemm) + 63) / 64 * 64);
-    TP_ASSERT(c.workspace);
+    c.workspace = aligned_memory(tp_gemm_workspace(&c.gemm));
     for (int i = 0; i < 2 && !opt->alone; i++)
         if ((i == 0 || !s->accumulate) &&
             tp_onednn_gemm_open(&c.onednn[i], &c.gemm, i == 1, NULL) != TP_OK)

@@ -428,6 +428,31 @@ static void multiplies_in_several_ranges_of_k(void **state)
     }
 }
 
+/* As the gradients of weights are: k not contiguous, with panels that fill L2 more than once, last
+ * panels that are not full, several groups of tiles and several ranges of k. */
+static void multiplies_columns_packed_late(void **state)
+{
+    static const int64_t shapes[][3] = {{70, 900, 1100}, {900, 70, 1100}, {150, 45, 4200},
+                                        {64, 96, 544},   {96, 64, 527},   {33, 31, 300}};
+    for (size_t i = 0; i < TP_COUNTOF(shapes); i++) {
+        problem p = make_problem(shapes[i][0], shapes[i][1], shapes[i][2]);
+        multiply(&p);
+        for (unsigned bits = 0; bits < 8; bits++) {
+            variant v = {.ab = TP_DTYPE_BF16,
+                         .c = bits & 1 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+                         .a_trans = true,
+                         .accumulate = bits & 2,
+                         .b_trans = bits & 4,
+                         .has_bias = bits == 1 || bits == 6,
+                         .bias = TP_DTYPE_F32};
+            for (size_t k = 0; k < TP_COUNTOF(all_kernels); k++)
+                if (can_run(all_kernels[k], v.ab))
+                    check(all_kernels[k], &p, &v);
+        }
+        free_problem(&p);
+    }
+}
+
 /* Larger than one block of the driver in m and n (k makes the panels long). */
 static void multiplies_in_several_blocks(void **state)
 {
@@ -509,6 +534,7 @@ int main(void)
         cmocka_unit_test(multiplies_small_and_odd_shapes),
         cmocka_unit_test(multiplies_lines_in_place),
         cmocka_unit_test(multiplies_in_several_ranges_of_k),
+        cmocka_unit_test(multiplies_columns_packed_late),
         cmocka_unit_test(multiplies_in_several_blocks),
         cmocka_unit_test(carries_nan_and_infinity_to_their_rows_and_columns),
         cmocka_unit_test(gives_the_same_bits_with_any_number_of_threads),

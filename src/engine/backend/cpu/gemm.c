@@ -4,23 +4,17 @@
  * C is computed block by block.  For a block (m_block x n_block) and a range of k (k_block)
  * all threads first pack A and B together into shared panels; when that is done each computes a
  * rectangle of tiles.  Inside its rectangle a thread takes as many B panels as half of its L2
- * holds and runs all A panels past them.  A kernel that reads lines of A where they lie packs
- * none of them: as many A panels as a part of L2 holds run past one B panel after the other.
+ * holds and runs all A panels past them.  A kernel that takes many tiles in one call has an order
+ * of its own: gemm_tiles.c.
  *
  * Where the sums of a tile live until they are complete ("home"):
  *   - in C itself, when C is f32 and nothing but an addition is left to do;
  *   - else in a small scratch of the thread when one range of k covers all of it;
  *   - else in an f32 image of the block in the workspace.
- * Ranges of k depend on the shape only, so the bits do not depend on threads or caches. */
-#include "base/platform.h"
-#include "engine/backend/cpu/gemm_plan.h"
+ * The bits do not depend on threads or caches: ranges of k depend on the shape only, or, in
+ * gemm_tiles.c, a sum is one chain over all of them. */
+#include "engine/backend/cpu/gemm_block.h"
 #include "engine/backend/cpu/parallel.h"
-
-/* Rows or columns of one block, cut into panels of `width`; the last may be narrower. */
-typedef struct {
-    int64_t total, count;
-    int width;
-} panel_cut;
 
 static const tp_gemm_kernel *const kernels[] = {
     &tp_gemm_kernel_amx,          &tp_gemm_kernel_avx512_bf16, &tp_gemm_kernel_avx512,
@@ -61,68 +55,14 @@ static const tp_gemm_kernel *choose_kernel(const tp_gemm *g)
     return kernel;
 }
 
-static panel_cut cut_panels(int64_t total, int width)
+static tp_gemm_cut cut_panels(int64_t total, int width)
 {
-    return (panel_cut){total, tp_gemm_div_up(total, width), width};
-}
-
-static int panel_size(const panel_cut *cut, int64_t p)
-{
-    return (int)TP_MIN(cut->total - p * cut->width, cut->width);
-}
-
-/* --- one block --- */
-
-/* A block of C with its range of k, and where its packed panels and sums are. */
-typedef struct {
-    const tp_gemm_plan *plan;
-    int64_t i0, j0, k0; /* origin in A, B and C */
-    int64_t nk, k_padded;
-    bool is_first, is_last; /* range of k */
-    panel_cut rows, cols;
-    char *a, *b;
-    float *sums; /* TP_GEMM_HOME_BLOCK */
-    float *scratch;
-    char *late_a; /* of this thread, when A is packed late */
-} gemm_block;
-
-static char *a_panel(const gemm_block *block, int64_t p, int64_t k)
-{
-    const tp_gemm_plan *plan = block->plan;
-    return block->a + (size_t)p * plan->a_stride +
-           k * plan->kernel->rows * plan->kernel->element_size;
-}
-
-static char *b_panel(const gemm_block *block, int64_t q, int64_t k)
-{
-    const tp_gemm_plan *plan = block->plan;
-    return block->b + (size_t)q * plan->b_stride +
-           k * plan->kernel->cols * plan->kernel->element_size;
-}
-
-/* k0 .. k0+nk-1 (relative to the block; a multiple of k_round) of panels p0 .. p1-1. */
-static void pack(const gemm_block *block, bool is_a, void *to, int64_t p0, int64_t p1, int64_t k0,
-                 int64_t nk)
-{
-    const tp_gemm_plan *plan = block->plan;
-    const panel_cut *cut = is_a ? &block->rows : &block->cols;
-    tp_gemm_part part = {
-        .x0 = (is_a ? block->i0 : block->j0) + p0 * cut->width,
-        .nx = TP_MIN(p1 * cut->width, cut->total) - p0 * cut->width,
-        .k0 = block->k0 + k0,
-        .nk = TP_MIN(nk, block->nk - k0),
-        .k_padded = nk,
-        .stride = is_a ? plan->a_stride : plan->b_stride,
-    };
-    if (is_a)
-        plan->kernel->pack_a(to, &plan->a, &part);
-    else
-        plan->kernel->pack_b(to, &plan->b, &part);
+    return (tp_gemm_cut){total, tp_gemm_div_up(total, width), width};
 }
 
 /* Panels p0 .. p1-1.  Where k is not contiguous a cache line belongs to several panels: all
  * of them take a few k at a time, so that the line is read once. */
-static void pack_panels(const gemm_block *block, bool is_a, int64_t p0, int64_t p1)
+static void pack_panels(const tp_gemm_block *block, bool is_a, int64_t p0, int64_t p1)
 {
     const tp_gemm_plan *plan = block->plan;
     const tp_gemm_operand *operand = is_a ? &plan->a : &plan->b;
@@ -130,8 +70,8 @@ static void pack_panels(const gemm_block *block, bool is_a, int64_t p0, int64_t 
     int64_t step = operand->k_contiguous ? block->k_padded : few;
     for (int64_t k = 0; p0 < p1 && k < block->k_padded; k += step) {
         int64_t nk = TP_MIN(step, block->k_padded - k);
-        char *to = is_a ? a_panel(block, p0, k) : b_panel(block, p0, k);
-        pack(block, is_a, to, p0, p1, k, nk);
+        char *to = is_a ? tp_gemm_a_panel(block, p0, k) : tp_gemm_b_panel(block, p0, k);
+        tp_gemm_pack(block, is_a, to, p0, p1, k, nk);
     }
 }
 
@@ -143,7 +83,8 @@ static int64_t panels_before(int64_t work, int64_t count, int64_t width)
 
 /* The columns of the panels of A, then of B, are one list of which each thread takes an equal
  * part, to whole panels. */
-static void pack_block(const gemm_block *block, bool needs_a, bool needs_b, int thread, int threads)
+static void pack_block(const tp_gemm_block *block, bool needs_a, bool needs_b, int thread,
+                       int threads)
 {
     int64_t n_a = needs_a ? block->rows.count : 0;
     int64_t n_b = needs_b ? block->cols.count : 0;
@@ -156,11 +97,11 @@ static void pack_block(const gemm_block *block, bool needs_a, bool needs_b, int 
 }
 
 /* A tile of finished sums to C. */
-static void finish_tile(const gemm_block *block, int64_t p, int64_t q, const float *sums,
+static void finish_tile(const tp_gemm_block *block, int64_t p, int64_t q, const float *sums,
                         int64_t ld, bool accumulate)
 {
     const tp_gemm_plan *plan = block->plan;
-    int rows = panel_size(&block->rows, p), cols = panel_size(&block->cols, q);
+    int rows = tp_gemm_panel_size(&block->rows, p), cols = tp_gemm_panel_size(&block->cols, q);
     int64_t i = block->i0 + p * plan->kernel->rows, j = block->j0 + q * plan->kernel->cols;
     if (plan->is_transposed)
         plan->kernel->finish_transposed(plan->gemm, sums, ld, j, cols, i, rows, accumulate);
@@ -169,11 +110,11 @@ static void finish_tile(const gemm_block *block, int64_t p, int64_t q, const flo
 }
 
 /* The lines of C that finish_tile() will write, to be there in time. */
-static void prefetch_c(const gemm_block *block, int64_t p, int64_t q)
+static void prefetch_c(const tp_gemm_block *block, int64_t p, int64_t q)
 {
     const tp_gemm_plan *plan = block->plan;
     int64_t element = (int64_t)tp_dtype_size(plan->gemm->c_dtype);
-    int rows = panel_size(&block->rows, p), cols = panel_size(&block->cols, q);
+    int rows = tp_gemm_panel_size(&block->rows, p), cols = tp_gemm_panel_size(&block->cols, q);
     int64_t i = block->i0 + p * plan->kernel->rows, j = block->j0 + q * plan->kernel->cols;
     int64_t at = plan->is_transposed ? j * plan->gemm->ldc + i : i * plan->gemm->ldc + j;
     int lines = plan->is_transposed ? cols : rows;
@@ -196,15 +137,15 @@ static tp_gemm_lines packed_lines(const tp_gemm_plan *plan, const char *panel)
     return (tp_gemm_lines){panel, TP_GEMM_ALIGN, (int64_t)TP_GEMM_ALIGN * plan->kernel->rows};
 }
 
-static void run_tile(const gemm_block *block, const tile_job *job)
+static void run_tile(const tp_gemm_block *block, const tile_job *job)
 {
     const tp_gemm_plan *plan = block->plan;
     const tp_gemm_kernel *kernel = plan->kernel;
     const tp_gemm *g = plan->gemm;
     int64_t k = job->k, nk = TP_MIN(plan->k_chunk, block->k_padded - k);
-    int size = panel_size(&block->rows, job->p);
+    int size = tp_gemm_panel_size(&block->rows, job->p);
     int rows = kernel->fixed_rows ? kernel->rows : size;
-    const char *b = b_panel(block, job->q, k);
+    const char *b = tp_gemm_b_panel(block, job->q, k);
     bool is_first = block->is_first && k == 0;
     bool is_last = block->is_last && k + nk == block->k_padded;
 
@@ -217,7 +158,7 @@ static void run_tile(const gemm_block *block, const tile_job *job)
         return;
     }
     bool add = g->accumulate || !is_first;
-    if (size == rows && panel_size(&block->cols, job->q) == kernel->cols) {
+    if (size == rows && tp_gemm_panel_size(&block->cols, job->q) == kernel->cols) {
         int64_t i = block->i0 + job->p * kernel->rows, j = block->j0 + job->q * kernel->cols;
         float *c = (float *)g->c + i * g->ldc + j;
         kernel->tile(rows, nk, job->a, b, c, g->ldc, add, job->ahead);
@@ -229,16 +170,16 @@ static void run_tile(const gemm_block *block, const tile_job *job)
 
 /* What tile `tile` of `tiles` in a strip should prefetch: its share of the rows of the next A
  * panel, packed or, when that comes late, at its source. */
-static tp_gemm_ahead next_panel(const gemm_block *block, int64_t p, int64_t k, int64_t tile,
+static tp_gemm_ahead next_panel(const tp_gemm_block *block, int64_t p, int64_t k, int64_t tile,
                                 int64_t tiles)
 {
     const tp_gemm_plan *plan = block->plan;
     if (p + 1 >= block->rows.count)
         return (tp_gemm_ahead){0};
-    int64_t size = panel_size(&block->rows, p + 1);
+    int64_t size = tp_gemm_panel_size(&block->rows, p + 1);
     int64_t row = size * tile / tiles;
     tp_gemm_ahead ahead = {.lines = (int)(size * (tile + 1) / tiles - row)};
-    if (plan->packs_late) {
+    if (plan->late == TP_GEMM_LATE_A) {
         int64_t x = block->i0 + (p + 1) * plan->kernel->rows + row;
         int64_t element = (int64_t)tp_dtype_size(plan->a.dtype);
         ahead.stride = plan->a.ld * element;
@@ -248,20 +189,20 @@ static tp_gemm_ahead next_panel(const gemm_block *block, int64_t p, int64_t k, i
     }
     ahead.stride = TP_GEMM_ALIGN;
     ahead.advance = TP_GEMM_ALIGN * plan->kernel->rows;
-    ahead.at = a_panel(block, p + 1, k) + row * TP_GEMM_ALIGN;
+    ahead.at = tp_gemm_a_panel(block, p + 1, k) + row * TP_GEMM_ALIGN;
     return ahead;
 }
 
 /* The chunk from k on of A panel p, packed by the thread that needs it. */
-static const char *pack_late(const gemm_block *block, int64_t p, int64_t k)
+static const char *pack_late(const tp_gemm_block *block, int64_t p, int64_t k)
 {
     int64_t nk = TP_MIN(block->plan->k_chunk, block->k_padded - k);
-    pack(block, true, block->late_a, p, p + 1, k, nk);
-    return block->late_a;
+    tp_gemm_pack(block, true, block->late, p, p + 1, k, nk);
+    return block->late;
 }
 
 /* Where the sums of a tile wait between chunks: at `at` of the scratch, in rows of `ld`. */
-static void choose_home(const gemm_block *block, tile_job *job, int64_t at, int64_t ld)
+static void choose_home(const tp_gemm_block *block, tile_job *job, int64_t at, int64_t ld)
 {
     const tp_gemm_plan *plan = block->plan;
     int64_t rows = plan->kernel->rows, cols = plan->kernel->cols;
@@ -276,13 +217,13 @@ static void choose_home(const gemm_block *block, tile_job *job, int64_t at, int6
 }
 
 /* The tiles of A panel p with B panels q0 .. q1-1. */
-static void run_strip(const gemm_block *block, int64_t p, int64_t q0, int64_t q1)
+static void run_strip(const tp_gemm_block *block, int64_t p, int64_t q0, int64_t q1)
 {
     const tp_gemm_plan *plan = block->plan;
     int64_t cols = plan->kernel->cols;
     for (int64_t k = 0; k < block->k_padded; k += plan->k_chunk) {
-        const char *panel = a_panel(block, p, k);
-        if (plan->packs_late)
+        const char *panel = tp_gemm_a_panel(block, p, k);
+        if (plan->late == TP_GEMM_LATE_A)
             panel = pack_late(block, p, k);
         tile_job job = {.p = p, .k = k, .a = packed_lines(plan, panel)};
         for (int64_t q = q0; q < q1; q++) {
@@ -292,42 +233,6 @@ static void run_strip(const gemm_block *block, int64_t p, int64_t q0, int64_t q1
             run_tile(block, &job);
         }
     }
-}
-
-/* The chunk from k on of A panel p, where it lies; a panel that is not full, packed. */
-static tp_gemm_lines lines_in_place(const gemm_block *block, int64_t p, int64_t k)
-{
-    const tp_gemm_plan *plan = block->plan;
-    const tp_gemm_operand *a = &plan->a;
-    if (panel_size(&block->rows, p) < plan->kernel->rows)
-        return packed_lines(plan, pack_late(block, p, k));
-    int64_t element = plan->kernel->element_size;
-    int64_t at = (block->i0 + p * plan->kernel->rows) * a->ld + block->k0 + k;
-    return (tp_gemm_lines){(const char *)a->data + at * element, a->ld * element, TP_GEMM_ALIGN};
-}
-
-/* The tiles of B panel q with A panels p0 .. p1-1 in place. */
-static void run_column(const gemm_block *block, int64_t q, int64_t p0, int64_t p1)
-{
-    const tp_gemm_plan *plan = block->plan;
-    int64_t cols = plan->kernel->cols;
-    for (int64_t k = 0; k < block->k_padded; k += plan->k_chunk) {
-        for (int64_t p = p0; p < p1; p++) {
-            tile_job job = {.p = p, .q = q, .k = k, .a = lines_in_place(block, p, k)};
-            choose_home(block, &job, (p - p0) * plan->kernel->rows * cols, cols);
-            run_tile(block, &job);
-        }
-    }
-}
-
-/* Panels [begin, end) of A and of B. */
-static void compute_in_place(const gemm_block *block, int64_t p0, int64_t p1, int64_t q0,
-                             int64_t q1)
-{
-    int64_t near = block->plan->near_panels;
-    for (int64_t p = p0; p < p1; p += near)
-        for (int64_t q = q0; q < q1; q++)
-            run_column(block, q, p, TP_MIN(p + near, p1));
 }
 
 /* Threads in a grid: this one's range of panels [begin, end) along one side. */
@@ -340,16 +245,19 @@ static panel_range share_of(int64_t count, int part, int parts)
     return (panel_range){count * part / parts, count * (part + 1) / parts};
 }
 
-/* Rows of the grid of threads that give the fewest tiles to the busiest. */
-static int grid_rows(int64_t row_panels, int64_t col_panels, int threads)
+/* Rows of the grid of threads that give the fewest tiles to the busiest; of two equal ones the
+ * grid in which fewer threads pack the same panel late. */
+static int grid_rows(const tp_gemm_block *block, int threads)
 {
     int best = 1;
     int64_t least = INT64_MAX;
+    bool late_a = block->plan->late == TP_GEMM_LATE_A;
     for (int r = 1; r <= threads; r++) {
         if (threads % r)
             continue;
-        int64_t most = tp_gemm_div_up(row_panels, r) * tp_gemm_div_up(col_panels, threads / r);
-        if (most < least) {
+        int64_t most =
+            tp_gemm_div_up(block->rows.count, r) * tp_gemm_div_up(block->cols.count, threads / r);
+        if (most < least || (most == least && late_a)) {
             least = most;
             best = r;
         }
@@ -357,21 +265,28 @@ static int grid_rows(int64_t row_panels, int64_t col_panels, int threads)
     return best;
 }
 
-/* Piece `piece` of what cell `cell` of the grid has to do: some of its rows. */
-static void compute_piece(const gemm_block *block, int cell, int cells, int piece, int pieces)
+/* Piece `piece` of what cell `cell` of the grid has to do: some of its rows, or of its columns
+ * when those are packed late. */
+static void compute_piece(const tp_gemm_block *block, int cell, int cells, int piece, int pieces)
 {
-    int down = grid_rows(block->rows.count, block->cols.count, cells);
+    int down = grid_rows(block, cells);
     int across = cells / down;
     panel_range rows = share_of(block->rows.count, cell / across, down);
     panel_range cols = share_of(block->cols.count, cell % across, across);
     panel_range own = share_of(rows.end - rows.begin, piece, pieces);
-    if (block->plan->is_in_place) {
-        compute_in_place(block, rows.begin + own.begin, rows.begin + own.end, cols.begin, cols.end);
+    if (block->plan->late == TP_GEMM_LATE_B) {
+        own = share_of(cols.end - cols.begin, piece, pieces);
+        tp_gemm_compute_tiles(block, rows.begin, rows.end, cols.begin + own.begin,
+                              cols.begin + own.end);
+        return;
+    }
+    if (block->plan->kernel->tiles) {
+        tp_gemm_compute_tiles(block, rows.begin + own.begin, rows.begin + own.end, cols.begin,
+                              cols.end);
         return;
     }
     int64_t n_cols = cols.end - cols.begin; /* in even parts, of at most near_panels */
-    int64_t step =
-        tp_gemm_div_up(n_cols, TP_MAX(tp_gemm_div_up(n_cols, block->plan->near_panels), 1));
+    int64_t step = tp_gemm_even(n_cols, block->plan->near_panels);
     for (int64_t q = cols.begin; q < cols.end; q += step) {
         int64_t q_end = TP_MIN(q + step, cols.end);
         for (int64_t p = own.begin; p < own.end; p++)
@@ -387,7 +302,7 @@ typedef struct gemm_phase {
     int pieces; /* per thread */
     const tp_gemm_plan *plan;
     char *workspace;
-    gemm_block block;
+    tp_gemm_block block;
     bool needs_a, needs_b;
 } gemm_phase;
 
@@ -407,9 +322,9 @@ static void pack_part(const gemm_phase *phase, int part, int thread)
 static void compute_part(const gemm_phase *phase, int part, int thread)
 {
     const tp_gemm_plan *plan = phase->plan;
-    gemm_block block = phase->block;
+    tp_gemm_block block = phase->block;
     block.scratch = (float *)(void *)scratch_of(plan, phase->workspace, thread);
-    block.late_a = (char *)block.scratch + plan->scratch_bytes - plan->a_stride;
+    block.late = (char *)block.scratch + plan->scratch_bytes - plan->late_bytes;
     compute_piece(&block, part / phase->pieces, plan->threads, part % phase->pieces, phase->pieces);
 }
 
@@ -454,7 +369,7 @@ static void run_phase(gemm_phase *phase, void (*step)(const gemm_phase *phase, i
 static void run_blocks(gemm_phase *phase)
 {
     const tp_gemm_plan *plan = phase->plan;
-    gemm_block *block = &phase->block;
+    tp_gemm_block *block = &phase->block;
     int64_t k = plan->gemm->k;
     bool one_a = plan->m_block >= plan->m && plan->k_block >= k;
     bool one_k = plan->k_block >= k;
@@ -469,14 +384,15 @@ static void run_blocks(gemm_phase *phase)
                 block->k_padded = tp_gemm_round_up(block->nk, plan->kernel->k_round);
                 block->is_first = block->k0 == 0;
                 block->is_last = block->k0 + block->nk == k;
-                phase->needs_a = !plan->packs_late && !plan->is_in_place && (is_start || !one_a);
-                phase->needs_b = block->i0 == 0 || !one_k;
+                phase->needs_a = plan->a_bytes > 0 && (is_start || !one_a);
+                phase->needs_b = plan->b_bytes > 0 && (block->i0 == 0 || !one_k);
                 if (phase->needs_a || phase->needs_b)
                     run_phase(phase, pack_part,
                               (phase->needs_a ? block->rows.count : 0) +
                                   (phase->needs_b ? block->cols.count : 0),
                               8);
-                run_phase(phase, compute_part, block->rows.count,
+                run_phase(phase, compute_part,
+                          plan->late == TP_GEMM_LATE_B ? block->cols.count : block->rows.count,
                           plan->is_in_place ? plan->near_panels : 4);
                 is_start = false;
             }

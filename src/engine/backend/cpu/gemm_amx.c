@@ -6,6 +6,7 @@
  *     A: tile 4    0  1
  *        tile 5    2  3           A: [16 rows][32 k] */
 #include <immintrin.h>
+#include <string.h>
 
 #include "engine/backend/cpu/amx_tiles.h"
 
@@ -46,39 +47,140 @@ static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *p
     pack_columns(LANE_BF16_PAIR, COLS, panels, b, part);
 }
 
-static void tile(int rows, int64_t k, tp_gemm_lines a, const void *b, float *c, int64_t ldc,
-                 bool add, tp_gemm_ahead ahead)
+/* Lines that are brought nearer while a tile is computed: `rows` of C in each step for writing,
+ * and two of what is read after these tiles. */
+typedef struct {
+    const char *c, *next;
+    int64_t row, stride; /* bytes */
+    int rows, lines;
+    bool is_wide; /* f32: two lines in a row */
+} coming;
+
+GEMM_INLINE void bring(coming *c)
 {
-    (void)rows;  /* always all 32 */
-    (void)ahead; /* a prefetch beside the tile instructions costs more than it brings */
-    const char *a_lines = a.at, *a_low = a_lines + 16 * a.row, *b_lines = b;
-    size_t stride = (size_t)ldc * sizeof(float);
-    float *c_low = c + 16 * ldc;
-    if (add) {
-        TILE_LOAD(0, c, stride);
-        TILE_LOAD(1, c + 16, stride);
-        TILE_LOAD(2, c_low, stride);
-        TILE_LOAD(3, c_low + 16, stride);
-    } else {
-        TILE_ZERO(0);
-        TILE_ZERO(1);
-        TILE_ZERO(2);
-        TILE_ZERO(3);
+    for (int i = 0; i < c->rows; i++, c->c += c->row) {
+        __builtin_prefetch(c->c, 1);
+        if (c->is_wide)
+            __builtin_prefetch(c->c + LINE, 1);
     }
-    for (; k > 0; k -= DEPTH, a_lines += a.step, a_low += a.step, b_lines += B_STEP) {
-        TILE_LOAD(4, a_lines, a.row);
-        TILE_LOAD(6, b_lines, B_STRIDE);
+    for (int i = 0; i < c->lines; i++, c->next += c->stride)
+        __builtin_prefetch(c->next, 0, 2);
+}
+
+/* The sums 0 to 3 of all k. */
+GEMM_INLINE void multiply(tp_gemm_lines a, const char *b, int64_t k, coming *next)
+{
+    const char *upper = a.at, *lower = upper + 16 * a.row;
+    for (; k > 0; k -= DEPTH, upper += a.step, lower += a.step, b += B_STEP) {
+        TILE_LOAD(4, upper, a.row);
+        TILE_LOAD(6, b, B_STRIDE);
         TILE_MULTIPLY(0, 4, 6);
-        TILE_LOAD(7, b_lines + LINE, B_STRIDE);
+        TILE_LOAD(7, b + LINE, B_STRIDE);
         TILE_MULTIPLY(1, 4, 7);
-        TILE_LOAD(5, a_low, a.row);
+        TILE_LOAD(5, lower, a.row);
         TILE_MULTIPLY(2, 5, 6);
         TILE_MULTIPLY(3, 5, 7);
+        bring(next);
     }
-    TILE_STORE(0, c, stride);
-    TILE_STORE(1, c + 16, stride);
-    TILE_STORE(2, c_low, stride);
-    TILE_STORE(3, c_low + 16, stride);
+}
+
+GEMM_INLINE void load_sums(const float *sums, int64_t ld)
+{
+    const float *lower = sums + 16 * ld;
+    size_t stride = (size_t)ld * sizeof(float);
+    TILE_LOAD(0, sums, stride);
+    TILE_LOAD(1, sums + 16, stride);
+    TILE_LOAD(2, lower, stride);
+    TILE_LOAD(3, lower + 16, stride);
+}
+
+GEMM_INLINE void store_sums(float *sums, int64_t ld)
+{
+    float *lower = sums + 16 * ld;
+    size_t stride = (size_t)ld * sizeof(float);
+    TILE_STORE(0, sums, stride);
+    TILE_STORE(1, sums + 16, stride);
+    TILE_STORE(2, lower, stride);
+    TILE_STORE(3, lower + 16, stride);
+}
+
+GEMM_INLINE void zero_sums(void)
+{
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    TILE_ZERO(2);
+    TILE_ZERO(3);
+}
+
+/* Do sums that need nothing but to be added begin and end in C itself? */
+static bool is_direct(const tp_gemm_tiles *t)
+{
+    const tp_gemm *g = t->gemm;
+    return g->c_dtype == TP_DTYPE_F32 && !t->is_transposed && !g->bias && !g->pre &&
+           g->epilogue == TP_GEMM_EPILOGUE_NONE;
+}
+
+/* A tile that is not whole takes its elements of C with it. */
+static void copy_part(const tp_gemm_tiles *t, float *to, int64_t ld_to, const float *from,
+                      int64_t ld_from)
+{
+    for (int i = 0; i < t->rows; i++)
+        memcpy(to + i * ld_to, from + i * ld_from, (size_t)t->cols * sizeof *to);
+}
+
+static void finish_one(const tp_gemm_tiles *t, const float *sums, int64_t i, int64_t j)
+{
+    if (t->is_transposed)
+        finish_transposed_tile(t->gemm, sums, t->ld, i, t->rows, j, t->cols, t->accumulates);
+    else
+        finish_rows(t->gemm, sums, t->ld, i, t->rows, j, t->cols, t->accumulates);
+}
+
+static void tiles(const tp_gemm_tiles *t)
+{
+    const tp_gemm *g = t->gemm;
+    const bool is_wide = g->c_dtype == TP_DTYPE_F32, direct = is_direct(t);
+    const int64_t element = is_wide ? 4 : 2, row = g->ldc * element, steps = t->k_padded / DEPTH;
+    const int rows = (int)((t->rows + steps - 1) / steps);
+    const bool from_c = direct && t->accumulates && !t->adds, to_c = direct && t->is_last;
+    const bool is_whole = t->rows == ROWS && t->cols == COLS;
+    coming next = {.next = t->ahead,
+                   .stride = t->ahead_stride,
+                   .lines = t->ahead_lines,
+                   .row = row,
+                   .is_wide = is_wide};
+    tp_gemm_lines a = t->a;
+    const char *b = t->b;
+    float *sums = t->sums;
+    int64_t i = t->i, j = t->j;
+    for (int64_t n = t->count; n > 0; n--, a.at += t->a_next, b += t->b_next) {
+        float *c = (float *)g->c + i * g->ldc + j;
+        bool warms = n > 1 ? from_c || t->is_last : t->is_last_but_one;
+        int64_t ci = n > 1 ? i + t->i_next : t->i, cj = n > 1 ? j + t->j_next : t->j;
+        next.c = (const char *)g->c + (ci * g->ldc + cj) * element;
+        next.rows = warms && !direct ? rows : 0;
+        if (from_c && !is_whole)
+            copy_part(t, sums, t->ld, c, g->ldc);
+        if (from_c && is_whole)
+            load_sums(c, g->ldc);
+        else if (from_c || t->adds)
+            load_sums(sums, t->ld);
+        else
+            zero_sums();
+        multiply(a, b, t->k_padded, &next);
+        if (to_c && is_whole) {
+            store_sums(c, g->ldc);
+        } else {
+            store_sums(sums, t->ld);
+            if (to_c)
+                copy_part(t, c, g->ldc, sums, t->ld);
+            else if (t->is_last)
+                finish_one(t, sums, i, j);
+        }
+        sums += t->sums_next;
+        i += t->i_next;
+        j += t->j_next;
+    }
 }
 
 const tp_gemm_kernel tp_gemm_kernel_amx = {
@@ -94,8 +196,7 @@ const tp_gemm_kernel tp_gemm_kernel_amx = {
     .k_chunk = 256, /* a panel's 16 KiB stay in L1 while the other operand streams past */
     .pack_a = pack_a,
     .pack_b = pack_b,
-    .tile = tile,
-    .reads_lines = true,
+    .tiles = tiles,
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,
     .small_rows = TP_GEMM_SMALL_ROWS_BF16,

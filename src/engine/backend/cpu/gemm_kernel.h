@@ -79,6 +79,28 @@ typedef struct {
     int64_t stride, advance;
 } tp_gemm_ahead;
 
+/* Tiles that follow each other: one B panel with A panels one below the other, or one A panel with
+ * B panels side by side. */
+typedef struct {
+    const tp_gemm *gemm;
+    int64_t count, k_padded;
+    tp_gemm_lines a;
+    const char *b;
+    int64_t a_next, b_next; /* bytes to what the next tile reads */
+    float *sums;            /* of the first tile, in rows of `ld` */
+    int64_t ld, sums_next;
+    bool adds;            /* to the sums */
+    bool is_last;         /* chunk of k: the tiles are finished */
+    bool is_last_but_one; /* the first tile is finished next */
+    const char *ahead;    /* what is read after these tiles: lines `ahead_stride` bytes apart, */
+    int64_t ahead_stride;
+    int ahead_lines; /* so many in each step of k */
+    int64_t i, j;    /* of C, of the first tile */
+    int64_t i_next, j_next;
+    int rows, cols; /* of C, of each tile */
+    bool is_transposed, accumulates;
+} tp_gemm_tiles;
+
 typedef struct {
     const char *name;
     tp_isa isa;
@@ -99,7 +121,10 @@ typedef struct {
      * the tile brings `ahead` into the cache: what the next tiles will need. */
     void (*tile)(int rows, int64_t k_padded, tp_gemm_lines a, const void *b, float *c, int64_t ldc,
                  bool add, tp_gemm_ahead ahead);
-    bool reads_lines; /* of `half` with k contiguous where they lie, of any distance */
+
+    /* (optional) instead of tile(), and its results finished: reads lines of A of `half` with k
+     * contiguous where they lie, of any distance. */
+    void (*tiles)(const tp_gemm_tiles *tiles);
 
     /* Rows i0.. and columns j0.. of C from the finished sums acc[rows, cols]. */
     void (*finish)(const tp_gemm *gemm, const float *acc, int64_t ld_acc, int64_t i0, int rows,

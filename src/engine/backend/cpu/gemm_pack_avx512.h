@@ -73,6 +73,43 @@ GEMM_INLINE void pack_transpose(__m512i row[16])
     }
 }
 
+/* 16 bytes at the same place of four rows, `apart` bytes from one to the next. */
+GEMM_INLINE __m512i pack_gather(const char *at, int64_t apart)
+{
+    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)at));
+    x = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)(const void *)(at + apart)), 1);
+    x = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)(const void *)(at + 2 * apart)), 2);
+    return _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)(const void *)(at + 3 * apart)),
+                              3);
+}
+
+/* 32 rows of 8 halves, `ld` bytes apart -> line[x] = half x of all rows.  The parts of 128 bits are
+ * in their order when they are loaded, so that only shuffles within them are left. */
+GEMM_INLINE void pack_turn_halves(__m512i line[8], const char *src, int64_t ld)
+{
+    __m512i r[8], t[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++)
+        r[i] = pack_gather(src + i * ld, 8 * ld);
+#pragma GCC unroll 4
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm512_unpacklo_epi16(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi16(r[i], r[i + 1]);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 8; i += 4) {
+        r[i] = _mm512_unpacklo_epi32(t[i], t[i + 2]);
+        r[i + 1] = _mm512_unpackhi_epi32(t[i], t[i + 2]);
+        r[i + 2] = _mm512_unpacklo_epi32(t[i + 1], t[i + 3]);
+        r[i + 3] = _mm512_unpackhi_epi32(t[i + 1], t[i + 3]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        line[2 * i] = _mm512_unpacklo_epi64(r[i], r[4 + i]);
+        line[2 * i + 1] = _mm512_unpackhi_epi64(r[i], r[4 + i]);
+    }
+}
+
 /* 16 lanes along k from `src` at element k, zero from element nk on. */
 GEMM_INLINE __m512i pack_load_k(const pack_lane lane, const void *src, int64_t k, int64_t nk)
 {
@@ -153,6 +190,20 @@ GEMM_INLINE void pack_columns_from_k(const pack_lane lane, const int width, uint
     }
 }
 
+/* Two rows of 32 halves interleaved. */
+GEMM_INLINE void pack_whole_pair(uint32_t *to, const char *row, int64_t ld)
+{
+    const char *next = row + ld * 2;
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        __m512i low = _mm512_cvtepu16_epi32(
+            _mm256_loadu_si256((const __m256i *)(const void *)(row + i * 32)));
+        __m512i high = _mm512_cvtepu16_epi32(
+            _mm256_loadu_si256((const __m256i *)(const void *)(next + i * 32)));
+        _mm512_store_si512(to + i * 16, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+    }
+}
+
 /* The same, width 32, from rows with x contiguous: a copy, or two rows interleaved. */
 GEMM_INLINE void pack_columns_from_x(const pack_lane lane, uint32_t *panel, const char *src,
                                      int64_t ld, int64_t nx, int64_t nk, int64_t steps)
@@ -162,6 +213,10 @@ GEMM_INLINE void pack_columns_from_x(const pack_lane lane, uint32_t *panel, cons
     for (int64_t s = 0; s < steps; s++) {
         int64_t k = s * per_lane;
         const char *row = src + k * ld * element;
+        if (lane == LANE_BF16_PAIR && nx >= 32 && k + 1 < nk) {
+            pack_whole_pair(panel + s * 32, row, ld);
+            continue;
+        }
         pack_row r = pack_load_x(lane, row, ld, nx, k, nk);
         _mm512_store_si512(panel + s * 32, r.half[0]);
         _mm512_store_si512(panel + s * 32 + 16, r.half[1]);
@@ -193,6 +248,26 @@ GEMM_INLINE void pack_lines_from_k(const pack_lane lane, const int width, uint32
     }
 }
 
+/* 32 k of whole panels of 32 lines of pairs.  Rows are copied together first: their distance may
+ * be such that they all meet in few sets of L1. */
+GEMM_INLINE void pack_whole_lines(char *panel, size_t stride, const char *src, int64_t ld,
+                                  int64_t panels)
+{
+    for (int64_t p = 0; p < panels; p++, panel += stride, src += 64) {
+        _Alignas(64) char rows[32][64];
+#pragma GCC unroll 8
+        for (int k = 0; k < 32; k++)
+            _mm512_store_si512(rows[k], _mm512_loadu_si512(src + k * ld * 2));
+        for (int x = 0; x < 32; x += 8) {
+            __m512i line[8];
+            pack_turn_halves(line, &rows[0][x * 2], 64);
+#pragma GCC unroll 8
+            for (int i = 0; i < 8; i++)
+                _mm512_store_si512(panel + (x + i) * 64, line[i]);
+        }
+    }
+}
+
 /* Panels of lines from rows with x contiguous: 16 steps by 16 x transposed; each line goes to
  * its row's panel. */
 GEMM_INLINE void pack_lines_from_x(const pack_lane lane, const int width, char *panels,
@@ -204,7 +279,13 @@ GEMM_INLINE void pack_lines_from_x(const pack_lane lane, const int width, char *
     for (int64_t s0 = 0; s0 < steps; s0 += 16) {
         char *panel = panels + s0 * width * 4;
         int row_in_panel = 0;
-        for (int64_t x0 = 0; x0 < part->nx; x0 += 32) {
+        int64_t x0 = 0;
+        if (lane == LANE_BF16_PAIR && width == 32 && (s0 + 16) * 2 <= part->nk) {
+            x0 = part->nx / 32 * 32;
+            pack_whole_lines(panel, part->stride, src + s0 * 2 * ld * 2, ld, part->nx / 32);
+            panel += part->nx / 32 * (int64_t)part->stride;
+        }
+        for (; x0 < part->nx; x0 += 32) {
             __m512i lines[2][16];
 #pragma GCC unroll 16
             for (int s = 0; s < 16; s++) {

@@ -12,11 +12,18 @@ static int64_t even_part(int64_t total, int64_t most, int64_t unit)
     return tp_gemm_round_up(tp_gemm_div_up(total, parts), unit);
 }
 
-static tp_gemm_home choose_home(const tp_gemm_plan *plan)
+/* Are sums of C f32 of C itself, with nothing to do but to add? */
+static bool adds_in_place(const tp_gemm_plan *plan)
 {
     const tp_gemm *g = plan->gemm;
     bool only_adds = !g->may_have_bias && !g->may_have_pre && g->epilogue == TP_GEMM_EPILOGUE_NONE;
-    if (g->c_dtype == TP_DTYPE_F32 && only_adds && !plan->is_transposed)
+    return g->c_dtype == TP_DTYPE_F32 && only_adds && !plan->is_transposed;
+}
+
+static tp_gemm_home choose_home(const tp_gemm_plan *plan)
+{
+    const tp_gemm *g = plan->gemm;
+    if (adds_in_place(plan))
         return TP_GEMM_HOME_C;
     return plan->k_block >= g->k ? TP_GEMM_HOME_SCRATCH : TP_GEMM_HOME_BLOCK;
 }
@@ -26,8 +33,7 @@ static tp_gemm_home choose_home(const tp_gemm_plan *plan)
 static bool lies_in_lines(const tp_gemm_kernel *kernel, const tp_gemm *g, bool k_contiguous,
                           int64_t x)
 {
-    return kernel->reads_lines && k_contiguous && g->k % kernel->k_round == 0 &&
-           x >= 2 * kernel->rows;
+    return kernel->tiles && k_contiguous && g->k % kernel->k_round == 0 && x >= 2 * kernel->rows;
 }
 
 /* Is it cheaper to compute C^T = B^T A^T?  Packing an operand into lines costs little where k
@@ -73,6 +79,30 @@ static void plan_in_place(tp_gemm_plan *plan, int64_t share, int64_t l2)
     plan->near_panels = TP_MIN(near, tp_gemm_div_up(plan->m_block, kernel->rows));
 }
 
+/* Panels of the narrower operand stay in L2 while those of the other are packed late.  A short
+ * range of k leaves room for more of them, so that the other is packed fewer times; sums that lie
+ * in C are read and written once for each range, others make a range as long as can be. */
+static void plan_late(tp_gemm_plan *plan, int64_t share, int64_t l2)
+{
+    const int64_t shortest = 512, unit = 32; /* k */
+    const tp_gemm_kernel *kernel = plan->kernel;
+    bool a_stays = plan->m < plan->n, in_c = adds_in_place(plan);
+    int64_t k = plan->gemm->k, room = l2 * 3 / 8, most = kernel->k_block;
+    int64_t width = a_stays ? kernel->rows : kernel->cols;
+    int64_t staying = TP_MIN(plan->m, plan->n), coming = TP_MAX(plan->m, plan->n);
+    if (in_c)
+        most = TP_MIN(TP_MAX(room / (staying * kernel->element_size), shortest), most);
+    plan->k_block = TP_MIN(even_part(k, most, unit), tp_gemm_round_up(k, kernel->k_round));
+    int64_t k_bytes = plan->k_block * kernel->element_size;
+    staying = TP_MIN(even_part(staying, share / k_bytes, width), staying);
+    if (!in_c && plan->k_block < k) /* the sums of a block wait in an image of it */
+        coming = TP_MIN(even_part(coming, share / k_bytes, width), coming);
+    plan->late = a_stays ? TP_GEMM_LATE_B : TP_GEMM_LATE_A;
+    plan->m_block = a_stays ? staying : coming;
+    plan->n_block = a_stays ? coming : staying;
+    plan->near_panels = tp_gemm_even(tp_gemm_div_up(staying, width), room / (k_bytes * width));
+}
+
 static void plan_blocks(tp_gemm_plan *plan)
 {
     const tp_gemm_kernel *kernel = plan->kernel;
@@ -85,6 +115,8 @@ static void plan_blocks(tp_gemm_plan *plan)
     /* shorter ranges leave more B panels in L2; the sums of a narrow product are there anyway */
     bool is_narrow = TP_MIN(plan->m, plan->n) <= 512;
     int64_t most = is_narrow ? kernel->k_block / 4 : kernel->k_block;
+    if (plan->is_in_place)
+        most = TP_MIN(most, kernel->k_block / 2); /* rows of a long range would not fit L2 */
     plan->k_block = TP_MIN(even_part(k, most, k_unit), tp_gemm_round_up(k, kernel->k_round));
     int64_t k_bytes = plan->k_block * kernel->element_size;
     plan->k_chunk = kernel->k_chunk ? TP_MIN(kernel->k_chunk, plan->k_block) : plan->k_block;
@@ -93,17 +125,23 @@ static void plan_blocks(tp_gemm_plan *plan)
         plan_in_place(plan, share, l2);
         return;
     }
+    if (kernel->tiles) {
+        plan_late(plan, share, l2);
+        plan->k_chunk = TP_MIN(kernel->k_chunk, plan->k_block);
+        return;
+    }
 
     int64_t col_panels = tp_gemm_div_up(plan->n, kernel->cols);
     int64_t near = TP_MAX(l2 * 5 / 8 / (k_bytes * kernel->cols), 1);
     int64_t passes = tp_gemm_div_up(col_panels, near); /* over the A panels */
     plan->near_panels = tp_gemm_div_up(col_panels, passes);
     /* packing in advance costs about two late ones: it goes through the outer caches */
-    plan->packs_late = kernel->packs_late && plan->a.k_contiguous && passes <= 2;
+    if (kernel->packs_late && plan->a.k_contiguous && passes <= 2)
+        plan->late = TP_GEMM_LATE_A;
 
     /* B is packed no further ahead than the team's L2 caches hold, unless every block of B
      * would pack A again */
-    bool one_a = plan->packs_late || (plan->m_block >= plan->m && plan->k_block >= k);
+    bool one_a = plan->late == TP_GEMM_LATE_A || (plan->m_block >= plan->m && plan->k_block >= k);
     int64_t cols = share / k_bytes;
     if (one_a)
         cols = TP_MIN(cols, near * plan->threads * kernel->cols);
@@ -122,16 +160,23 @@ static void plan_memory(tp_gemm_plan *plan)
     size_t tile_bytes = sizeof(float) * (size_t)(kernel->rows * kernel->cols);
     plan->a_stride = align_up((size_t)(k_bytes * kernel->rows + gap));
     plan->b_stride = align_up((size_t)(k_bytes * kernel->cols + gap));
-    bool packs_one = plan->packs_late || plan->is_in_place;
-    plan->a_bytes = packs_one ? 0 : plan->a_stride * (size_t)row_panels;
-    plan->b_bytes = plan->b_stride * (size_t)col_panels;
+    bool packs_a = plan->late != TP_GEMM_LATE_A && !plan->is_in_place;
+    bool packs_b = plan->late != TP_GEMM_LATE_B;
+    plan->a_bytes = packs_a ? plan->a_stride * (size_t)row_panels : 0;
+    plan->b_bytes = packs_b ? plan->b_stride * (size_t)col_panels : 0;
     if (plan->home == TP_GEMM_HOME_BLOCK)
         plan->block_bytes = align_up(tile_bytes * (size_t)(row_panels * col_panels));
-    plan->scratch_bytes = align_up(tile_bytes);
-    if (plan->home == TP_GEMM_HOME_SCRATCH)
-        plan->scratch_bytes = align_up(tile_bytes * (size_t)plan->near_panels);
-    if (packs_one)
-        plan->scratch_bytes += plan->a_stride;
+    int64_t waiting = 1; /* tiles between chunks of k */
+    if (kernel->tiles)
+        waiting = plan->is_in_place ? plan->near_panels : TP_GEMM_GROUP;
+    else if (plan->home == TP_GEMM_HOME_SCRATCH)
+        waiting = plan->near_panels;
+    plan->scratch_bytes = align_up(tile_bytes * (size_t)waiting);
+    plan->late_bytes = 0;
+    if (plan->late != TP_GEMM_LATE_NONE || plan->is_in_place)
+        plan->late_bytes =
+            plan->late == TP_GEMM_LATE_B ? plan->b_stride * TP_GEMM_GROUP : plan->a_stride;
+    plan->scratch_bytes += plan->late_bytes;
 }
 
 static tp_gemm_plan plan_for(const tp_gemm_kernel *kernel, const tp_gemm *g)

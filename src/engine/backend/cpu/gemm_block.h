@@ -1,0 +1,70 @@
+/* gemm_block.h - a block of C with its range of k: where its packed panels and sums are, and how
+ * panels are packed.  Shared by gemm.c and gemm_tiles.c. */
+#ifndef TP_ENGINE_BACKEND_CPU_GEMM_BLOCK_H
+#define TP_ENGINE_BACKEND_CPU_GEMM_BLOCK_H
+
+#include "base/platform.h"
+#include "engine/backend/cpu/gemm_plan.h"
+
+/* Rows or columns of one block, cut into panels of `width`; the last may be narrower. */
+typedef struct {
+    int64_t total, count;
+    int width;
+} tp_gemm_cut;
+
+static inline int tp_gemm_panel_size(const tp_gemm_cut *cut, int64_t p)
+{
+    return (int)TP_MIN(cut->total - p * cut->width, cut->width);
+}
+
+typedef struct {
+    const tp_gemm_plan *plan;
+    int64_t i0, j0, k0; /* origin in A, B and C */
+    int64_t nk, k_padded;
+    bool is_first, is_last; /* range of k */
+    tp_gemm_cut rows, cols;
+    char *a, *b;
+    float *sums; /* TP_GEMM_HOME_BLOCK */
+    float *scratch;
+    char *late; /* of this thread: a panel that is packed late */
+} tp_gemm_block;
+
+static inline char *tp_gemm_a_panel(const tp_gemm_block *block, int64_t p, int64_t k)
+{
+    const tp_gemm_plan *plan = block->plan;
+    return block->a + (size_t)p * plan->a_stride +
+           k * plan->kernel->rows * plan->kernel->element_size;
+}
+
+static inline char *tp_gemm_b_panel(const tp_gemm_block *block, int64_t q, int64_t k)
+{
+    const tp_gemm_plan *plan = block->plan;
+    return block->b + (size_t)q * plan->b_stride +
+           k * plan->kernel->cols * plan->kernel->element_size;
+}
+
+/* k0 .. k0+nk-1 (relative to the block; a multiple of k_round) of panels p0 .. p1-1. */
+static inline void tp_gemm_pack(const tp_gemm_block *block, bool is_a, void *to, int64_t p0,
+                                int64_t p1, int64_t k0, int64_t nk)
+{
+    const tp_gemm_plan *plan = block->plan;
+    const tp_gemm_cut *cut = is_a ? &block->rows : &block->cols;
+    tp_gemm_part part = {
+        .x0 = (is_a ? block->i0 : block->j0) + p0 * cut->width,
+        .nx = TP_MIN(p1 * cut->width, cut->total) - p0 * cut->width,
+        .k0 = block->k0 + k0,
+        .nk = TP_MIN(nk, block->nk - k0),
+        .k_padded = nk,
+        .stride = is_a ? plan->a_stride : plan->b_stride,
+    };
+    if (is_a)
+        plan->kernel->pack_a(to, &plan->a, &part);
+    else
+        plan->kernel->pack_b(to, &plan->b, &part);
+}
+
+/* The tiles of A panels p0 .. p1-1 with B panels q0 .. q1-1, by a kernel that has tiles(). */
+void tp_gemm_compute_tiles(const tp_gemm_block *block, int64_t p0, int64_t p1, int64_t q0,
+                           int64_t q1);
+
+#endif
