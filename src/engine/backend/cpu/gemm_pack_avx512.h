@@ -213,10 +213,6 @@ GEMM_INLINE void pack_columns_from_x(const pack_lane lane, uint32_t *panel, cons
     for (int64_t s = 0; s < steps; s++) {
         int64_t k = s * per_lane;
         const char *row = src + k * ld * element;
-        if (lane == LANE_BF16_PAIR && nx >= 32 && k + 1 < nk) {
-            pack_whole_pair(panel + s * 32, row, ld);
-            continue;
-        }
         pack_row r = pack_load_x(lane, row, ld, nx, k, nk);
         _mm512_store_si512(panel + s * 32, r.half[0]);
         _mm512_store_si512(panel + s * 32 + 16, r.half[1]);
@@ -224,6 +220,16 @@ GEMM_INLINE void pack_columns_from_x(const pack_lane lane, uint32_t *panel, cons
         if (lane == LANE_BF16_PAIR)
             _mm_prefetch(row + PACK_ASIDE + ld * element, _MM_HINT_T0);
     }
+}
+
+/* Whole panels of columns, width 32, from rows of bf16 with x contiguous: along the rows, as they
+ * lie. */
+GEMM_INLINE void pack_whole_columns(char *panel, size_t stride, int64_t panels, const char *src,
+                                    int64_t ld, int64_t steps)
+{
+    for (int64_t s = 0; s < steps; s++, src += 4 * ld, panel += 128)
+        for (int64_t p = 0; p < panels; p++)
+            pack_whole_pair((uint32_t *)(void *)(panel + p * (int64_t)stride), src + p * 64, ld);
 }
 
 /* One panel of lines, panel[steps / 16][width][16], from nx rows with k contiguous: a copy.
@@ -340,7 +346,14 @@ GEMM_INLINE void pack_columns(const pack_lane lane, const int width, void *panel
     const char *src = op->data;
     char *panel = panels;
     src += (op->k_contiguous ? part->x0 * ld + part->k0 : part->k0 * ld + part->x0) * element;
-    for (int64_t x = 0; x < part->nx; x += width, panel += part->stride) {
+    int64_t x = 0;
+    if (lane == LANE_BF16_PAIR && !op->k_contiguous && part->nk == part->k_padded &&
+        part->nk % 2 == 0) {
+        x = part->nx / 32 * 32;
+        pack_whole_columns(panel, part->stride, x / 32, src, ld, steps);
+        panel += x / 32 * (int64_t)part->stride;
+    }
+    for (; x < part->nx; x += width, panel += part->stride) {
         uint32_t *to = (uint32_t *)(void *)panel;
         int nx = (int)(part->nx - x < width ? part->nx - x : width);
         if (op->k_contiguous)

@@ -174,8 +174,9 @@ static void plan_memory(tp_gemm_plan *plan)
     plan->scratch_bytes = align_up(tile_bytes * (size_t)waiting);
     plan->late_bytes = 0;
     if (plan->late != TP_GEMM_LATE_NONE || plan->is_in_place)
-        plan->late_bytes =
-            plan->late == TP_GEMM_LATE_B ? plan->b_stride * TP_GEMM_GROUP : plan->a_stride;
+        plan->late_bytes = plan->late == TP_GEMM_LATE_B ? plan->b_stride : plan->a_stride;
+    if (kernel->tiles && plan->late != TP_GEMM_LATE_NONE)
+        plan->late_bytes *= TP_GEMM_GROUP;
     plan->scratch_bytes += plan->late_bytes;
 }
 

@@ -170,14 +170,16 @@ static void run_group(const tp_gemm_block *block, const char *a, int64_t p, cons
     run_all(block, run, q1 - q0);
 }
 
-static void run_late_a(const tp_gemm_block *block, int64_t p, int64_t q0, int64_t q1)
+/* What comes late is packed by groups of panels, as memory gives lines that are neighbours faster.
+ */
+static void run_late_a(const tp_gemm_block *block, int64_t p, int64_t p_end, int64_t q0, int64_t q1)
 {
-    const char *a = pack_late(block, true, p, p + 1);
-    for (int64_t q = q0; q < q1; q += TP_GEMM_GROUP)
-        run_group(block, a, p, tp_gemm_b_panel(block, q, 0), q, TP_MIN(q + TP_GEMM_GROUP, q1));
+    const char *a = pack_late(block, true, p, p_end);
+    for (int64_t x = p; x < p_end; x++, a += block->plan->a_stride)
+        for (int64_t q = q0; q < q1; q += TP_GEMM_GROUP)
+            run_group(block, a, x, tp_gemm_b_panel(block, q, 0), q, TP_MIN(q + TP_GEMM_GROUP, q1));
 }
 
-/* A group of B panels is packed at a time: its tiles write whole lines of C side by side. */
 static void run_late_b(const tp_gemm_block *block, int64_t q, int64_t q_end, int64_t p0, int64_t p1)
 {
     const char *b = pack_late(block, false, q, q_end);
@@ -188,8 +190,8 @@ static void run_late_b(const tp_gemm_block *block, int64_t q, int64_t q_end, int
 static void meet_all(const tp_gemm_block *block, int64_t p0, int64_t p1, int64_t q0, int64_t q1)
 {
     if (block->plan->late == TP_GEMM_LATE_A) {
-        for (int64_t p = p0; p < p1; p++)
-            run_late_a(block, p, q0, q1);
+        for (int64_t p = p0; p < p1; p += TP_GEMM_GROUP)
+            run_late_a(block, p, TP_MIN(p + TP_GEMM_GROUP, p1), q0, q1);
     } else if (block->plan->late == TP_GEMM_LATE_B) {
         for (int64_t q = q0; q < q1; q += TP_GEMM_GROUP)
             run_late_b(block, q, TP_MIN(q + TP_GEMM_GROUP, q1), p0, p1);
