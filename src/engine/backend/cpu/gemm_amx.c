@@ -128,9 +128,57 @@ static void copy_part(const tp_gemm_tiles *t, float *to, int64_t ld_to, const fl
         memcpy(to + i * ld_to, from + i * ld_from, (size_t)t->cols * sizeof *to);
 }
 
+/* Two columns of C, of 16 rows, as pairs of bf16. */
+GEMM_INLINE __m512i round_columns(__m512 left, __m512 right)
+{
+    __m512i low = _mm512_cvtepu16_epi32(round_lanes(left));
+    return _mm512_or_si512(low, _mm512_slli_epi32(_mm512_cvtepu16_epi32(round_lanes(right)), 16));
+}
+
+GEMM_INLINE void store_turned(void *c, int64_t at, int64_t ldc, __m512i columns[16])
+{
+    pack_transpose(columns);
+    for (int i = 0; i < 16; i++)
+        _mm512_storeu_si512((tp_bf16 *)c + at + i * ldc, columns[i]);
+}
+
+/* sums[32 columns of C][32 rows of C] to bf16, without what C held before: rounded before they are
+ * transposed, so that half as many shuffles turn them, into whole lines. */
+static void finish_turned(const tp_gemm *g, const float *sums, int64_t ld, int64_t i, int64_t j)
+{
+    for (int row = 0; row < ROWS; row += 16) {
+        __m512i c[16], pre[16];
+        for (int x = 0; x < 16; x++) {
+            __m512 value[2];
+            for (int side = 0; side < 2; side++) {
+                int column = 2 * x + side;
+                value[side] = _mm512_loadu_ps(sums + column * ld + row);
+                if (g->bias)
+                    value[side] = _mm512_add_ps(
+                        value[side], _mm512_broadcastss_ps(_mm512_castps512_ps128(
+                                         finish_load16(g->bias, g->bias_dtype, j + column, 1))));
+            }
+            pre[x] = round_columns(value[0], value[1]);
+            if (g->epilogue == TP_GEMM_EPILOGUE_NONE)
+                c[x] = pre[x];
+            else if (g->epilogue == TP_GEMM_EPILOGUE_GELU_TANH)
+                c[x] = round_columns(finish_gelu_tanh16(value[0]), finish_gelu_tanh16(value[1]));
+            else
+                c[x] = round_columns(finish_gelu_erf16(value[0]), finish_gelu_erf16(value[1]));
+        }
+        int64_t at = (i + row) * g->ldc + j;
+        if (g->pre)
+            store_turned(g->pre, at, g->ldc, pre);
+        store_turned(g->c, at, g->ldc, c);
+    }
+}
+
 static void finish_one(const tp_gemm_tiles *t, const float *sums, int64_t i, int64_t j)
 {
-    if (t->is_transposed)
+    bool is_whole = t->rows == ROWS && t->cols == COLS;
+    if (t->is_transposed && is_whole && !t->accumulates && t->gemm->c_dtype == TP_DTYPE_BF16)
+        finish_turned(t->gemm, sums, t->ld, i, j);
+    else if (t->is_transposed)
         finish_transposed_tile(t->gemm, sums, t->ld, i, t->rows, j, t->cols, t->accumulates);
     else
         finish_rows(t->gemm, sums, t->ld, i, t->rows, j, t->cols, t->accumulates);
