@@ -1,12 +1,15 @@
 /* gemm_bench - GFLOP/s of our matrix product beside oneDNN's, and the processor's own limit.
  *
- *     gemm_bench [--rounds=N] [--only=text] [--isa=name] [--threads=N] [--alone]
+ *     gemm_bench [--rounds=N] [--only=text] [--isa=name] [--threads=N] [--alone] [--tiles=timed]
  *
  * oneDNN computes with B as it lies, and, where B is a weight, with B packed before.  Rounds are
  * interleaved, so a slow moment of the machine hits all.  Printed are the best and the median
  * round, and how many times as long oneDNN's median round takes.  `fwd` is Y[T,N] = X[T,K] W[N,K]^T
  * in bf16; `dX` and `dW` are its gradients, dW accumulated in f32; `gpt2` weights lie as [K,N];
  * `f32` is all in f32.
+ * --tiles=timed: bf16 by the AMX kernel, whose tiles are replaced by instructions that take as
+ * long (tile_timing.h): what it would reach on a processor like this one with AMX, if all else is
+ * the same.  An estimate; the products are nonsense.
  * oneDNN's threads are OpenMP's: OMP_NUM_THREADS is for them, and OMP_WAIT_POLICY=passive, without
  * which they spin while ours compute. */
 #include <immintrin.h>
@@ -15,16 +18,21 @@
 #include "base/cpu.h"
 #include "base/huge_pages.h"
 #include "base/platform.h"
-#include "engine/backend/cpu/gemm.h"
+#include "engine/backend/cpu/gemm_kernel.h"
 #include "engine/backend/cpu/paths.h"
 #include "onednn_gemm.h"
 
 enum { MAX_ROUNDS = 64, MAX_THREADS = 1024 };
 
+#if defined(HAVE_TILE_TIMING)
+extern const tp_gemm_kernel tile_timing_kernel;
+#endif
+
 typedef struct {
     int rounds;
     const char *only;
-    bool alone; /* without oneDNN */
+    bool alone;                   /* without oneDNN */
+    const tp_gemm_kernel *kernel; /* NULL: the best */
     int threads;
     tp_team *team;
 } options;
@@ -194,13 +202,20 @@ static void *aligned_random(size_t elements, tp_dtype dtype)
 
 typedef struct {
     tp_gemm gemm;
+    const tp_gemm_kernel *kernel; /* NULL: the best */
     void *workspace;
     tp_onednn_gemm *onednn[2]; /* B plain, B packed; NULL when it has no implementation */
 } contest;
 
 static const char *const onednn_names[] = {"oneDNN", "packed"};
 
-static void run_ours(contest *c) { tp_gemm_run(&c->gemm, c->workspace); }
+static void run_ours(contest *c)
+{
+    if (c->kernel)
+        tp_gemm_kernel_run(c->kernel, &c->gemm, c->workspace);
+    else
+        tp_gemm_run(&c->gemm, c->workspace);
+}
 
 static void run_onednn(contest *c, int which)
 {
@@ -285,7 +300,9 @@ static void run_shape(const shape *s, const options *opt)
                      .threads = opt->threads,
                      .team = opt->team,
                  }};
-    c.workspace = aligned_memory(tp_gemm_workspace(&c.gemm));
+    c.kernel = s->ab == TP_DTYPE_BF16 ? opt->kernel : NULL;
+    c.workspace = aligned_memory(c.kernel ? tp_gemm_kernel_workspace(c.kernel, &c.gemm)
+                                          : tp_gemm_workspace(&c.gemm));
     for (int i = 0; i < 2 && !opt->alone; i++)
         if ((i == 0 || !s->accumulate) &&
             tp_onednn_gemm_open(&c.onednn[i], &c.gemm, i == 1, NULL) != TP_OK)
@@ -316,6 +333,14 @@ static options parse(int argc, char **argv)
             opt.threads = TP_MIN(TP_MAX(atoi(argv[i] + 10), 1), MAX_THREADS);
         } else if (strcmp(argv[i], "--alone") == 0) {
             opt.alone = true;
+#if defined(HAVE_TILE_TIMING)
+        } else if (strcmp(argv[i], "--tiles=timed") == 0) {
+            if (tp_cpu_detect() < TP_ISA_AVX512_BF16) {
+                fprintf(stderr, "timed tiles need avx512_bf16\n");
+                exit(2);
+            }
+            opt.kernel = &tile_timing_kernel;
+#endif
         } else if (strncmp(argv[i], "--isa=", 6) == 0 && tp_isa_parse(argv[i] + 6, &isa)) {
             if (tp_cpu_force_isa(isa, &err) != TP_OK) {
                 fprintf(stderr, "%s\n", err.message);
@@ -324,7 +349,7 @@ static options parse(int argc, char **argv)
         } else {
             fprintf(stderr,
                     "usage: gemm_bench [--rounds=N] [--only=text] [--isa=name] [--threads=N] "
-                    "[--alone]\n");
+                    "[--alone] [--tiles=timed]\n");
             exit(2);
         }
     }
@@ -345,6 +370,8 @@ int main(int argc, char **argv)
         print_peak("f32", peak_f32, &opt);
     if (tp_cpu_detect() >= TP_ISA_AVX512_BF16)
         print_peak("vdpbf16ps", peak_bf16, &opt);
+    if (opt.kernel)
+        printf("bf16 with AMX tiles that are timed, not computed: an estimate\n");
     printf("GFLOP/s, best and median of %d rounds\n", opt.rounds);
     for (size_t i = 0; i < TP_COUNTOF(shapes); i++)
         run_shape(&shapes[i], &opt);
