@@ -54,7 +54,7 @@ const tp_gemm_kernel tp_gemm_kernel_avx512_bf16 = {
     .tile = tile,
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,
-    .small_rows = TP_GEMM_SMALL_ROWS_BF16,
+    .small_rows = 16,
     .small_scratch = tp_gemm_small_scratch_bf16,
     .small = tp_gemm_small_bf16,
 };

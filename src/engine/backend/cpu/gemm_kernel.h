@@ -145,7 +145,6 @@ typedef struct {
 } tp_gemm_kernel;
 
 /* The product of few rows by vdpbf16ps; the AMX kernel takes it too. */
-enum { TP_GEMM_SMALL_ROWS_BF16 = 16 };
 size_t tp_gemm_small_scratch_bf16(const tp_gemm *gemm);
 void tp_gemm_small_bf16(const tp_gemm *gemm, int64_t n0, int64_t n1, void *scratch);
 
