@@ -55,7 +55,7 @@
     ROW(adafactor_moment, isa)   \
     ATTENTION_KERNELS(ROW, isa)
 
-/* Written once more with AMX, as is linear_panels. */
+/* Written once more with AMX, as are linear_panels and paged_attention. */
 #define ATTENTION_KERNELS(ROW, isa) \
     ROW(attention, isa)             \
     ROW(attention_grad, isa)
@@ -72,6 +72,7 @@ VECTOR_KERNELS(DECLARE, avx2)
 VECTOR_KERNELS(DECLARE, avx512)
 ATTENTION_KERNELS(DECLARE, amx)
 DECLARE(linear_panels, amx)
+DECLARE(paged_attention, amx)
 VECTOR_KERNELS(DECLARE, avx512_bf16)
 VECTOR_KERNELS(DECLARE, avx2_f16)
 VECTOR_KERNELS(DECLARE, avx512_f16)
@@ -87,6 +88,7 @@ static const tp_kernel *const kernels[] = {
 #if defined(__x86_64__)
     ATTENTION_KERNELS(ADDRESS, amx)
     ADDRESS(linear_panels, amx)
+    ADDRESS(paged_attention, amx)
     VECTOR_KERNELS(ADDRESS, avx512_bf16)
     VECTOR_KERNELS(ADDRESS, avx512)
     VECTOR_KERNELS(ADDRESS, avx2)

@@ -12,13 +12,18 @@
  * dimensions of a key and pairs of values of neighbouring places lie together, so that both
  * products are chains of vp_add().  Every query goes through the same arithmetic whatever
  * the tile around it: keys it does not see have P = 0, blocks it does not see are passed
- * over.  Q K is a product of bf16 when both are and the processor multiplies it.  P stays
+ * over.  Q K is a product of bf16 when both are and the processor multiplies it, with tiles
+ * where there are any: the cache's pairs of 16 keys are a tile as they lie.  P stays
  * f32: rounded, it would be the largest difference between generation and training. */
 #include "engine/backend/cpu/kernel.h"
 #include "engine/backend/cpu/vec_math.h"
 #include "engine/backend/cpu/vec_pair.h"
 
 #include <math.h>
+
+#if defined(TP_CPU_ATTENTION_AMX)
+#include "engine/backend/cpu/amx_tiles.h"
+#endif
 
 #if defined(__AVX512BF16__)
 enum { MULTIPLIES_BF16 = 1 };
@@ -66,6 +71,7 @@ typedef struct {
     float *o;         /* [Q][padded E] */
     float *m, *l;     /* [Q] */
     int64_t *visible; /* [Q] keys of the current block */
+    int *tile_rows;   /* that tiles are configured for */
 } item_scratch;
 
 static int64_t padded_E(const paged *a) { return ceil_div(a->E, VF_N) * VF_N; }
@@ -91,6 +97,7 @@ static item_scratch scratch_at(const paged *a, char *at, size_t *ret_bytes)
     s.m = take(&at, Q * 4);
     s.l = take(&at, Q * 4);
     s.visible = take(&at, Q * 8);
+    s.tile_rows = take(&at, sizeof *s.tile_rows);
     *ret_bytes = (size_t)(at - begin);
     return s;
 }
@@ -319,6 +326,61 @@ VF_INLINE void score_block(const paged *a, const item_scratch *s, const bool pai
     }
 }
 
+#if defined(TP_CPU_ATTENTION_AMX)
+static void configure(const item_scratch *s, int rows)
+{
+    if (*s->tile_rows == rows)
+        return;
+    tile_config config = {.palette = 1};
+    for (int t = 0; t < 8; t++) {
+        config.bytes_per_row[t] = 64;
+        config.rows[t] = (uint8_t)(t < 6 ? rows : 16);
+    }
+    TILE_CONFIGURE(&config);
+    *s->tile_rows = rows;
+}
+
+/* The same by tiles: sums 0 and 1 of up to 16 queries (4) with 32 keys (6, 7). */
+static void score_tiles(const paged *a, const item_scratch *s, int64_t first, int64_t end,
+                        int64_t n, const char *keys)
+{
+    enum { DEPTH = 32, KEYS = 16 };
+    int64_t q_stride = padded_E(a) * 2, s_stride = a->places * (int64_t)sizeof(float);
+    for (int64_t i = first; i < end; i += 16) {
+        configure(s, (int)(end - i < 16 ? end - i : 16));
+        for (int64_t key = 0; key < n; key += 2 * KEYS) {
+            bool is_narrow = n - key <= KEYS;
+            const char *q = s->q + i * q_stride, *k = keys + key * LANE;
+            float *to = s->s + i * a->places + key;
+            TILE_ZERO(0);
+            TILE_ZERO(1);
+            for (int64_t d = 0; d < a->E; d += DEPTH, q += 64, k += DEPTH / 2 * s_stride) {
+                TILE_LOAD(4, q, q_stride);
+                TILE_LOAD(6, k, s_stride);
+                TILE_MULTIPLY(0, 4, 6);
+                if (is_narrow)
+                    continue;
+                TILE_LOAD(7, k + 64, s_stride);
+                TILE_MULTIPLY(1, 4, 7);
+            }
+            TILE_STORE(0, to, s_stride);
+            if (!is_narrow)
+                TILE_STORE(1, to + KEYS, s_stride);
+        }
+    }
+}
+
+static void release_tiles(void) { TILE_RELEASE(); }
+#else
+static void score_tiles(const paged *a, const item_scratch *s, int64_t first, int64_t end,
+                        int64_t n, const char *keys)
+{
+    score_block(a, s, true, MULTIPLIES_BF16, first, end, n, keys);
+}
+
+static void release_tiles(void) {}
+#endif
+
 /* S -> P of query i for its `n` keys; zeros from there to `end` (whole vectors).  Scales O. */
 static void soften(const paged *a, const item_scratch *s, int64_t i, int64_t n, int64_t end)
 {
@@ -419,7 +481,10 @@ VF_INLINE void visit(const paged *a, const item_scratch *s, const bool paired, c
     int64_t n = s->visible[end - 1], padded = ceil_div(n, VF_N) * VF_N;
     const char *keys = head_block(a, a->cache_k, slot, block, item->g);
     const char *values = head_block(a, a->cache_v, slot, block, item->g);
-    score_block(a, s, paired, dots, first, end, n, keys);
+    if (paired && dots)
+        score_tiles(a, s, first, end, n, keys);
+    else
+        score_block(a, s, paired, dots, first, end, n, keys);
     for (int64_t i = first; i < end; i++)
         soften(a, s, i, s->visible[i], padded);
     gather_block(a, s, paired, first, end, values);
@@ -469,7 +534,9 @@ static void attend(const paged *a, const item_scratch *s, const token_run *tile,
 static item_scratch scratch_of(const paged *a, int thread)
 {
     size_t bytes;
-    return scratch_at(a, a->scratch + (size_t)thread * a->scratch_bytes, &bytes);
+    item_scratch s = scratch_at(a, a->scratch + (size_t)thread * a->scratch_bytes, &bytes);
+    *s.tile_rows = 0;
+    return s;
 }
 
 /* Heads begin .. end-1 of a tile, as many together as the scratch holds. */
@@ -492,6 +559,7 @@ static void attend_range(const void *context, int64_t begin, int64_t end, int th
         attend_heads(a, &s, &a->tiles[tile], a->kv_heads * part / a->parts,
                      a->kv_heads * (part + 1) / a->parts);
     }
+    release_tiles();
 }
 
 /* Heads begin .. end-1 of all tokens, each a tile of its own, from storing on. */
@@ -502,6 +570,7 @@ static void head_range(const void *context, int64_t begin, int64_t end, int thre
     store_range(a, begin, end, thread);
     for (int64_t t = 0; t < a->n_tiles; t++)
         attend_heads(a, &s, &a->tiles[t], begin, end);
+    release_tiles();
 }
 
 /* Returns the keys that all tokens see together. */
@@ -551,15 +620,16 @@ static void paged_attention(const tp_launch *launch)
         tp_cpu_dynamic(launch, a.n_tiles * a.parts, bytes, attend_range, &a);
 }
 
-static size_t workspace(const tp_launch *launch)
-{
-    return paged_of(launch).bytes;
-}
+static size_t workspace(const tp_launch *launch) { return paged_of(launch).bytes; }
 
 static bool accepts(const tp_launch *launch)
 {
     const tp_attrs *attrs = &launch->attrs;
     int64_t row = (int64_t)attrs->kv_heads * (attrs->head_dim + attrs->head_dim % 2);
+#if defined(TP_CPU_ATTENTION_AMX)
+    if (attrs->head_dim % 32 != 0 || !is_half(&launch->in[0]) || !is_half(&launch->in[3]))
+        return false;
+#endif
     return are_floats(launch, 0x1f, 1) && launch->in[3].dtype == launch->in[4].dtype &&
            launch->in[3].dim[1] / row % 16 == 0 && attrs->scale > 0;
 }
