@@ -52,12 +52,13 @@ static tp_gemm_tiles chunk_of(const tp_gemm_block *block, const tile_run *run, i
         .is_last_but_one =
             ends_here && end < block->k_padded && end + plan->k_chunk >= block->k_padded,
         .accumulates = g->accumulate || (plan->home == TP_GEMM_HOME_C && !block->is_first),
-        .ahead = run->ahead + run->count * (k / depth) * run->ahead_lines * run->ahead_stride,
         .ahead_stride = run->ahead_stride,
         .ahead_lines = run->ahead_lines,
         .is_transposed = plan->is_transposed,
     };
     tiles.a.at += k * run->a_element;
+    if (run->ahead_lines > 0)
+        tiles.ahead = run->ahead + run->count * (k / depth) * run->ahead_lines * run->ahead_stride;
     if (plan->home == TP_GEMM_HOME_BLOCK) {
         tiles.ld = block->cols.count * cols;
         tiles.sums = block->sums + run->p * rows * tiles.ld + run->q * cols;
@@ -170,8 +171,7 @@ static void run_group(const tp_gemm_block *block, const char *a, int64_t p, cons
     run_all(block, run, q1 - q0);
 }
 
-/* What comes late is packed by groups of panels, as memory gives lines that are neighbours faster.
- */
+/* Panels are packed late by groups: lines of memory that are neighbours come faster. */
 static void run_late_a(const tp_gemm_block *block, int64_t p, int64_t p_end, int64_t q0, int64_t q1)
 {
     const char *a = pack_late(block, true, p, p_end);
