@@ -115,8 +115,8 @@ static void plan_blocks(tp_gemm_plan *plan)
     /* shorter ranges leave more B panels in L2; the sums of a narrow product are there anyway */
     bool is_narrow = TP_MIN(plan->m, plan->n) <= 512;
     int64_t most = is_narrow ? kernel->k_block / 4 : kernel->k_block;
-    if (plan->is_in_place)
-        most = TP_MIN(most, kernel->k_block / 2); /* rows of a long range would not fit L2 */
+    if (plan->is_in_place && k > kernel->k_block) /* sums wait in an image of the block anyway */
+        most = TP_MIN(most, kernel->k_block / 2);
     plan->k_block = TP_MIN(even_part(k, most, k_unit), tp_gemm_round_up(k, kernel->k_round));
     int64_t k_bytes = plan->k_block * kernel->element_size;
     plan->k_chunk = kernel->k_chunk ? TP_MIN(kernel->k_chunk, plan->k_block) : plan->k_block;
