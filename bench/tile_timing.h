@@ -1,7 +1,7 @@
 /* tile_timing.h - the time of the AMX instructions on a processor without: for tuning what is
  * around them.  The results are nonsense.
  *
- * In the place of amx_tiles.h (gcc -include), each instruction becomes vector instructions that
+ * In the place of amx_tiles.h's (gcc -include), each instruction becomes vector instructions that
  * take as long and touch the same memory:
  *     TILELOADD    16 loads of 64 bytes, two in a cycle
  *     TDPBF16PS    four dependent multiply-adds of 4 cycles in the one chain that stands for the
@@ -12,17 +12,11 @@
  * What it cannot know: how well the real loads wait for L2 and memory.
  *
  * Sums are stored as zeros, so that a whole step of training can run on them. */
-#ifndef TP_ENGINE_BACKEND_CPU_AMX_TILES_H
-#define TP_ENGINE_BACKEND_CPU_AMX_TILES_H
+#ifndef BENCH_TILE_TIMING_H
+#define BENCH_TILE_TIMING_H
 
 #include <immintrin.h>
 #include <stdint.h>
-
-typedef struct {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t bytes_per_row[16];
-    uint8_t rows[16];
-} tile_config;
 
 #define TIMING_PADDING ".rept 20\n\tnop\n\t.endr\n\t"
 #define TIMING_CHAIN "%%zmm24"
@@ -43,9 +37,10 @@ typedef struct {
 /* A vector from, or to, each of 16 rows: %0 to %3 are four rows apart, %4 one row, %5 three. */
 #define TIMING_FOUR(move, base) \
     move("(" base ")") move("(" base ",%4)") move("(" base ",%4,2)") move("(" base ",%5)")
-#define TIMING_ROWS(move)                                                                         \
-    TIMING_FOUR(move, "%0") TIMING_FOUR(move, "%1") TIMING_FOUR(move, "%2") TIMING_FOUR(move, "%" \
-                                                                                              "3")
+#define TIMING_ROWS(move)                                                 \
+    TIMING_FOUR(move, "%0")                                               \
+    TIMING_FOUR(move, "%1") TIMING_FOUR(move, "%2") TIMING_FOUR(move, "%" \
+                                                                      "3")
 #define TIMING_OPERANDS                                                                 \
     ::"r"(timing_at), "r"(timing_at + 4 * timing_row), "r"(timing_at + 8 * timing_row), \
         "r"(timing_at + 12 * timing_row), "r"(timing_row),                              \

@@ -18,6 +18,7 @@ typedef struct {
 } tile_config;
 _Static_assert(sizeof(tile_config) == 64, "as the processor reads it");
 
+#if !defined(TILE_CONFIGURE) /* bench/tile_timing.h has others */
 #define TILE_CONFIGURE(config) __asm__ volatile("ldtilecfg\t%0" ::"m"(*(config)))
 #define TILE_RELEASE() __asm__ volatile("tilerelease")
 #define TILE_ZERO(t) __asm__ volatile("tilezero\t%%tmm" #t ::)
@@ -32,5 +33,6 @@ _Static_assert(sizeof(tile_config) == 64, "as the processor reads it");
 /* sum += a * b */
 #define TILE_MULTIPLY(sum, a, b) \
     __asm__ volatile("tdpbf16ps\t%%tmm" #b ", %%tmm" #a ", %%tmm" #sum ::)
+#endif
 
 #endif

@@ -132,11 +132,6 @@ typedef struct {
     tp_gemm_ahead ahead;
 } tile_job;
 
-static tp_gemm_lines packed_lines(const tp_gemm_plan *plan, const char *panel)
-{
-    return (tp_gemm_lines){panel, TP_GEMM_ALIGN, (int64_t)TP_GEMM_ALIGN * plan->kernel->rows};
-}
-
 static void run_tile(const tp_gemm_block *block, const tile_job *job)
 {
     const tp_gemm_plan *plan = block->plan;
@@ -225,7 +220,7 @@ static void run_strip(const tp_gemm_block *block, int64_t p, int64_t q0, int64_t
         const char *panel = tp_gemm_a_panel(block, p, k);
         if (plan->late == TP_GEMM_LATE_A)
             panel = pack_late(block, p, k);
-        tile_job job = {.p = p, .k = k, .a = packed_lines(plan, panel)};
+        tile_job job = {.p = p, .k = k, .a = tp_gemm_packed_lines(plan, panel)};
         for (int64_t q = q0; q < q1; q++) {
             job.q = q;
             job.ahead = next_panel(block, p, k, q - q0, q1 - q0);

@@ -43,6 +43,12 @@ static inline char *tp_gemm_b_panel(const tp_gemm_block *block, int64_t q, int64
            k * plan->kernel->cols * plan->kernel->element_size;
 }
 
+/* A panel, or a part of one, that was packed into lines. */
+static inline tp_gemm_lines tp_gemm_packed_lines(const tp_gemm_plan *plan, const char *panel)
+{
+    return (tp_gemm_lines){panel, TP_GEMM_ALIGN, (int64_t)TP_GEMM_ALIGN * plan->kernel->rows};
+}
+
 /* k0 .. k0+nk-1 (relative to the block; a multiple of k_round) of panels p0 .. p1-1. */
 static inline void tp_gemm_pack(const tp_gemm_block *block, bool is_a, void *to, int64_t p0,
                                 int64_t p1, int64_t k0, int64_t nk)

@@ -8,8 +8,7 @@ static size_t align_up(size_t n) { return (n + TP_GEMM_ALIGN - 1) / TP_GEMM_ALIG
 /* Equal parts of `total`, none longer than `most`, all but the last multiples of `unit`. */
 static int64_t even_part(int64_t total, int64_t most, int64_t unit)
 {
-    int64_t parts = tp_gemm_div_up(total, TP_MAX(most / unit * unit, unit));
-    return tp_gemm_round_up(tp_gemm_div_up(total, parts), unit);
+    return tp_gemm_round_up(tp_gemm_even(total, TP_MAX(most / unit * unit, unit)), unit);
 }
 
 /* Are sums of C f32 of C itself, with nothing to do but to add? */

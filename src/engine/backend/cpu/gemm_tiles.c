@@ -112,11 +112,6 @@ static void run_all(const tp_gemm_block *block, tile_run run, int64_t count)
     run_tiles(block, &run);
 }
 
-static tp_gemm_lines packed_lines(const tp_gemm_plan *plan, const char *panel)
-{
-    return (tp_gemm_lines){panel, TP_GEMM_ALIGN, (int64_t)TP_GEMM_ALIGN * plan->kernel->rows};
-}
-
 /* Panels x .. x_end-1 of an operand. */
 static char *pack_late(const tp_gemm_block *block, bool is_a, int64_t x, int64_t x_end)
 {
@@ -150,7 +145,7 @@ static void run_in_place(const tp_gemm_block *block, int64_t p0, int64_t p1, int
     if (whole == p1)
         return;
     run.p = whole;
-    run.a = packed_lines(plan, pack_late(block, true, whole, whole + 1));
+    run.a = tp_gemm_packed_lines(plan, pack_late(block, true, whole, whole + 1));
     run.a_element = rows * element;
     run_all(block, run, 1);
 }
@@ -163,7 +158,7 @@ static void run_group(const tp_gemm_block *block, const char *a, int64_t p, cons
     tile_run run = {
         .p = p,
         .q = q0,
-        .a = packed_lines(plan, a),
+        .a = tp_gemm_packed_lines(plan, a),
         .a_element = (int64_t)plan->kernel->rows * plan->kernel->element_size,
         .b = b,
         .b_next = (int64_t)plan->b_stride,

@@ -620,7 +620,10 @@ static void paged_attention(const tp_launch *launch)
         tp_cpu_dynamic(launch, a.n_tiles * a.parts, bytes, attend_range, &a);
 }
 
-static size_t workspace(const tp_launch *launch) { return paged_of(launch).bytes; }
+static size_t workspace(const tp_launch *launch)
+{
+    return paged_of(launch).bytes;
+}
 
 static bool accepts(const tp_launch *launch)
 {
