@@ -138,8 +138,7 @@ static void run_tile(const tp_gemm_block *block, const tile_job *job)
     const tp_gemm_kernel *kernel = plan->kernel;
     const tp_gemm *g = plan->gemm;
     int64_t k = job->k, nk = TP_MIN(plan->k_chunk, block->k_padded - k);
-    int size = tp_gemm_panel_size(&block->rows, job->p);
-    int rows = kernel->fixed_rows ? kernel->rows : size;
+    int rows = tp_gemm_panel_size(&block->rows, job->p);
     const char *b = tp_gemm_b_panel(block, job->q, k);
     bool is_first = block->is_first && k == 0;
     bool is_last = block->is_last && k + nk == block->k_padded;
@@ -153,7 +152,7 @@ static void run_tile(const tp_gemm_block *block, const tile_job *job)
         return;
     }
     bool add = g->accumulate || !is_first;
-    if (size == rows && tp_gemm_panel_size(&block->cols, job->q) == kernel->cols) {
+    if (tp_gemm_panel_size(&block->cols, job->q) == kernel->cols) {
         int64_t i = block->i0 + job->p * kernel->rows, j = block->j0 + job->q * kernel->cols;
         float *c = (float *)g->c + i * g->ldc + j;
         kernel->tile(rows, nk, job->a, b, c, g->ldc, add, job->ahead);

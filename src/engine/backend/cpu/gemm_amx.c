@@ -237,7 +237,6 @@ const tp_gemm_kernel tp_gemm_kernel_amx = {
     .half = TP_DTYPE_BF16,
     .rows = ROWS,
     .cols = COLS,
-    .fixed_rows = true,
     .element_size = sizeof(tp_bf16),
     .k_round = DEPTH,
     .k_block = 4096,

@@ -107,7 +107,6 @@ typedef struct {
     bool accepts_f32; /* A and B of f32 */
     tp_dtype half;    /* what else A and B may be, and C and the bias beside f32 */
     int rows, cols;   /* of the largest tile of C */
-    bool fixed_rows;  /* the tile always computes all rows */
     int element_size; /* of a packed element */
     int k_round;
     int64_t k_block; /* packed at a time; bounds the workspace */
