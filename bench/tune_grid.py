@@ -2,13 +2,13 @@
 """Does `temper tune` find as much as a grid of some 200 hand-made settings?
 
     bench/tune_grid.py TEMPER RECIPE DIR [--memory MIB] [--budget 10m] [--steps 8] [--warm-up 2]
-                       [--rounds 12] [--threads 1,2] [KEY=VALUE...]
+                       [--rounds 12] [--threads 1,2] [--axis KEY=A,B ...] [KEY=VALUE...]
 
 Grid: micro-batch (powers of two up to the batch) x recomputation x threads x packing, dynamic
-batching or neither x level advanced or ultra.  Every setting runs once, the best quarter again,
-the best sixteenth twice more; the median of tokens/s ranks.  The best three of the grid, the recipe
-of `tune` and RECIPE itself then run in fresh rounds, in random order: what won by luck is found
-out.  Printed: tokens/s of each over RECIPE's, and of tune's over the best of the grid, in the same
+batching or neither x level advanced or ultra x what --axis adds.  Every setting runs once, the best
+quarter again, the best sixteenth twice more; the median of tokens/s ranks.  The best three of the
+grid, the recipe of `tune` and RECIPE itself then run in fresh rounds, in random order: what won by
+luck is found out.  Printed: tokens/s of each over RECIPE's, and of tune's over the best of the grid, in the same
 round: median and the narrowest order statistics that cover it at 95 %.
 
 --memory is a limit for both: `tune --memory`, and of the grid what `temper plan` says fits; RECIPE
@@ -50,6 +50,7 @@ def arguments():
     parser.add_argument("--warm-up", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--threads", default=f"1,{os.cpu_count()}", help="of the grid")
+    parser.add_argument("--axis", action="append", default=[], metavar="KEY=A,B")
     return parser.parse_args()
 
 
@@ -114,17 +115,20 @@ class Trainings:
         return value
 
 
-def grid_of(config, threads):
+def grid_of(config, threads, axes):
     policy = config["policy"]
     batch = policy["train_global_batch_size"]
     length = policy["max_total_sequence_length"]
     micro = [2**i for i in range(12) if 2**i <= batch and batch % 2**i == 0]
-    for b, recompute, n, shape, level in itertools.product(
-        micro, ("none", "selective", "full"), threads, SHAPES, ("advanced", "ultra")
+    own = [[f"{key}={value}" for value in values.split(",")]
+           for key, _, values in (axis.partition("=") for axis in axes)]
+    for b, recompute, n, shape, level, *others in itertools.product(
+        micro, ("none", "selective", "full"), threads, SHAPES, ("advanced", "ultra"), *own
     ):
         settings = [
             f"optimization.level={level}", f"policy.train_micro_batch_size={b}",
             f"policy.recompute={recompute}", f"engine.threads={n}", *SHAPES[shape],
+            *others,
         ]
         section = {"packing": "sequence_packing", "dynamic": "dynamic_batching"}.get(shape)
         if section:
@@ -181,7 +185,8 @@ def main():
     rounds.others_busy()
 
     grid = list(grid_of(
-        config.get("config", config), sorted({int(n) for n in options.threads.split(",")})
+        config.get("config", config), sorted({int(n) for n in options.threads.split(",")}),
+        options.axis,
     ))
     limit = None
     if options.memory:

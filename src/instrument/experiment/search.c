@@ -4,15 +4,19 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "base/rng.h"
 #include "base/vec.h"
 #include "stats/stats.h"
 
-enum { POINT_STREAM = 0x74756e, MOST_TRIES = 400, LEAST_RACE = 4, MOST_RACES = 64 };
+enum { POINT_STREAM = 0x74756e, MOST_TRIES = 400, MOST_RACES = 64 };
 
 /* A plan this much behind the best one cannot win: predictions are within this of each other. */
 static const double HOPELESS = 1.5;
 static const double CHANGE_SHARE = 0.3; /* of the options of a random point */
+/* More points are planned than race while planning takes less than this share of the time left. */
+static const double PLAN_SHARE = 0.1;
+enum { PLANNED_PER_RACER = 4 };
 
 /* ---- candidates ---- */
 
@@ -21,12 +25,13 @@ static bool is_same(const tp_space *s, const tp_space_point *a, const tp_space_p
     return memcmp(a->option, b->option, s->n) == 0;
 }
 
-static bool is_known(const tp_search *s, const tp_space_point *p)
+/* The candidate at a point; s->n: none. */
+static size_t find_point(const tp_search *s, const tp_space_point *p)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (is_same(s->space, &s->candidates[i].point, p))
-            return true;
-    return false;
+    size_t i = 0;
+    while (i < s->n && !is_same(s->space, &s->candidates[i].point, p))
+        i++;
+    return i;
 }
 
 static tp_status add_candidate(tp_search *s, const tp_space_point *p, tp_error *err)
@@ -104,44 +109,96 @@ static size_t runner_up(const tp_search *s)
     return best;
 }
 
-/* Try a point: planned if it is new, and put into the race unless its plan rules it out. */
-static tp_status try_point(tp_search *s, const tp_space_point *p, size_t *racers, size_t *n,
-                           tp_error *err)
+/* Where points for a race are collected: more are planned than can race. */
+typedef struct {
+    size_t *racers, n, most;
+    double until_left_s; /* planning takes time, too */
+} collection;
+
+/* Try a point: planned if it is new, and collected unless it has raced or its plan rules it out. */
+static tp_status try_point(tp_search *s, const tp_space_point *p, collection *c, tp_error *err)
 {
-    if (is_known(s, p))
-        return TP_OK;
-    TP_TRY(add_candidate(s, p, err));
-    if (!is_out(s, &s->candidates[s->n - 1], true))
-        racers[(*n)++] = s->n - 1;
+    size_t at = find_point(s, p);
+    bool is_new = at == s->n, is_there = false;
+    if (is_new)
+        TP_TRY(add_candidate(s, p, err));
+    for (size_t i = 0; i < c->n; i++)
+        is_there |= c->racers[i] == at;
+    if (at > 0 && !is_there && isnan(s->candidates[at].score) &&
+        !is_out(s, &s->candidates[at], is_new))
+        c->racers[c->n++] = at;
     return TP_OK;
 }
 
-/* The first race: each option by itself, then points at random.  Later ones: around the winner.
- * Planning takes time, too. */
-static tp_status choose_racers(tp_search *s, double until_left_s, size_t most, size_t *racers,
-                               size_t *n, tp_error *err)
+static bool is_full(const tp_search *s, const collection *c)
+{
+    return c->n >= c->most || tp_experiment_left_s(s->x) <= c->until_left_s;
+}
+
+/* Each option by itself. */
+static tp_status collect_options(tp_search *s, collection *c, tp_error *err)
+{
+    for (size_t i = 0; i < s->space->n; i++)
+        for (size_t k = 1; k < s->space->dimensions[i].n; k++) {
+            tp_space_point p = {0};
+            p.option[i] = (unsigned char)k;
+            if (is_full(s, c))
+                return TP_OK;
+            TP_TRY(try_point(s, &p, c, err));
+        }
+    return TP_OK;
+}
+
+static tp_status collect_around(tp_search *s, collection *c, tp_error *err)
 {
     tp_rng rng = tp_rng_make(s->x->seed, POINT_STREAM + s->n_races);
-    if (s->n_races == 0)
-        for (size_t i = 0; i < s->space->n; i++)
-            for (size_t k = 1; k < s->space->dimensions[i].n && *n < most; k++) {
-                tp_space_point p = {0};
-                if (tp_experiment_left_s(s->x) <= until_left_s)
-                    return TP_OK;
-                p.option[i] = (unsigned char)k;
-                TP_TRY(try_point(s, &p, racers, n, err));
-            }
-    for (int i = 0; i < MOST_TRIES && *n < most && s->space->n > 0; i++) {
-        if (tp_experiment_left_s(s->x) <= until_left_s)
-            break;
+    for (int i = 0; i < MOST_TRIES && s->space->n > 0 && !is_full(s, c); i++) {
         const tp_space_point *best = &s->candidates[s->winner].point;
         double kind = s->n_races == 0 ? 1 : tp_rng_uniform(&rng);
         tp_space_point p = kind < 0.6 ? neighbour(s, best, &rng)
                            : kind < 0.8
                                ? crossing(s, best, &s->candidates[runner_up(s)].point, &rng)
                                : random_point(s, &rng);
-        TP_TRY(try_point(s, &p, racers, n, err));
+        TP_TRY(try_point(s, &p, c, err));
     }
+    return TP_OK;
+}
+
+static double predicted(const tp_search *s, size_t candidate)
+{
+    const tp_search_plan *p = &s->candidates[candidate].plan;
+    double v = s->o.goal == TP_GOAL_PEAK_MEMORY ? p->peak_bytes : p->step_s;
+    return isnan(v) ? INFINITY : v;
+}
+
+/* The best predicted first; where predictions are the same, in the order of collection. */
+static void rank_by_plan(const tp_search *s, size_t *racers, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        size_t it = racers[i], at = i;
+        for (; at > 0 && predicted(s, racers[at - 1]) > predicted(s, it); at--)
+            racers[at] = racers[at - 1];
+        racers[at] = it;
+    }
+}
+
+/* The first race: each option by itself, then points at random.  Later ones: around the winner.
+ * `racers` has room for PLANNED_PER_RACER times `most`. */
+static tp_status choose_racers(tp_search *s, double until_left_s, size_t most, size_t *racers,
+                               size_t *ret_n, tp_error *err)
+{
+    double left = tp_experiment_left_s(s->x);
+    collection c = {.racers = racers, .most = most, .until_left_s = until_left_s};
+    if (s->n_races == 0)
+        TP_TRY(collect_options(s, &c, err));
+    TP_TRY(collect_around(s, &c, err));
+    c.most = PLANNED_PER_RACER * most;
+    c.until_left_s = fmax(until_left_s, (1 - PLAN_SHARE) * left);
+    if (s->n_races == 0)
+        TP_TRY(collect_options(s, &c, err));
+    TP_TRY(collect_around(s, &c, err));
+    rank_by_plan(s, racers, c.n);
+    *ret_n = TP_MIN(c.n, most);
     return TP_OK;
 }
 
@@ -234,7 +291,7 @@ static tp_status race(tp_search *s, double until_left_s, size_t *racers, size_t 
 static size_t racers_for(const tp_search *s, double seconds)
 {
     double run_s = tp_experiment_expected_s(s->x, &s->candidates[0].variant, 1);
-    size_t n = LEAST_RACE;
+    size_t n = TP_SEARCH_LEAST_RACE;
     for (; n < s->o.most_candidates; n++) {
         double runs = (double)n + 1 + ((double)n / 2 + 1) * ceil(log2((double)n));
         if (runs * run_s > seconds)
@@ -245,14 +302,15 @@ static size_t racers_for(const tp_search *s, double seconds)
 
 static tp_status run_races(tp_search *s, double until_left_s, tp_error *err)
 {
-    TP_FREED size_t *racers = tp_vec_new(s->o.most_candidates + 2, sizeof *racers);
+    TP_FREED size_t *racers =
+        tp_vec_new(PLANNED_PER_RACER * s->o.most_candidates + 2, sizeof *racers);
     tp_status status = TP_OK;
     while (status == TP_OK && s->n_races < MOST_RACES && !tp_experiment_is_over(s->x)) {
         double left = tp_experiment_left_s(s->x) - until_left_s;
         double run_s = tp_experiment_expected_s(s->x, &s->candidates[0].variant, 1);
         /* A recipe over the limit needs another, or the word what is needed: that is planned. */
         bool is_too_large = is_out(s, &s->candidates[0], false) && s->n == 1;
-        if (left < run_s * 2 * LEAST_RACE && !is_too_large)
+        if (left < run_s * 2 * TP_SEARCH_LEAST_RACE && !is_too_large)
             break;
         /* The first race looks at everything by itself; later ones are small and many. */
         size_t n = 0, most = racers_for(s, s->n_races == 0 ? left * 0.5 : left * 0.35);
@@ -336,8 +394,11 @@ tp_status tp_search_run(tp_search *s, double margin, tp_error *err)
 {
     double left = tp_experiment_left_s(s->x);
     double pair_s = 2 * tp_experiment_expected_s(s->x, &s->candidates[0].variant, 1);
-    double reserve = fmax((1 - s->o.race_share) * left, 1.5 * TP_FACTOR_LEAST * pair_s);
+    double least = 1.1 * TP_FACTOR_LEAST * pair_s;
+    double reserve = fmax((1 - s->o.race_share) * left, 1.5 * least);
     TP_TRY(run_races(s, fmin(reserve, left), err));
+    if (s->winner == 0) /* nothing to confirm yet: what was kept for it looks for more */
+        TP_TRY(run_races(s, fmin(least, left), err));
     if (s->winner != 0)
         return confirm(s, margin, err);
     s->why_not = s->n_races == 0 ? "there was no time for a race, or nothing that could win"

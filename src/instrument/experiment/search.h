@@ -1,12 +1,15 @@
 /* search.h - the best point of a space: planned, raced, confirmed.
  *
  *     plan      every candidate is planned (`temper plan`); what is refused, does not fit or is far
- *               behind the best prediction goes
+ *               behind the best prediction goes.  More are planned than can race while planning is
+ *               cheap beside running, and the best predicted race
  *     race      successive halving: a round runs the recipe and all that are left, each is judged
  *               by the median over rounds of its ratio to the recipe in the same round, the worse
  *               half goes; rounds 1, 1, 2, 4 ... until one is left.  Races follow one another:
  *               the winner meets its neighbours (one option changed) and new points at random
- *     confirm   recipe and winner alone, on fresh rounds: what the race was lucky with is not kept
+ *     confirm   recipe and winner alone, on fresh rounds: what the race was lucky with is not kept.
+ *               Time is kept for these rounds; where no race had a winner most of that time is for
+ *               more races
  *
  * The goal peak_memory ranks by planned bytes, which are exact, and by step time where they are
  * near (one per cent of step time counts as much as two hundredths of a per cent of memory). */
@@ -25,6 +28,7 @@ typedef struct {
     double peak_bytes, step_s; /* NaN: unknown */
 } tp_search_plan;
 
+enum { TP_SEARCH_LEAST_RACE = 4 }; /* candidates */
 enum { TP_STAGE_TRIED, TP_STAGE_CONFIRM, TP_STAGE_RACES };
 
 typedef struct {

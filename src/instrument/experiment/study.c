@@ -215,23 +215,36 @@ void tp_study_close(tp_study *s)
     tp_experiment_release(&s->x);
 }
 
+/* Steps of a run such that the time that is left holds so many runs. */
+static double steps_within(const tp_study *s, size_t runs, double start_s, double step_s)
+{
+    double room_s = tp_experiment_left_s(&s->x) / (double)runs - start_s;
+    return floor(room_s / step_s) - (double)s->trainings.n_warm_up;
+}
+
 /* Short steps cost little more than the start of the program does; of long ones a run has as many
- * as let the budget hold `runs` runs, one at least. */
-static void choose_steps(tp_study *s, const tp_trial *t, size_t runs, double *ret_run_s)
+ * as let the budget hold the runs that are wanted.  Fewer than pay for the start of a run are worth
+ * less runs: with c of time that is not measured, steps of s, and steps that differ from one
+ * another as much as runs do, the mean of all is the most precise at sqrt(c / s) steps a run.  The
+ * runs that are needed fit all the same, as long as one step does. */
+static void choose_steps(tp_study *s, const tp_trial *t, size_t wanted, size_t needed,
+                         double *ret_run_s)
 {
     tp_trainings *how = &s->trainings;
     double step_s = fmax(t->values[TP_FIGURE_STEP_TIME], 1e-3);
     double start_s = fmax(t->wall_s - (double)(how->n_warm_up + PILOT_STEPS) * step_s, 0);
-    double n = fmin(fmax(ceil(1 / step_s), LEAST_STEPS), MOST_STEPS);
-    double room_s = tp_experiment_left_s(&s->x) / (double)runs - start_s;
-    if (s->may_warm_up_less && (double)(how->n_warm_up + 1) * step_s > room_s)
+    if (s->may_warm_up_less && steps_within(s, wanted, start_s, step_s) < 1)
         how->n_warm_up = 1;
-    n = fmax(fmin(n, floor(room_s / step_s) - (double)how->n_warm_up), 1);
+    double enough = fmin(fmax(ceil(1 / step_s), LEAST_STEPS), MOST_STEPS);
+    double worth = fmin(round(sqrt(start_s / step_s + (double)how->n_warm_up)),
+                        steps_within(s, needed, start_s, step_s));
+    double n = fmax(fmin(enough, steps_within(s, wanted, start_s, step_s)), fmax(worth, 1));
     how->n_steps = s->o.steps > 0 ? (size_t)s->o.steps : (size_t)n;
     *ret_run_s = start_s + (double)(how->n_warm_up + how->n_steps) * step_s;
 }
 
-tp_status tp_study_pilot(tp_study *s, size_t variant, int stage, size_t runs, tp_error *err)
+tp_status tp_study_pilot(tp_study *s, size_t variant, int stage, size_t wanted, size_t needed,
+                         tp_error *err)
 {
     tp_study_stage(s, NAN, "a first run, which is not counted");
     TP_TRY(tp_experiment_round(&s->x, stage, 0, &variant, 1, err));
@@ -250,7 +263,7 @@ tp_status tp_study_pilot(tp_study *s, size_t variant, int stage, size_t runs, tp
                        state == TP_TRIAL_DONE ? "was not begun" : tp_trial_state_name(state),
                        v->why ? v->why : "no time is left");
     }
-    choose_steps(s, t, runs, &s->x.variants[variant].expected_s);
+    choose_steps(s, t, wanted, needed, &s->x.variants[variant].expected_s);
     return TP_OK;
 }
 

@@ -38,10 +38,11 @@ TP_CHECKED tp_status tp_study_open(tp_study *s, const char *verb,
 void tp_study_close(tp_study *s);
 
 /* One run of a variant that is not counted: caches are filled, and it tells how many steps a run
- * has: as many as fill a second, fewer where the budget does not hold `runs` of such runs.  A
- * variant that cannot run is an error. */
-TP_CHECKED tp_status tp_study_pilot(tp_study *s, size_t variant, int stage, size_t runs,
-                                    tp_error *err);
+ * has: as many as fill a second, fewer where the budget does not hold the `wanted` runs of that
+ * length, down to what pays for the start of a run, and to one where it would not hold the `needed`
+ * ones.  A variant that cannot run is an error. */
+TP_CHECKED tp_status tp_study_pilot(tp_study *s, size_t variant, int stage, size_t wanted,
+                                    size_t needed, tp_error *err);
 
 /* The precision in which the run computes: "bfloat16"; NULL: unknown. */
 const char *tp_study_precision(const tp_study *s);

@@ -9,8 +9,12 @@
 #include "instrument/experiment/study.h"
 #include "instrument/experiment/tune.h"
 
-/* Every candidate once, and as many runs again for races and confirming. */
-enum { MOST_CANDIDATES = 48, MOST_CONFIRMING = 40, RUNS_OF_A_SEARCH = 2 * MOST_CANDIDATES };
+enum {
+    MOST_CANDIDATES = 48,
+    MOST_CONFIRMING = 40,
+    WANTED_RUNS = 2 * MOST_CANDIDATES, /* each once, and as many for races and confirming */
+    NEEDED_RUNS = 2 * (TP_SEARCH_LEAST_RACE + TP_FACTOR_LEAST)
+};
 static const double RACE_SHARE = 0.7;
 
 /* ---- asking the plan ---- */
@@ -142,8 +146,8 @@ static tp_status search_and_report(tp_study *s, const tp_tune_options *o, const 
                                        .user = s};
     tp_status status = tp_search_init(&search, &s->x, space, &options, err);
     if (status == TP_OK)
-        status =
-            tp_study_pilot(s, search.candidates[0].variant, TP_STAGE_TRIED, RUNS_OF_A_SEARCH, err);
+        status = tp_study_pilot(s, search.candidates[0].variant, TP_STAGE_TRIED, WANTED_RUNS,
+                                NEEDED_RUNS, err);
     if (status == TP_OK)
         status = tp_search_run(&search, s->o.margin, err);
     if (status == TP_ERR_INTERRUPTED && s->x.n_samples > 0) { /* while it planned */
