@@ -2,14 +2,16 @@
 """Does `temper tune` find as much as a grid of some 200 hand-made settings?
 
     bench/tune_grid.py TEMPER RECIPE DIR [--memory MIB] [--budget 10m] [--steps 8] [--warm-up 2]
-                       [--rounds 12] [--threads 1,2] [--axis KEY=A,B ...] [KEY=VALUE...]
+                       [--rounds 12] [--threads 1,2] [--axis KEY=A,B ...] [--passes N/KEEP,...]
+                       [KEY=VALUE...]
 
 Grid: micro-batch (powers of two up to the batch) x recomputation x threads x packing, dynamic
 batching or neither x level advanced or ultra x what --axis adds.  Every setting runs once, the best
-quarter again, the best sixteenth twice more; the median of tokens/s ranks.  The best three of the
-grid, the recipe of `tune` and RECIPE itself then run in fresh rounds, in random order: what won by
-luck is found out.  Printed: tokens/s of each over RECIPE's, and of tune's over the best of the grid, in the same
-round: median and the narrowest order statistics that cover it at 95 %.
+quarter again, the best sixteenth twice more (or as --passes says); the median of tokens/s ranks.
+The best three of the grid, the recipe of `tune` and RECIPE itself then run in fresh rounds, in
+random order: what won by luck is found out.  Printed: tokens/s of each over RECIPE's, and of tune's
+over the best of the grid, in the same round: median and the narrowest order statistics that cover
+it at 95 %.
 
 --memory is a limit for both: `tune --memory`, and of the grid what `temper plan` says fits; RECIPE
 itself may be over.  The least and the most that a setting of the grid is planned with are printed.
@@ -50,8 +52,10 @@ def arguments():
     parser.add_argument("--warm-up", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--threads", default=f"1,{os.cpu_count()}", help="of the grid")
+    parser.add_argument("--passes", default="1/4,1/4,2/1", metavar="N/KEEP,...",
+                        help="N runs of each setting that is left, of which one in KEEP stays")
     parser.add_argument("--axis", action="append", default=[], metavar="KEY=A,B")
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 class Trainings:
@@ -136,11 +140,11 @@ def grid_of(config, threads, axes):
         yield tuple(settings)
 
 
-def race(trainings, settings):
+def race(trainings, settings, stages):
     """The best three of the grid, by the median over their passes."""
     speeds = {s: [] for s in settings}
     left = list(settings)
-    for passes, keep in ((1, 4), (1, 4), (2, 1)):
+    for passes, keep in stages:
         for _ in range(passes):
             which = f"grid-{max(len(v) for v in speeds.values())}"
             random.Random(which).shuffle(left)
@@ -200,7 +204,8 @@ def main():
         if not grid:
             tune(options, limit)  # its own word, and status 5
             rounds.fail("none of the grid fits, and tune wrote a recipe")
-    best = race(trainings, grid)
+    stages = [tuple(int(n) for n in stage.split("/")) for stage in options.passes.split(",")]
+    best = race(trainings, grid, stages)
     failed = sum(1 for s in grid if trainings.kept.get((s, "grid-0")) is None)
     rounds.say(f"grid: {len(grid)} settings, {failed} failed, {trainings.count} runs")
     recipe, report = tune(options, limit)
