@@ -149,9 +149,12 @@ static tp_status collect_options(tp_search *s, collection *c, tp_error *err)
     return TP_OK;
 }
 
-static tp_status collect_around(tp_search *s, collection *c, tp_error *err)
+/* The first race: each option by itself, then points at random.  Later ones: around the winner. */
+static tp_status collect(tp_search *s, collection *c, tp_error *err)
 {
     tp_rng rng = tp_rng_make(s->x->seed, POINT_STREAM + s->n_races);
+    if (s->n_races == 0)
+        TP_TRY(collect_options(s, c, err));
     for (int i = 0; i < MOST_TRIES && s->space->n > 0 && !is_full(s, c); i++) {
         const tp_space_point *best = &s->candidates[s->winner].point;
         double kind = s->n_races == 0 ? 1 : tp_rng_uniform(&rng);
@@ -182,21 +185,17 @@ static void rank_by_plan(const tp_search *s, size_t *racers, size_t n)
     }
 }
 
-/* The first race: each option by itself, then points at random.  Later ones: around the winner.
+/* As many as can race, then more while planning is cheap: of all the best predicted are taken.
  * `racers` has room for PLANNED_PER_RACER times `most`. */
 static tp_status choose_racers(tp_search *s, double until_left_s, size_t most, size_t *racers,
                                size_t *ret_n, tp_error *err)
 {
     double left = tp_experiment_left_s(s->x);
     collection c = {.racers = racers, .most = most, .until_left_s = until_left_s};
-    if (s->n_races == 0)
-        TP_TRY(collect_options(s, &c, err));
-    TP_TRY(collect_around(s, &c, err));
+    TP_TRY(collect(s, &c, err));
     c.most = PLANNED_PER_RACER * most;
     c.until_left_s = fmax(until_left_s, (1 - PLAN_SHARE) * left);
-    if (s->n_races == 0)
-        TP_TRY(collect_options(s, &c, err));
-    TP_TRY(collect_around(s, &c, err));
+    TP_TRY(collect(s, &c, err));
     rank_by_plan(s, racers, c.n);
     *ret_n = TP_MIN(c.n, most);
     return TP_OK;
