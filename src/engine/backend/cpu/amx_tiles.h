@@ -35,4 +35,17 @@ _Static_assert(sizeof(tile_config) == 64, "as the processor reads it");
     __asm__ volatile("tdpbf16ps\t%%tmm" #b ", %%tmm" #a ", %%tmm" #sum ::)
 #endif
 
+enum { AMX_TILES = 8, AMX_ROWS = 16, AMX_ROW_BYTES = 64 };
+
+/* Tiles with a whole line a row, tile t of rows[t] rows; NULL: all of 16. */
+static inline void configure_tiles(const uint8_t *rows)
+{
+    tile_config config = {.palette = 1};
+    for (int t = 0; t < AMX_TILES; t++) {
+        config.bytes_per_row[t] = AMX_ROW_BYTES;
+        config.rows[t] = rows ? rows[t] : (uint8_t)AMX_ROWS;
+    }
+    TILE_CONFIGURE(&config);
+}
+
 #endif

@@ -5,16 +5,7 @@
 
 #include "engine/backend/cpu/amx_tiles.h"
 
-/* All tiles 16 rows of 64 bytes. */
-static inline void enter_products(void)
-{
-    tile_config config = {.palette = 1};
-    for (int t = 0; t < 8; t++) {
-        config.bytes_per_row[t] = 64;
-        config.rows[t] = 16;
-    }
-    TILE_CONFIGURE(&config);
-}
+static inline void enter_products(void) { configure_tiles(NULL); }
 
 static inline void leave_products(void) { TILE_RELEASE(); }
 

@@ -331,12 +331,8 @@ static void configure(const item_scratch *s, int rows)
 {
     if (*s->tile_rows == rows)
         return;
-    tile_config config = {.palette = 1};
-    for (int t = 0; t < 8; t++) {
-        config.bytes_per_row[t] = 64;
-        config.rows[t] = (uint8_t)(t < 6 ? rows : 16);
-    }
-    TILE_CONFIGURE(&config);
+    uint8_t few = (uint8_t)rows;
+    configure_tiles((const uint8_t[]){few, few, few, few, few, few, AMX_ROWS, AMX_ROWS});
     *s->tile_rows = rows;
 }
 
@@ -620,10 +616,7 @@ static void paged_attention(const tp_launch *launch)
         tp_cpu_dynamic(launch, a.n_tiles * a.parts, bytes, attend_range, &a);
 }
 
-static size_t workspace(const tp_launch *launch)
-{
-    return paged_of(launch).bytes;
-}
+static size_t workspace(const tp_launch *launch) { return paged_of(launch).bytes; }
 
 static bool accepts(const tp_launch *launch)
 {

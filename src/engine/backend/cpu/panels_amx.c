@@ -45,13 +45,8 @@ typedef struct {
  * lower ones. */
 static void configure(int64_t upper, int64_t lower)
 {
-    tile_config config = {.palette = 1};
-    for (int t = 0; t < 8; t++) {
-        bool is_lower = t == 2 || t == 3 || t == 5;
-        config.bytes_per_row[t] = LINE;
-        config.rows[t] = (uint8_t)(t >= 6 ? 16 : is_lower && lower > 0 ? lower : upper);
-    }
-    TILE_CONFIGURE(&config);
+    uint8_t u = (uint8_t)upper, l = (uint8_t)(lower > 0 ? lower : upper);
+    configure_tiles((const uint8_t[]){u, u, l, l, u, l, AMX_ROWS, AMX_ROWS});
 }
 
 /* A step of 32 k: where x and the panel lie, and how far rows of x are apart. */

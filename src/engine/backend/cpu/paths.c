@@ -194,7 +194,8 @@ static void obey_verdicts(void)
 }
 
 /* Some processors multiply pairs of bf16 at half the speed of f32: it pays to widen them then.
- * Tiles are faster than both, and what they leave to vectors is bound by memory. */
+ * Tiles are faster than both, and what they leave to vectors is bound by memory, but for attention
+ * of generation with heads whose width is no multiple of 32. */
 static void compare_units(void)
 {
     tp_path *p = &paths[TP_ISA_AVX512_BF16];

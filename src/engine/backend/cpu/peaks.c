@@ -97,12 +97,7 @@ __attribute__((target("avx512f,avx512bf16"))) static double run_avx512_bf16(int6
 /* Four products of 16 by 32 by 16. */
 static double run_amx(int64_t n, float *keep)
 {
-    tile_config config = {.palette = 1};
-    for (int t = 0; t < 8; t++) {
-        config.bytes_per_row[t] = 64;
-        config.rows[t] = 16;
-    }
-    TILE_CONFIGURE(&config);
+    configure_tiles(NULL);
     TILE_ZERO(0);
     TILE_ZERO(1);
     TILE_ZERO(2);
