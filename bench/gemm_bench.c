@@ -1,12 +1,15 @@
 /* gemm_bench - GFLOP/s of our matrix product beside oneDNN's, and the processor's own limit.
  *
- *     gemm_bench [--rounds=N] [--only=text] [--isa=name] [--threads=N] [--alone] [--tiles=timed]
+ *     gemm_bench [--rounds=N] [--only=text] [--isa=name] [--threads=N] [--alone] [--cold]
+ *                [--tiles=timed]
  *
  * oneDNN computes with B as it lies, and, where B is a weight, with B packed before.  Rounds are
  * interleaved, so a slow moment of the machine hits all.  Printed are the best and the median
  * round, and how many times as long oneDNN's median round takes.  `fwd` is Y[T,N] = X[T,K] W[N,K]^T
  * in bf16; `dX` and `dW` are its gradients, dW accumulated in f32; `gpt2` weights lie as [K,N];
  * `f32` is all in f32.
+ * --cold: operands and results come from memory and go there, as in a step of training, whose
+ * layers have their own; without, the caches keep what they hold from run to run.  Without oneDNN.
  * --tiles=timed: bf16 by the AMX kernel, whose tiles are replaced by instructions that take as
  * long (tile_timing.h): what it would reach on a processor like this one with AMX, if all else is
  * the same.  An estimate; the products are nonsense.
@@ -31,7 +34,8 @@ extern const tp_gemm_kernel tile_timing_kernel;
 typedef struct {
     int rounds;
     const char *only;
-    bool alone;                   /* without oneDNN */
+    bool alone; /* without oneDNN */
+    bool cold;
     const tp_gemm_kernel *kernel; /* NULL: the best */
     int threads;
     tp_team *team;
@@ -185,32 +189,57 @@ static void *aligned_memory(size_t bytes)
     return p;
 }
 
-static void *aligned_random(size_t elements, tp_dtype dtype)
-{
-    void *p = aligned_memory(elements * tp_dtype_size(dtype));
-    uint32_t state = 1;
-    for (size_t i = 0; i < elements; i++) {
-        state = state * 1664525u + 1013904223u;
-        float value = (float)(state >> 8) * 0x1p-24f - 0.5f;
-        if (dtype == TP_DTYPE_F32)
-            ((float *)p)[i] = value;
-        else
-            ((tp_bf16 *)p)[i] = tp_f32_to_bf16(value);
-    }
-    return p;
-}
+/* One block of memory in which sets of operands lie behind one another. */
+typedef struct {
+    char *data;
+    size_t bytes; /* of a set */
+} operand_sets;
 
 typedef struct {
     tp_gemm gemm;
+    operand_sets a, b, c;
+    size_t sets, set;             /* of all, in use */
     const tp_gemm_kernel *kernel; /* NULL: the best */
     void *workspace;
     tp_onednn_gemm *onednn[2]; /* B plain, B packed; NULL when it has no implementation */
 } contest;
 
+static operand_sets random_sets(size_t sets, int64_t elements, tp_dtype dtype)
+{
+    const size_t line = 64;
+    size_t bytes = ((size_t)elements * tp_dtype_size(dtype) + line - 1) / line * line;
+    operand_sets s = {aligned_memory(sets * bytes), bytes};
+    uint32_t state = 1;
+    for (int64_t i = 0; i < elements; i++) {
+        state = state * 1664525u + 1013904223u;
+        float value = (float)(state >> 8) * 0x1p-24f - 0.5f;
+        if (dtype == TP_DTYPE_F32)
+            ((float *)(void *)s.data)[i] = value;
+        else
+            ((tp_bf16 *)(void *)s.data)[i] = tp_f32_to_bf16(value);
+    }
+    for (size_t set = 1; set < sets; set++)
+        memcpy(s.data + set * bytes, s.data, bytes);
+    return s;
+}
+
+/* Sets of operands; enough that a set is in no cache when its turn comes again. */
+static size_t choose_sets(const shape *s, bool cold)
+{
+    const size_t most_cached = (size_t)512 << 20;
+    size_t one = (size_t)(s->m * s->k + s->k * s->n) * tp_dtype_size(s->ab) +
+                 (size_t)(s->m * s->n) * tp_dtype_size(s->c);
+    return cold ? most_cached / one + 2 : 1;
+}
+
 static const char *const onednn_names[] = {"oneDNN", "packed"};
 
 static void run_ours(contest *c)
 {
+    c->set = (c->set + 1) % c->sets;
+    c->gemm.a = c->a.data + c->set * c->a.bytes;
+    c->gemm.b = c->b.data + c->set * c->b.bytes;
+    c->gemm.c = c->c.data + c->set * c->c.bytes;
     if (c->kernel)
         tp_gemm_kernel_run(c->kernel, &c->gemm, c->workspace);
     else
@@ -282,24 +311,26 @@ static void run_shape(const shape *s, const options *opt)
     snprintf(label, sizeof label, "%s %ldx%ldx%ld", s->name, (long)s->m, (long)s->n, (long)s->k);
     if (opt->only && !strstr(label, opt->only))
         return;
-    contest c = {.gemm = {
-                     .m = s->m,
-                     .n = s->n,
-                     .k = s->k,
-                     .a = aligned_random((size_t)(s->m * s->k), s->ab),
-                     .lda = s->a_trans ? s->m : s->k,
-                     .a_trans = s->a_trans,
-                     .b = aligned_random((size_t)(s->k * s->n), s->ab),
-                     .ldb = s->b_trans ? s->k : s->n,
-                     .b_trans = s->b_trans,
-                     .c = aligned_random((size_t)(s->m * s->n), s->c),
-                     .ldc = s->n,
-                     .ab_dtype = s->ab,
-                     .c_dtype = s->c,
-                     .accumulate = s->accumulate,
-                     .threads = opt->threads,
-                     .team = opt->team,
-                 }};
+    contest c = {.gemm = {.m = s->m,
+                          .n = s->n,
+                          .k = s->k,
+                          .lda = s->a_trans ? s->m : s->k,
+                          .a_trans = s->a_trans,
+                          .ldb = s->b_trans ? s->k : s->n,
+                          .b_trans = s->b_trans,
+                          .ldc = s->n,
+                          .ab_dtype = s->ab,
+                          .c_dtype = s->c,
+                          .accumulate = s->accumulate,
+                          .threads = opt->threads,
+                          .team = opt->team},
+                 .sets = choose_sets(s, opt->cold)};
+    c.a = random_sets(c.sets, s->m * s->k, s->ab);
+    c.b = random_sets(c.sets, s->k * s->n, s->ab);
+    c.c = random_sets(c.sets, s->m * s->n, s->c);
+    c.gemm.a = c.a.data;
+    c.gemm.b = c.b.data;
+    c.gemm.c = c.c.data;
     c.kernel = s->ab == TP_DTYPE_BF16 ? opt->kernel : NULL;
     c.workspace = aligned_memory(c.kernel ? tp_gemm_kernel_workspace(c.kernel, &c.gemm)
                                           : tp_gemm_workspace(&c.gemm));
@@ -314,9 +345,9 @@ static void run_shape(const shape *s, const options *opt)
     for (int i = 0; i < 2; i++)
         tp_onednn_gemm_close(c.onednn[i]);
     free(c.workspace);
-    free((void *)(uintptr_t)c.gemm.a);
-    free((void *)(uintptr_t)c.gemm.b);
-    free(c.gemm.c);
+    free(c.a.data);
+    free(c.b.data);
+    free(c.c.data);
 }
 
 static options parse(int argc, char **argv)
@@ -333,6 +364,8 @@ static options parse(int argc, char **argv)
             opt.threads = TP_MIN(TP_MAX(atoi(argv[i] + 10), 1), MAX_THREADS);
         } else if (strcmp(argv[i], "--alone") == 0) {
             opt.alone = true;
+        } else if (strcmp(argv[i], "--cold") == 0) {
+            opt.alone = opt.cold = true;
 #if defined(HAVE_TILE_TIMING)
         } else if (strcmp(argv[i], "--tiles=timed") == 0) {
             if (tp_cpu_detect() < TP_ISA_AVX512_BF16) {
@@ -349,7 +382,7 @@ static options parse(int argc, char **argv)
         } else {
             fprintf(stderr,
                     "usage: gemm_bench [--rounds=N] [--only=text] [--isa=name] [--threads=N] "
-                    "[--alone] [--tiles=timed]\n");
+                    "[--alone] [--cold] [--tiles=timed]\n");
             exit(2);
         }
     }
