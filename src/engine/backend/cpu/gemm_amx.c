@@ -24,16 +24,7 @@ enum {
     B_STRIDE = 2 * LINE /* bytes from pair to pair */
 };
 
-/* All tiles 16 rows of 64 bytes. */
-static void enter(void)
-{
-    tile_config config = {.palette = 1};
-    for (int t = 0; t < 8; t++) {
-        config.bytes_per_row[t] = LINE;
-        config.rows[t] = 16;
-    }
-    TILE_CONFIGURE(&config);
-}
+static void enter(void) { configure_tiles(NULL); }
 
 static void leave(void) { TILE_RELEASE(); }
 
@@ -47,8 +38,8 @@ static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *p
     pack_columns(LANE_BF16_PAIR, COLS, panels, b, part);
 }
 
-/* Lines that are brought nearer while a tile is computed: `rows` of C in each step for writing,
- * and two of what is read after these tiles. */
+/* Lines that are brought nearer while a tile is computed: `rows` of C in each step, and two of
+ * what is read after these tiles. */
 typedef struct {
     const char *c, *next;
     int64_t row, stride; /* bytes */
@@ -59,9 +50,9 @@ typedef struct {
 GEMM_INLINE void bring(coming *c)
 {
     for (int i = 0; i < c->rows; i++, c->c += c->row) {
-        __builtin_prefetch(c->c, 1);
+        __builtin_prefetch(c->c, 0, 2); /* to L2: rows of C far apart meet in few sets of L1 */
         if (c->is_wide)
-            __builtin_prefetch(c->c + LINE, 1);
+            __builtin_prefetch(c->c + LINE, 0, 2);
     }
     for (int i = 0; i < c->lines; i++, c->next += c->stride)
         __builtin_prefetch(c->next, 0, 2);
@@ -206,7 +197,7 @@ static void tiles(const tp_gemm_tiles *t)
         bool warms = n > 1 ? from_c || t->is_last : t->is_last_but_one;
         int64_t ci = n > 1 ? i + t->i_next : t->i, cj = n > 1 ? j + t->j_next : t->j;
         next.c = (const char *)g->c + (ci * g->ldc + cj) * element;
-        next.rows = warms && !direct ? rows : 0;
+        next.rows = warms ? rows : 0;
         if (from_c && !is_whole)
             copy_part(t, sums, t->ld, c, g->ldc);
         if (from_c && is_whole)
