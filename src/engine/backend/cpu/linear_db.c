@@ -4,6 +4,7 @@
 #include "engine/backend/cpu/vec.h"
 
 enum { STRIP = 8 * VF_N };
+enum { AHEAD = 8 }; /* rows, which lie too far apart for the processor's own prefetches */
 
 /* The sums of `n` columns from `first` on; n is STRIP but for the last strip. */
 VF_INLINE void strip_sum(const tp_operand *dy, int64_t first, int64_t n, float *to, bool accumulate)
@@ -14,7 +15,9 @@ VF_INLINE void strip_sum(const tp_operand *dy, int64_t first, int64_t n, float *
         sum[j] = vf_zero();
     if (n == STRIP) {
         for (int64_t t = 0; t < dy->dim[0]; t++) {
-            const void *row = row_at(dy, t);
+            const void *row = row_at(dy, t), *later = row_at(dy, t + AHEAD);
+            for (int j = 0; j < 8; j += bf16 ? 2 : 1)
+                __builtin_prefetch((const char *)later + (first + j * VF_N) * (bf16 ? 2 : 4));
             for (int j = 0; j < 8; j++)
                 sum[j] += vf_get(row, bf16, first + j * VF_N);
         }

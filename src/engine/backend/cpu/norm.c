@@ -86,6 +86,14 @@ static const void *add_residual(const norm *a, int64_t t, int thread)
     void *sum = is_bound(a->sum) ? row_at(a->sum, t) : a->spare + thread * a->spare_bytes;
     bool x_bf16 = is_half(a->x), residual_bf16 = is_half(a->residual), sum_bf16 = is_half(a->sum);
     int64_t n = a->x->dim[1], i = 0;
+    for (; i + 2 * VF_N <= n; i += 2 * VF_N) {
+        vf_fetch(x, x_bf16, i, 2 * VF_N);
+        vf_fetch(residual, residual_bf16, i, 2 * VF_N);
+        vf s0 = vf_get(x, x_bf16, i) + vf_get(residual, residual_bf16, i);
+        vf s1 = vf_get(x, x_bf16, i + VF_N) + vf_get(residual, residual_bf16, i + VF_N);
+        vf_put(sum, sum_bf16, i, s0);
+        vf_put(sum, sum_bf16, i + VF_N, s1);
+    }
     for (; i + VF_N <= n; i += VF_N)
         vf_put(sum, sum_bf16, i, vf_get(x, x_bf16, i) + vf_get(residual, residual_bf16, i));
     if (i < n) {

@@ -43,6 +43,8 @@ VF_INLINE void slice_sums(const slice *s, float *ret_g, float *ret_gn)
     vf sum_g = vf_zero(), sum_gn = vf_zero();
     int64_t i = 0;
     for (; i + VF_N <= s->n; i += VF_N) {
+        vf_fetch(s->x, s->x_bf16, i, VF_N);
+        vf_fetch(s->dy, s->dy_bf16, i, VF_N);
         vf normal = (vf_get(s->x, s->x_bf16, i) - s->mean) * s->rstd;
         vf dy = vf_get(s->dy, s->dy_bf16, i);
         vf g = dy * vf_get(s->w, s->w_bf16, i);
@@ -76,8 +78,10 @@ VF_INLINE void slice_dx(const slice *s, float average, float projection)
         vf normal = (vf_get(s->x, s->x_bf16, i) - s->mean) * s->rstd;
         vf g = vf_get(s->dy, s->dy_bf16, i) * vf_get(s->w, s->w_bf16, i);
         vf dx = (g - average - normal * projection) * s->rstd;
-        if (s->dres)
+        if (s->dres) {
+            vf_fetch(s->dres, s->dres_bf16, i, VF_N);
             dx += vf_get(s->dres, s->dres_bf16, i);
+        }
         vf_put(s->dx, s->dx_bf16, i, dx);
     }
     if (i < s->n) {

@@ -5,10 +5,7 @@
 
 #include <math.h>
 
-enum {
-    PIECE = 16384, /* elements of an item; also of a partial sum, so part of the result */
-    AHEAD = 2048   /* bytes: the processor's own prefetches end with the page */
-};
+enum { PIECE = 16384 }; /* elements of an item; also of a partial sum, so part of the result */
 
 /* A tensor as rows of pieces; one row when it has no gaps. */
 typedef struct {
@@ -29,14 +26,6 @@ static pieces pieces_of(const tp_launch *launch)
     return p;
 }
 
-/* Asks for the lines of elements i .. i+n-1, as far ahead as memory is slow. */
-VF_INLINE void fetch(const void *x, bool bf16, int64_t i, int n)
-{
-    const int64_t element = bf16 ? 2 : 4;
-    for (int64_t byte = 0; byte < n * element; byte += 64)
-        __builtin_prefetch((const char *)x + i * element + AHEAD + byte);
-}
-
 static double piece_sumsq(const void *x, bool bf16, int64_t n)
 {
     double sum = 0;
@@ -46,7 +35,7 @@ static double piece_sumsq(const void *x, bool bf16, int64_t n)
         vf part0 = vf_zero(), part1 = vf_zero(), part2 = vf_zero(), part3 = vf_zero();
         int64_t stop = i + 32 * VF_N < n ? i + 32 * VF_N : n;
         for (; i + 4 * VF_N <= stop; i += 4 * VF_N) {
-            fetch(x, bf16, i, 4 * VF_N);
+            vf_fetch(x, bf16, i, 4 * VF_N);
             vf x0 = vf_get(x, bf16, i), x1 = vf_get(x, bf16, i + VF_N);
             vf x2 = vf_get(x, bf16, i + 2 * VF_N), x3 = vf_get(x, bf16, i + 3 * VF_N);
             part0 = vf_fma(x0, x0, part0);
@@ -142,10 +131,10 @@ VF_INLINE void adamw_piece(const step *s, float *p, const void *g, bool g_bf16, 
 {
     int64_t i = 0;
     for (; i + VF_N <= n; i += VF_N) {
-        fetch(p, false, i, VF_N);
-        fetch(g, g_bf16, i, VF_N);
-        fetch(m, false, i, VF_N);
-        fetch(v, false, i, VF_N);
+        vf_fetch(p, false, i, VF_N);
+        vf_fetch(g, g_bf16, i, VF_N);
+        vf_fetch(m, false, i, VF_N);
+        vf_fetch(v, false, i, VF_N);
         state x = advance(s, vf_load(p + i), vf_get(g, g_bf16, i), vf_load(m + i), vf_load(v + i));
         vf_store(p + i, x.p);
         vf_store(m + i, x.m);
