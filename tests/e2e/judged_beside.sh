@@ -23,7 +23,7 @@ done
 END
 write_judged_recipe 2 2 8 3
 figures() { # all but times, step by step
-    tr ',{' '\n\n' <"$1/metrics.jsonl" | grep -E '"(step|train/|rollout/|policy/|generation/|validation/)' | grep -vE "per_sec|utilization"
+    tr ',{' '\n\n' <"$1/metrics.jsonl" | grep -E '"(step|train/|rollout/|policy/|generation/|validation/)' | grep -vE "per_sec|utilization|roofline_share"
 }
 both() { # NAME KEY=VALUE...
     name=$1
