@@ -56,53 +56,19 @@ static piece piece_at(const map *m, int64_t row, int64_t column)
     return p;
 }
 
-/* The elements from i on that fill a vector. */
-VF_INLINE void run_vector(const piece *p, int64_t i, int n_in, place *f)
-{
-    vf a = vf_get(p->in[0], p->in_bf16[0], i);
-    vf b = n_in > 1 ? vf_get(p->in[1], p->in_bf16[1], i) : a;
-    vf c = n_in > 2 ? vf_get(p->in[2], p->in_bf16[2], i) : a;
-    results y = f(a, b, c);
-    if (p->out[0])
-        vf_put(p->out[0], p->out_bf16[0], i, y.first);
-    if (p->out[1])
-        vf_put(p->out[1], p->out_bf16[1], i, y.second);
-}
-
-/* One output, and all operands halves. */
-static bool is_plain(const piece *p, int n_in)
-{
-    bool plain = p->out[0] && p->out_bf16[0] && !p->out[1];
-    for (int k = 0; k < n_in; k++)
-        plain = plain && p->in_bf16[k];
-    return plain;
-}
-
-/* Elements that fill pairs of vectors; returns where they end.  A plain piece is known to be one
- * when this is compiled, which spares a test of each operand for every vector. */
-VF_INLINE int64_t run_pairs(const piece *given, bool plain, int64_t n, int n_in, place *f)
-{
-    piece p = *given;
-    if (plain) {
-        p.out[1] = NULL;
-        p.in_bf16[0] = p.in_bf16[1] = p.in_bf16[2] = p.out_bf16[0] = true;
-    }
-    int64_t i = 0;
-    for (; i + 2 * VF_N <= n; i += 2 * VF_N) {
-        for (int k = 0; k < n_in; k++)
-            vf_fetch(p.in[k], p.in_bf16[k], i, 2 * VF_N);
-        run_vector(&p, i, n_in, f);
-        run_vector(&p, i + VF_N, n_in, f);
-    }
-    return i;
-}
-
 VF_INLINE void run_piece(const piece *p, int64_t n, int n_in, place *f)
 {
-    int64_t i =
-        is_plain(p, n_in) ? run_pairs(p, true, n, n_in, f) : run_pairs(p, false, n, n_in, f);
-    for (; i + VF_N <= n; i += VF_N)
-        run_vector(p, i, n_in, f);
+    int64_t i = 0;
+    for (; i + VF_N <= n; i += VF_N) {
+        vf a = vf_get(p->in[0], p->in_bf16[0], i);
+        vf b = n_in > 1 ? vf_get(p->in[1], p->in_bf16[1], i) : a;
+        vf c = n_in > 2 ? vf_get(p->in[2], p->in_bf16[2], i) : a;
+        results y = f(a, b, c);
+        if (p->out[0])
+            vf_put(p->out[0], p->out_bf16[0], i, y.first);
+        if (p->out[1])
+            vf_put(p->out[1], p->out_bf16[1], i, y.second);
+    }
     if (i < n) {
         vf a = vf_get_n(p->in[0], p->in_bf16[0], i, n - i);
         vf b = n_in > 1 ? vf_get_n(p->in[1], p->in_bf16[1], i, n - i) : a;

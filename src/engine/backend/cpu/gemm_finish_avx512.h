@@ -30,20 +30,12 @@ GEMM_INLINE __m512 finish_exp16(__m512 x)
     return _mm512_scalef_ps(p, n);
 }
 
-/* 1 / x for 1 <= x <= 2^127, to a unit in the last place, in a third of a division's time. */
-GEMM_INLINE __m512 finish_inverse16(__m512 x)
-{
-    __m512 y = _mm512_rcp14_ps(x);
-    return _mm512_fmadd_ps(y, _mm512_fnmadd_ps(x, y, _mm512_set1_ps(1.0f)), y);
-}
-
 GEMM_INLINE __m512 finish_gelu_tanh16(__m512 x)
 {
     const __m512 one = _mm512_set1_ps(1.0f);
     __m512 slope = _mm512_fmadd_ps(_mm512_set1_ps(-0.071354816f), _mm512_mul_ps(x, x),
                                    _mm512_set1_ps(-1.595769122f));
-    __m512 rest = finish_exp16(_mm512_mul_ps(x, slope));
-    return _mm512_mul_ps(x, finish_inverse16(_mm512_add_ps(one, rest)));
+    return _mm512_div_ps(x, _mm512_add_ps(one, finish_exp16(_mm512_mul_ps(x, slope))));
 }
 
 GEMM_INLINE __m512 finish_gelu_erf16(__m512 x)
@@ -53,7 +45,7 @@ GEMM_INLINE __m512 finish_gelu_erf16(__m512 x)
     const __m512 one = _mm512_set1_ps(1.0f), half = _mm512_set1_ps(0.5f);
     __m512 z = _mm512_mul_ps(_mm512_abs_ps(x), _mm512_set1_ps(0.70710678f));
     z = _mm512_min_ps(_mm512_set1_ps(9.0f), z);
-    __m512 t = finish_inverse16(_mm512_fmadd_ps(half, z, one));
+    __m512 t = _mm512_div_ps(one, _mm512_fmadd_ps(half, z, one));
     __m512 p = _mm512_set1_ps(0.17087277f);
 #pragma GCC unroll 9
     for (int i = 0; i < 9; i++)

@@ -85,7 +85,6 @@ VF_INLINE vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 VF_INLINE vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 VF_INLINE vf vf_min(vf a, vf b) { return _mm256_min_ps(a, b); }
 VF_INLINE vf vf_sqrt(vf a) { return _mm256_sqrt_ps(a); }
-VF_INLINE vf vf_inverse(vf x) { return 1.0f / x; }
 VF_INLINE vf vf_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
 
 VF_INLINE vf vf_round(vf a)

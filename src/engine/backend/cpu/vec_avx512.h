@@ -82,15 +82,6 @@ VF_INLINE vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 VF_INLINE vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 VF_INLINE vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
 VF_INLINE vf vf_sqrt(vf a) { return _mm512_sqrt_ps(a); }
-
-/* 1 / x for x of at least 1, to a unit in the last place, in a third of a division's time. */
-VF_INLINE vf vf_inverse(vf x)
-{
-    x = _mm512_min_ps(_mm512_set1_ps(0x1p126f), x); /* infinity times zero is no number */
-    vf y = _mm512_rcp14_ps(x);
-    return _mm512_fmadd_ps(y, _mm512_fnmadd_ps(x, y, _mm512_set1_ps(1.0f)), y);
-}
-
 VF_INLINE vf vf_abs(vf a) { return _mm512_abs_ps(a); }
 
 VF_INLINE vf vf_round(vf a)

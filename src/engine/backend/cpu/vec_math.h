@@ -60,7 +60,7 @@ VF_INLINE vf vf_log(vf x)
     return vf_select(vm_lt(x, vf_set(__builtin_inff())), y, x);
 }
 
-VF_INLINE vf vf_sigmoid(vf x) { return vf_inverse(1.0f + vf_exp(-x)); }
+VF_INLINE vf vf_sigmoid(vf x) { return 1.0f / (1.0f + vf_exp(-x)); }
 
 /* The normal distribution: Phi(x) and, when asked, its density.  With z = |x| / sqrt(2) the
  * tail is erfc(z) / 2 = exp(-z^2) t P(t) / 2 where t = 1 / (1 + 0.4 z). */
@@ -68,7 +68,7 @@ VF_INLINE vf vf_normal_cdf(vf x, vf *ret_density)
 {
     vf z = vf_abs(x) * 0.7071067812f;
     vf bell = vf_exp(-(z * z));
-    vf t = vf_inverse(vf_fma(z, vf_set(0.4f), vf_set(1.0f)));
+    vf t = 1.0f / vf_fma(z, vf_set(0.4f), vf_set(1.0f));
     vf p = vf_set(-0.02959396918f);
     p = vf_fma(p, t, vf_set(0.1980112766f));
     p = vf_fma(p, t, vf_set(-0.4988070861f));

@@ -96,7 +96,6 @@ VF_INLINE vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
 /* Of a NaN and a number, `b` is returned. */
 VF_INLINE vf vf_max(vf a, vf b) { return vf_select(a > b, a, b); }
 VF_INLINE vf vf_min(vf a, vf b) { return vf_select(a < b, a, b); }
-VF_INLINE vf vf_inverse(vf x) { return 1.0f / x; }
 VF_INLINE vf vf_abs(vf a) { return (vf)((vi)a & 0x7fffffff); }
 VF_INLINE vf vf_sqrt(vf a) { return (vf){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
 
