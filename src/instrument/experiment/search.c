@@ -174,12 +174,13 @@ static double predicted(const tp_search *s, size_t candidate)
     return isnan(v) ? INFINITY : v;
 }
 
-/* The best predicted first; where predictions are the same, in the order of collection. */
-static void rank_by_plan(const tp_search *s, size_t *racers, size_t n)
+/* The least first, by insertion, as they are few; what is alike keeps its order. */
+static void rank(const tp_search *s, size_t *racers, size_t n,
+                 double (*by)(const tp_search *s, size_t candidate))
 {
     for (size_t i = 1; i < n; i++) {
         size_t it = racers[i], at = i;
-        for (; at > 0 && predicted(s, racers[at - 1]) > predicted(s, it); at--)
+        for (; at > 0 && by(s, racers[at - 1]) > by(s, it); at--)
             racers[at] = racers[at - 1];
         racers[at] = it;
     }
@@ -196,7 +197,7 @@ static tp_status choose_racers(tp_search *s, double until_left_s, size_t most, s
     c.most = PLANNED_PER_RACER * most;
     c.until_left_s = fmax(until_left_s, (1 - PLAN_SHARE) * left);
     TP_TRY(collect(s, &c, err));
-    rank_by_plan(s, racers, c.n);
+    rank(s, racers, c.n, predicted);
     *ret_n = TP_MIN(c.n, most);
     return TP_OK;
 }
@@ -230,17 +231,13 @@ static void score(tp_search *s, int stage, size_t candidate)
     s->candidates[candidate].rounds = n;
 }
 
-/* The better half first, by insertion; few. */
+static double raced(const tp_search *s, size_t candidate) { return s->candidates[candidate].score; }
+
 static void rank_racers(tp_search *s, int stage, size_t *racers, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         score(s, stage, racers[i]);
-    for (size_t i = 1; i < n; i++) {
-        size_t it = racers[i], at = i;
-        for (; at > 0 && s->candidates[racers[at - 1]].score > s->candidates[it].score; at--)
-            racers[at] = racers[at - 1];
-        racers[at] = it;
-    }
+    rank(s, racers, n, raced);
 }
 
 static size_t variants_of(const tp_search *s, const size_t *racers, size_t n, size_t *which)
