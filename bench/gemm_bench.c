@@ -234,12 +234,17 @@ static size_t choose_sets(const shape *s, bool cold)
 
 static const char *const onednn_names[] = {"oneDNN", "packed"};
 
+static void use_set(contest *c, size_t set)
+{
+    c->set = set;
+    c->gemm.a = c->a.data + set * c->a.bytes;
+    c->gemm.b = c->b.data + set * c->b.bytes;
+    c->gemm.c = c->c.data + set * c->c.bytes;
+}
+
 static void run_ours(contest *c)
 {
-    c->set = (c->set + 1) % c->sets;
-    c->gemm.a = c->a.data + c->set * c->a.bytes;
-    c->gemm.b = c->b.data + c->set * c->b.bytes;
-    c->gemm.c = c->c.data + c->set * c->c.bytes;
+    use_set(c, (c->set + 1) % c->sets);
     if (c->kernel)
         tp_gemm_kernel_run(c->kernel, &c->gemm, c->workspace);
     else
@@ -328,9 +333,7 @@ static void run_shape(const shape *s, const options *opt)
     c.a = random_sets(c.sets, s->m * s->k, s->ab);
     c.b = random_sets(c.sets, s->k * s->n, s->ab);
     c.c = random_sets(c.sets, s->m * s->n, s->c);
-    c.gemm.a = c.a.data;
-    c.gemm.b = c.b.data;
-    c.gemm.c = c.c.data;
+    use_set(&c, 0);
     c.kernel = s->ab == TP_DTYPE_BF16 ? opt->kernel : NULL;
     c.workspace = aligned_memory(c.kernel ? tp_gemm_kernel_workspace(c.kernel, &c.gemm)
                                           : tp_gemm_workspace(&c.gemm));
