@@ -587,9 +587,33 @@ static void a_source_that_changes_before_its_copy_is_told_on_guard(void **state)
     tp_buffer_free(buffer);
 }
 
+static tp_device *waited_for;
+static tp_status second_wait;
+static tp_error second_error;
+
+static void wait_within(const tp_launch *launch)
+{
+    second_wait = tp_device_wait(waited_for, &second_error);
+}
+
+/* The kernel runs on the device's own thread while this one waits. */
+static void two_threads_at_once_are_told_on_guard(void **state)
+{
+    static const tp_kernel kernel = {.name = "waits", .run = wait_within};
+    tp_launch launch = {.kernel = &kernel};
+    tp_error err;
+    waited_for = device_of("guard", 1);
+    MUST(tp_device_submit(waited_for, &launch, 1, &err));
+    MUST(tp_device_wait(waited_for, &err));
+    assert_int_equal(second_wait, TP_ERR_ARG);
+    assert_non_null(strstr(second_error.message, "one thread at a time"));
+    MUST(tp_device_wait(waited_for, &err)); /* the first thread has the device back */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_threads_at_once_are_told_on_guard),
         cmocka_unit_test(a_source_that_changes_before_its_copy_is_told_on_guard),
         cmocka_unit_test(the_counter_counts),
         cmocka_unit_test(ref_allocates_nothing),

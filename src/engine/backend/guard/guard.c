@@ -7,10 +7,12 @@
  *     wait                      |    and not before somebody waits: copies are always late
  *
  * So a tensor that is read or written without the device faults, a host buffer that changes
- * before its early write is waited for is told, a result that is read without waiting is the
- * old one, and a kernel that hangs on the caller's thread does not find it. */
+ * before its early write is waited for is told, as are two threads that use the device at once,
+ * a result that is read without waiting is the old one, and a kernel that hangs on the caller's
+ * thread does not find it. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -40,8 +42,9 @@ typedef struct {
     command *queue;
     size_t n; /* given and not yet taken by the worker */
     bool is_called, is_closing;
-    size_t n_changed; /* bytes of a copy whose source was another by then; 0: none */
-    uint64_t *marks;  /* ns */
+    atomic_flag is_used; /* a call of the host is under way */
+    size_t n_changed;    /* bytes of a copy whose source was another by then; 0: none */
+    uint64_t *marks;     /* ns */
     size_t n_marks;
 } guard;
 
@@ -93,9 +96,22 @@ static void *worker(void *argument)
 
 /* ---- the host's side ---- */
 
-static tp_status wait(tp_device *device, tp_error *err)
+static tp_status enter(guard *g, tp_error *err)
 {
-    guard *g = device->own;
+    if (!atomic_flag_test_and_set(&g->is_used))
+        return TP_OK;
+    return tp_fail(err, TP_ERR_ARG,
+                   "two threads use a device at once: a device is for one thread at a time");
+}
+
+static tp_status leave(guard *g, tp_status status)
+{
+    atomic_flag_clear(&g->is_used);
+    return status;
+}
+
+static tp_status empty(guard *g, tp_error *err)
+{
     pthread_mutex_lock(&g->lock);
     g->is_called = true;
     pthread_cond_signal(&g->work);
@@ -112,36 +128,50 @@ static tp_status wait(tp_device *device, tp_error *err)
                    n);
 }
 
-/* The worker sleeps while nobody waits, so the queue is the host's. */
-static tp_status push(tp_device *device, const command *c, tp_error *err)
+static tp_status wait(tp_device *device, tp_error *err)
 {
     guard *g = device->own;
+    TP_TRY(enter(g, err));
+    return leave(g, empty(g, err));
+}
+
+/* The worker sleeps while nobody waits, so the queue is the host's. */
+static tp_status push(guard *g, const command *c, tp_error *err)
+{
     if (g->n == QUEUE)
-        TP_TRY(wait(device, err));
+        TP_TRY(empty(g, err));
     g->queue[g->n++] = *c;
     return TP_OK;
 }
 
 static tp_status copy(tp_device *device, const tp_copy *asked, tp_error *err)
 {
+    guard *g = device->own;
     command c = {.kind = COPY, .copy = *asked};
     if (asked->from_host)
         tp_hash_bytes(asked->from_host, asked->bytes, c.sum);
-    return push(device, &c, err);
+    TP_TRY(enter(g, err));
+    return leave(g, push(g, &c, err));
 }
 
-static tp_status submit(tp_device *device, tp_launch *launches, size_t n, tp_error *err)
+static tp_status push_launches(guard *g, const tp_launch *launches, size_t n, tp_error *err)
 {
     for (size_t i = 0; i < n; i++) {
         const command c = {.kind = RUN, .launch = launches[i]};
-        TP_TRY(push(device, &c, err));
+        TP_TRY(push(g, &c, err));
     }
     return TP_OK;
 }
 
-static tp_status mark(tp_device *device, size_t which, tp_error *err)
+static tp_status submit(tp_device *device, tp_launch *launches, size_t n, tp_error *err)
 {
     guard *g = device->own;
+    TP_TRY(enter(g, err));
+    return leave(g, push_launches(g, launches, n, err));
+}
+
+static tp_status push_mark(guard *g, size_t which, tp_error *err)
+{
     if (which >= g->n_marks) {
         size_t n = TP_MAX(which + 1, 2 * g->n_marks);
         uint64_t *marks = realloc(g->marks, n * sizeof *marks);
@@ -152,7 +182,14 @@ static tp_status mark(tp_device *device, size_t which, tp_error *err)
         g->n_marks = n;
     }
     const command c = {.kind = MARK, .mark = which};
-    return push(device, &c, err);
+    return push(g, &c, err);
+}
+
+static tp_status mark(tp_device *device, size_t which, tp_error *err)
+{
+    guard *g = device->own;
+    TP_TRY(enter(g, err));
+    return leave(g, push_mark(g, which, err));
 }
 
 static uint64_t elapsed(const tp_device *device, size_t from, size_t to)
@@ -206,6 +243,7 @@ static tp_status open_guard(tp_device *device, tp_error *err)
         return tp_fail(err, TP_ERR_NOMEM, "cannot open a guard device: out of memory");
     }
     g->queue = queue;
+    atomic_flag_clear(&g->is_used);
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->work, NULL);
     pthread_cond_init(&g->idle, NULL);
