@@ -163,7 +163,7 @@ static void run_tile(const tp_gemm_block *block, const tile_job *job)
 }
 
 /* What tile `tile` of `tiles` in a strip should prefetch: its share of the rows of the next A
- * panel, packed or, when that comes late, at its source. */
+ * panel, packed, or at its source where it is read in place or packed late. */
 static tp_gemm_ahead next_panel(const tp_gemm_block *block, int64_t p, int64_t k, int64_t tile,
                                 int64_t tiles)
 {
@@ -172,27 +172,32 @@ static tp_gemm_ahead next_panel(const tp_gemm_block *block, int64_t p, int64_t k
         return (tp_gemm_ahead){0};
     int64_t size = tp_gemm_panel_size(&block->rows, p + 1);
     int64_t row = size * tile / tiles;
-    tp_gemm_ahead ahead = {.lines = (int)(size * (tile + 1) / tiles - row)};
-    if (plan->late == TP_GEMM_LATE_A) {
-        int64_t x = block->i0 + (p + 1) * plan->kernel->rows + row;
+    tp_gemm_lines lines = tp_gemm_packed_lines(plan, NULL);
+    tp_gemm_ahead ahead = {.lines = (int)(size * (tile + 1) / tiles - row), .advance = lines.step};
+    if (plan->is_in_place || plan->late == TP_GEMM_LATE_A) {
         int64_t element = (int64_t)tp_dtype_size(plan->a.dtype);
-        ahead.stride = plan->a.ld * element;
+        lines = tp_gemm_source_lines(block, p + 1, k);
         ahead.advance = element * TP_GEMM_ALIGN / plan->kernel->element_size;
-        ahead.at = (const char *)plan->a.data + x * ahead.stride + (block->k0 + k) * element;
-        return ahead;
+    } else {
+        lines.at = tp_gemm_a_panel(block, p + 1, k);
     }
-    ahead.stride = TP_GEMM_ALIGN;
-    ahead.advance = TP_GEMM_ALIGN * plan->kernel->rows;
-    ahead.at = tp_gemm_a_panel(block, p + 1, k) + row * TP_GEMM_ALIGN;
+    ahead.stride = lines.row;
+    ahead.at = lines.at + row * lines.row;
     return ahead;
 }
 
-/* The chunk from k on of A panel p, packed by the thread that needs it. */
-static const char *pack_late(const tp_gemm_block *block, int64_t p, int64_t k)
+/* The chunk from k on of A panel p: where it lies, or packed by the thread that needs it, or
+ * before. */
+static tp_gemm_lines lines_of_panel(const tp_gemm_block *block, int64_t p, int64_t k)
 {
-    int64_t nk = TP_MIN(block->plan->k_chunk, block->k_padded - k);
+    const tp_gemm_plan *plan = block->plan;
+    if (plan->is_in_place)
+        return tp_gemm_source_lines(block, p, k);
+    if (plan->late != TP_GEMM_LATE_A)
+        return tp_gemm_packed_lines(plan, tp_gemm_a_panel(block, p, k));
+    int64_t nk = TP_MIN(plan->k_chunk, block->k_padded - k);
     tp_gemm_pack(block, true, block->late, p, p + 1, k, nk);
-    return block->late;
+    return tp_gemm_packed_lines(plan, block->late);
 }
 
 /* Where the sums of a tile wait between chunks: at `at` of the scratch, in rows of `ld`. */
@@ -216,10 +221,7 @@ static void run_strip(const tp_gemm_block *block, int64_t p, int64_t q0, int64_t
     const tp_gemm_plan *plan = block->plan;
     int64_t cols = plan->kernel->cols;
     for (int64_t k = 0; k < block->k_padded; k += plan->k_chunk) {
-        const char *panel = tp_gemm_a_panel(block, p, k);
-        if (plan->late == TP_GEMM_LATE_A)
-            panel = pack_late(block, p, k);
-        tile_job job = {.p = p, .k = k, .a = tp_gemm_packed_lines(plan, panel)};
+        tile_job job = {.p = p, .k = k, .a = lines_of_panel(block, p, k)};
         for (int64_t q = q0; q < q1; q++) {
             job.q = q;
             job.ahead = next_panel(block, p, k, q - q0, q1 - q0);
@@ -240,12 +242,12 @@ static panel_range share_of(int64_t count, int part, int parts)
 }
 
 /* Rows of the grid of threads that give the fewest tiles to the busiest; of two equal ones the
- * grid in which fewer threads pack the same panel late. */
+ * grid in which fewer threads read, or pack late, the same panel. */
 static int grid_rows(const tp_gemm_block *block, int threads)
 {
     int best = 1;
     int64_t least = INT64_MAX;
-    bool late_a = block->plan->late == TP_GEMM_LATE_A;
+    bool late_a = block->plan->late == TP_GEMM_LATE_A || block->plan->is_in_place;
     for (int r = 1; r <= threads; r++) {
         if (threads % r)
             continue;
@@ -387,7 +389,7 @@ static void run_blocks(gemm_phase *phase)
                               8);
                 run_phase(phase, compute_part,
                           plan->late == TP_GEMM_LATE_B ? block->cols.count : block->rows.count,
-                          plan->is_in_place ? plan->near_panels : 4);
+                          plan->kernel->tiles && plan->is_in_place ? plan->near_panels : 4);
                 is_start = false;
             }
         }

@@ -48,7 +48,7 @@ static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *p
 static void tile(int rows, int64_t k, tp_gemm_lines lines, const void *b, float *c, int64_t ldc,
                  bool add, tp_gemm_ahead ahead)
 {
-    tile_any_rows(rows, k, (const void *)lines.at, b, c, ldc, add, ahead);
+    tile_any_rows(rows, k, lines, b, c, ldc, add, ahead);
 }
 
 static size_t small_scratch(const tp_gemm *g) { return small_scratch_bytes(LANE_F32, g); }
@@ -71,9 +71,11 @@ const tp_gemm_kernel GEMM_KERNEL(avx512) = {
     .element_size = sizeof(float),
     .k_round = 16,
     .k_block = 2048,
+    .k_part = 768,
     .pack_a = pack_a,
     .pack_b = pack_b,
     .packs_late = true,
+    .reads_rows = true,
     .tile = tile,
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,

@@ -26,7 +26,7 @@ static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *p
 static void tile(int rows, int64_t k, tp_gemm_lines lines, const void *b, float *c, int64_t ldc,
                  bool add, tp_gemm_ahead ahead)
 {
-    tile_any_rows(rows, k / 2, (const void *)lines.at, b, c, ldc, add, ahead);
+    tile_any_rows(rows, k / 2, lines, b, c, ldc, add, ahead);
 }
 
 size_t tp_gemm_small_scratch_bf16(const tp_gemm *g)

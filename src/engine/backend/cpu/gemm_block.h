@@ -49,6 +49,16 @@ static inline tp_gemm_lines tp_gemm_packed_lines(const tp_gemm_plan *plan, const
     return (tp_gemm_lines){panel, TP_GEMM_ALIGN, (int64_t)TP_GEMM_ALIGN * plan->kernel->rows};
 }
 
+/* Panel p of A from k on, where it lies. */
+static inline tp_gemm_lines tp_gemm_source_lines(const tp_gemm_block *block, int64_t p, int64_t k)
+{
+    const tp_gemm_operand *a = &block->plan->a;
+    int64_t element = (int64_t)tp_dtype_size(a->dtype);
+    int64_t x = block->i0 + p * block->plan->kernel->rows;
+    const char *at = (const char *)a->data + (x * a->ld + block->k0 + k) * element;
+    return (tp_gemm_lines){at, a->ld * element, TP_GEMM_ALIGN};
+}
+
 /* k0 .. k0+nk-1 (relative to the block; a multiple of k_round) of panels p0 .. p1-1. */
 static inline void tp_gemm_pack(const tp_gemm_block *block, bool is_a, void *to, int64_t p0,
                                 int64_t p1, int64_t k0, int64_t nk)

@@ -125,13 +125,24 @@ GEMM_INLINE void finish_rows(const tp_gemm *g, const float *acc, int64_t ld_acc,
     }
 }
 
+/* Columns j .. j+n-1 of 16 rows of C, with nothing to do but to store. */
+GEMM_INLINE void finish_plain16(const tp_gemm *g, const __m512i lanes[16], int64_t at,
+                                __mmask16 mask)
+{
+#pragma GCC unroll 16
+    for (int x = 0; x < 16; x++)
+        finish_store16(g->c, g->c_dtype, at + x * g->ldc, _mm512_castsi512_ps(lanes[x]), mask);
+}
+
 /* acc[cols of C, up to 32][rows of C, up to 32], a tile of the transposed product. */
 GEMM_INLINE void finish_transposed_tile(const tp_gemm *g, const float *acc, int64_t ld_acc,
                                         int64_t i0, int rows, int64_t j0, int cols, bool accumulate)
 {
+    bool is_plain = !accumulate && !g->bias && !g->pre && g->epilogue == TP_GEMM_EPILOGUE_NONE;
     for (int j = 0; j < cols; j += 16) {
         __mmask16 mask = (__mmask16)pack_mask(cols - j);
         for (int i = 0; i < rows; i += 16) {
+            int64_t at = (i0 + i) * g->ldc + j0 + j;
             __m512i lanes[16];
 #pragma GCC unroll 16
             for (int x = 0; x < 16; x++)
@@ -139,9 +150,13 @@ GEMM_INLINE void finish_transposed_tile(const tp_gemm *g, const float *acc, int6
                                         : _mm512_setzero_si512();
             pack_transpose(lanes);
             int n = rows - i < 16 ? rows - i : 16;
+            if (n == 16 && is_plain) {
+                finish_plain16(g, lanes, at, mask);
+                continue;
+            }
             for (int x = 0; x < n; x++)
-                finish_lanes(g, _mm512_castsi512_ps(lanes[x]), (i0 + i + x) * g->ldc + j0 + j,
-                             j0 + j, mask, accumulate);
+                finish_lanes(g, _mm512_castsi512_ps(lanes[x]), at + x * g->ldc, j0 + j, mask,
+                             accumulate);
         }
     }
 }

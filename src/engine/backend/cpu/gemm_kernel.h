@@ -65,7 +65,8 @@ enum {
 };
 
 /* Rows of A: 64 bytes of row i, step s, are at at + i * row + s * step.  A kernel that reads only
- * packed panels needs `at` alone. */
+ * packed panels needs `at` alone.  `row` is 64 in a packed panel and the operand's own where it is
+ * read in place. */
 typedef struct {
     const char *at;
     int64_t row, step;
@@ -110,11 +111,14 @@ typedef struct {
     int element_size; /* of a packed element */
     int k_round;
     int64_t k_block; /* packed at a time; bounds the workspace */
+    int64_t k_part;  /* (optional) of a range where sums wait for others in an image, and k is more
+                      * than twice that: more of B stays in L2 */
     int64_t k_chunk; /* per tile() call: what keeps an A panel near; 0 is all */
 
     void (*pack_a)(void *panels, const tp_gemm_operand *a, const tp_gemm_part *part);
     void (*pack_b)(void *panels, const tp_gemm_operand *b, const tp_gemm_part *part);
     bool packs_late; /* an A panel with k contiguous is cheap to pack again for each use */
+    bool reads_rows; /* tile() reads rows of A that need no widening where they lie */
 
     /* C[rows, cols] = or += A panel * B panel over k_padded; C is f32 with `ldc`.  On the way
      * the tile brings `ahead` into the cache: what the next tiles will need. */

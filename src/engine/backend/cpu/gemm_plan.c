@@ -27,12 +27,21 @@ static tp_gemm_home choose_home(const tp_gemm_plan *plan)
     return plan->k_block >= g->k ? TP_GEMM_HOME_SCRATCH : TP_GEMM_HOME_BLOCK;
 }
 
-/* Can x lines of an operand be read where they lie?  Only whole steps of k, and no few lines:
- * the last ones that fill no panel are packed again for each panel of B. */
+/* Can x lines of an operand be read where they lie, by a product with `columns` others?  Only
+ * whole steps of k.  tiles() packs the last lines, where they fill no panel, again for each panel
+ * of B: not worth it for few.  tile() finds lines that lie apart less often in L1: not worth it for
+ * many columns, nor where all meet in one set. */
 static bool lies_in_lines(const tp_gemm_kernel *kernel, const tp_gemm *g, bool k_contiguous,
-                          int64_t x)
+                          int64_t x, int64_t columns, int64_t ld)
 {
-    return kernel->tiles && k_contiguous && g->k % kernel->k_round == 0 && x >= 2 * kernel->rows;
+    const int64_t most_panels = 8, apart = 4096; /* bytes between places of one set */
+    int64_t element = (int64_t)tp_dtype_size(g->ab_dtype);
+    if (!k_contiguous || g->k % kernel->k_round != 0)
+        return false;
+    if (kernel->tiles)
+        return x >= 2 * kernel->rows;
+    return kernel->reads_rows && element == kernel->element_size &&
+           columns <= most_panels * kernel->cols && ld * element % apart != 0;
 }
 
 /* Is it cheaper to compute C^T = B^T A^T?  Packing an operand into lines costs little where k
@@ -46,12 +55,12 @@ static bool is_cheaper_transposed(const tp_gemm_kernel *kernel, const tp_gemm *g
     if (!kernel->finish_transposed)
         return false;
     double m = (double)g->m, n = (double)g->n, k = (double)g->k;
-    int a_lines = lies_in_lines(kernel, g, !g->a_trans, g->m) ? 0
-                  : g->a_trans                                ? LINES_FROM_X
-                                                              : LINES_FROM_K;
-    int b_lines = lies_in_lines(kernel, g, g->b_trans, g->n) ? 0
-                  : g->b_trans                               ? LINES_FROM_K
-                                                             : LINES_FROM_X;
+    int a_lines = lies_in_lines(kernel, g, !g->a_trans, g->m, g->n, g->lda) ? 0
+                  : g->a_trans                                              ? LINES_FROM_X
+                                                                            : LINES_FROM_K;
+    int b_lines = lies_in_lines(kernel, g, g->b_trans, g->n, g->m, g->ldb) ? 0
+                  : g->b_trans                                             ? LINES_FROM_K
+                                                                           : LINES_FROM_X;
     double straight = m * a_lines + n * (g->b_trans ? COLUMNS_FROM_K : COLUMNS_FROM_X);
     double turned = n * b_lines + m * (g->a_trans ? COLUMNS_FROM_X : COLUMNS_FROM_K);
     return turned * k + TURN * m * n < straight * k;
@@ -102,6 +111,28 @@ static void plan_late(tp_gemm_plan *plan, int64_t share, int64_t l2)
     plan->near_panels = tp_gemm_even(tp_gemm_div_up(staying, width), room / (k_bytes * width));
 }
 
+/* k of the longest range.  Between two ranges sums wait in C or in an image of it, which is read
+ * and written once for each; shorter ranges leave more B panels in L2, so that A passes by fewer
+ * times. With B in 5/8 of 2 MiB both together are least from 768 f32 on, unless all of B stays.
+ * Gradients of weights, to which others are added, are in no cache: their ranges are long. */
+static int64_t longest_range(const tp_gemm_plan *plan)
+{
+    const tp_gemm_kernel *kernel = plan->kernel;
+    const int64_t narrow = 512, near = (2 << 20) * 5 / 8;
+    int64_t k = plan->gemm->k;
+    bool is_narrow = TP_MIN(plan->m, plan->n) <= narrow;
+    bool is_gradient = !plan->a.k_contiguous && !plan->b.k_contiguous;
+    if (kernel->k_part && !is_gradient) {
+        int64_t longest = 2 * kernel->k_part;
+        if (plan->n <= narrow)
+            return TP_MIN(near / kernel->element_size / plan->n, longest);
+        return k <= longest ? longest : kernel->k_part;
+    }
+    if (kernel->tiles && plan->is_in_place && k > kernel->k_block && !is_narrow)
+        return kernel->k_block / 2;
+    return is_narrow ? kernel->k_block / 4 : kernel->k_block;
+}
+
 static void plan_blocks(tp_gemm_plan *plan)
 {
     const tp_gemm_kernel *kernel = plan->kernel;
@@ -111,16 +142,12 @@ static void plan_blocks(tp_gemm_plan *plan)
     int64_t share = TP_MIN(TP_MAX((int64_t)caches.l3 / 4, 2 << 20), 8 << 20);
 
     const int k_unit = 32; /* a cache line of bf16; a multiple of every k_round */
-    /* shorter ranges leave more B panels in L2; the sums of a narrow product are there anyway */
-    bool is_narrow = TP_MIN(plan->m, plan->n) <= 512;
-    int64_t most = is_narrow ? kernel->k_block / 4 : kernel->k_block;
-    if (plan->is_in_place && k > kernel->k_block) /* sums wait in an image of the block anyway */
-        most = TP_MIN(most, kernel->k_block / 2);
+    int64_t most = longest_range(plan);
     plan->k_block = TP_MIN(even_part(k, most, k_unit), tp_gemm_round_up(k, kernel->k_round));
     int64_t k_bytes = plan->k_block * kernel->element_size;
     plan->k_chunk = kernel->k_chunk ? TP_MIN(kernel->k_chunk, plan->k_block) : plan->k_block;
     plan->m_block = TP_MIN(even_part(plan->m, share / k_bytes, kernel->rows), plan->m);
-    if (plan->is_in_place) {
+    if (kernel->tiles && plan->is_in_place) {
         plan_in_place(plan, share, l2);
         return;
     }
@@ -135,12 +162,13 @@ static void plan_blocks(tp_gemm_plan *plan)
     int64_t passes = tp_gemm_div_up(col_panels, near); /* over the A panels */
     plan->near_panels = tp_gemm_div_up(col_panels, passes);
     /* packing in advance costs about two late ones: it goes through the outer caches */
-    if (kernel->packs_late && plan->a.k_contiguous && passes <= 2)
+    if (kernel->packs_late && plan->a.k_contiguous && passes <= 2 && !plan->is_in_place)
         plan->late = TP_GEMM_LATE_A;
 
     /* B is packed no further ahead than the team's L2 caches hold, unless every block of B
      * would pack A again */
-    bool one_a = plan->late == TP_GEMM_LATE_A || (plan->m_block >= plan->m && plan->k_block >= k);
+    bool one_a = plan->late == TP_GEMM_LATE_A || plan->is_in_place ||
+                 (plan->m_block >= plan->m && plan->k_block >= k);
     int64_t cols = share / k_bytes;
     if (one_a)
         cols = TP_MIN(cols, near * plan->threads * kernel->cols);
@@ -172,7 +200,7 @@ static void plan_memory(tp_gemm_plan *plan)
         waiting = plan->near_panels;
     plan->scratch_bytes = align_up(tile_bytes * (size_t)waiting);
     plan->late_bytes = 0;
-    if (plan->late != TP_GEMM_LATE_NONE || plan->is_in_place)
+    if (plan->late != TP_GEMM_LATE_NONE || (kernel->tiles && plan->is_in_place))
         plan->late_bytes = plan->late == TP_GEMM_LATE_B ? plan->b_stride : plan->a_stride;
     if (kernel->tiles && plan->late != TP_GEMM_LATE_NONE)
         plan->late_bytes *= TP_GEMM_GROUP;
@@ -203,7 +231,7 @@ static tp_gemm_plan plan_for(const tp_gemm_kernel *kernel, const tp_gemm *g)
         plan.m = g->n;
         plan.n = g->m;
     }
-    plan.is_in_place = lies_in_lines(kernel, g, plan.a.k_contiguous, plan.m);
+    plan.is_in_place = lies_in_lines(kernel, g, plan.a.k_contiguous, plan.m, plan.n, plan.a.ld);
     plan_blocks(&plan);
     plan.home = choose_home(&plan);
     plan_memory(&plan);

@@ -20,10 +20,12 @@ GEMM_INLINE void tile_store(float *c, __m512 sum, bool add)
     _mm512_storeu_ps(c, sum);
 }
 
-/* `steps` lanes deep; a[steps / 16][14][16], b[steps][32]. */
-GEMM_INLINE void tile_rows(const int rows, int64_t steps, const uint32_t *a, const uint32_t *b,
+/* `steps` lanes deep; b[steps][32].  Every fourth row has a pointer, from which those after it are
+ * an index away, so that rows at any distance take one instruction each. */
+GEMM_INLINE void tile_rows(const int rows, int64_t steps, tp_gemm_lines a, const uint32_t *b,
                            float *c, int64_t ldc, bool add, tp_gemm_ahead ahead)
 {
+    const char *at[] = {a.at, a.at + 4 * a.row, a.at + 8 * a.row, a.at + 12 * a.row};
     __m512 sum[TILE_ROWS][2];
 #pragma GCC unroll 14
     for (int i = 0; i < rows; i++) {
@@ -31,21 +33,31 @@ GEMM_INLINE void tile_rows(const int rows, int64_t steps, const uint32_t *a, con
         _mm_prefetch(c + i * ldc, _MM_HINT_T0); /* for the end */
         _mm_prefetch(c + i * ldc + 16, _MM_HINT_T0);
     }
-    for (; steps > 0; steps -= 16, a += 16 * (TILE_ROWS - 1), ahead.at += ahead.advance) {
+    for (; steps > 0; steps -= 16, ahead.at += ahead.advance) {
         for (int line = 0; line < ahead.lines; line++)
             _mm_prefetch(ahead.at + line * ahead.stride, _MM_HINT_T0);
-        for (int s = 0; s < 16; s++, a++, b += TILE_COLS) {
-            __m512i b0 = _mm512_load_si512(b);
-            __m512i b1 = _mm512_load_si512(b + 16);
+        for (int s = 0; s < 16; s += 2) { /* two steps: fewer pointers to move */
+#pragma GCC unroll 2
+            for (int half = 0; half < 2; half++, b += TILE_COLS) {
+                __m512i b0 = _mm512_load_si512(b);
+                __m512i b1 = _mm512_load_si512(b + 16);
 #pragma GCC unroll 14
-            for (int i = 0; i < rows; i++) {
-                __m512i ai = _mm512_set1_epi32((int)a[16 * i]);
-                /* one broadcast for two products, not a memory operand in each */
-                __asm__("" : "+v"(ai));
-                sum[i][0] = multiply_lanes(sum[i][0], ai, b0);
-                sum[i][1] = multiply_lanes(sum[i][1], ai, b1);
+                for (int i = 0; i < rows; i++) {
+                    const char *lane = at[i / 4] + i % 4 * a.row + half * 4;
+                    __m512i ai = _mm512_set1_epi32(*(const int *)(const void *)lane);
+                    /* one broadcast for two products, not a memory operand in each */
+                    __asm__("" : "+v"(ai));
+                    sum[i][0] = multiply_lanes(sum[i][0], ai, b0);
+                    sum[i][1] = multiply_lanes(sum[i][1], ai, b1);
+                }
             }
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; i += 4)
+                at[i / 4] += 8;
         }
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i += 4)
+            at[i / 4] += a.step - 64;
     }
     if (add) {
 #pragma GCC unroll 14
@@ -67,7 +79,7 @@ GEMM_INLINE void tile_rows(const int rows, int64_t steps, const uint32_t *a, con
         tile_rows(n, steps, a, b, c, ldc, add, ahead); \
         break
 
-GEMM_INLINE void tile_any_rows(int rows, int64_t steps, const uint32_t *a, const uint32_t *b,
+GEMM_INLINE void tile_any_rows(int rows, int64_t steps, tp_gemm_lines a, const uint32_t *b,
                                float *c, int64_t ldc, bool add, tp_gemm_ahead ahead)
 {
     switch (rows) {

@@ -124,17 +124,16 @@ static void run_in_place(const tp_gemm_block *block, int64_t p0, int64_t p1, int
 {
     enum { AHEAD = 2 }; /* lines: all of the next chunk within 16 tiles */
     const tp_gemm_plan *plan = block->plan;
-    const tp_gemm_operand *a = &plan->a;
     int64_t rows = plan->kernel->rows, element = plan->kernel->element_size;
     int64_t whole = p1 - (tp_gemm_panel_size(&block->rows, p1 - 1) < rows);
-    int64_t at = (block->i0 + p0 * rows) * a->ld + block->k0;
+    tp_gemm_lines lines = tp_gemm_source_lines(block, p0, 0);
     tile_run run = {
         .p = p0,
         .q = q,
         .is_column = true,
-        .a = {(const char *)a->data + at * element, a->ld * element, TP_GEMM_ALIGN},
+        .a = lines,
         .a_element = element,
-        .a_next = rows * a->ld * element,
+        .a_next = rows * lines.row,
         .b = tp_gemm_b_panel(block, q, 0),
         .ahead = tp_gemm_b_panel(block, q, TP_MIN(plan->k_chunk, block->k_padded)),
         .ahead_stride = TP_GEMM_ALIGN,
