@@ -140,7 +140,7 @@ static tp_status measure(const walk *w, tp_gguf_tensor *t)
 static tp_status read_tensor(walk *w, tp_gguf_tensor *t, uint64_t *ret_offset)
 {
     tp_slice name;
-    uint32_t rank;
+    uint32_t rank = 0;
     t->at = w->at;
     TP_TRY(take_string(w, MAX_KEY, "the name of a tensor", &name));
     if (!name.len || !tp_utf8_valid(name.data, name.len) || memchr(name.data, 0, name.len))
@@ -203,7 +203,7 @@ static tp_status read_start(walk *w)
     enum { LEAST_KEY = 8 + 4 + 1, LEAST_TENSOR = 8 + 1 + 4 + 8 + 4 + 8 };
     tp_gguf *g = w->g;
     char magic[4];
-    uint32_t version;
+    uint32_t version = 0;
     TP_TRY(take(w, magic, sizeof magic, "its first four bytes"));
     if (memcmp(magic, "GGUF", 4) != 0)
         return tp_fail(w->err, TP_ERR_FORMAT, "%s is no GGUF file: it does not begin with \"GGUF\"",

@@ -32,13 +32,14 @@ static tp_jinja_node *parse_body(tp_jinja_parser *p, const char *ends)
     tp_jinja_node *body = tp_jinja_new(p, TP_JINJA_NODE_BODY, line), *node;
     for (;;) {
         const tp_jinja_token *token = tp_jinja_peek(p);
-        if (token->type == TP_JINJA_TOKEN_EOF && !ends)
-            return body;
-        if (token->type == TP_JINJA_TOKEN_EOF)
+        if (token->type == TP_JINJA_TOKEN_EOF) {
+            if (!ends)
+                return body;
             tp_jinja_syntax_error(p, token->line,
                                   "the template ends where '{%% %.*s %%}' is expected; the "
                                   "block began in line %u",
                                   (int)strcspn(ends, " "), ends, (unsigned)line);
+        }
         p->at++;
         if (token->type == TP_JINJA_TOKEN_DATA) {
             node = tp_jinja_new(p, TP_JINJA_NODE_DATA, token->line);
