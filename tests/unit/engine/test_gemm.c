@@ -377,6 +377,8 @@ static void a_part_has_the_bits_of_the_whole(void **state)
                          .a_trans = bits & 4,
                          .b_trans = bits & 8,
                          .accumulate = bits & 16};
+            if (shapes[i].part_k < shapes[i].k && (!v.a_trans || v.b_trans))
+                continue;
             for (size_t k = 0; k < TP_COUNTOF(all_kernels); k++)
                 if (can_run(all_kernels[k], v.ab) &&
                     !takes_too_long(all_kernels[k], whole.m, whole.n, whole.k))
@@ -403,12 +405,13 @@ static void multiplies_small_and_odd_shapes(void **state)
 }
 
 /* Whole steps of k and more than a tile of rows: a kernel may read A, or the weight of the
- * transposed product, where it lies; with a last panel that is not full, several chunks of k and,
- * in the last two, several ranges. */
+ * transposed product, where it lies; with a last panel that is not full, several chunks of k, in
+ * two several ranges, and in the last two rows 4 KiB apart, which are packed in f32, and 5. */
 static void multiplies_lines_in_place(void **state)
 {
-    static const int64_t shapes[][3] = {{64, 32, 32},  {70, 90, 64},  {20, 70, 64}, {64, 16, 288},
-                                        {97, 17, 288}, {64, 7, 1056}, {7, 64, 1056}};
+    static const int64_t shapes[][3] = {{64, 32, 32},  {70, 90, 64},   {20, 70, 64},
+                                        {64, 16, 288}, {97, 17, 288},  {64, 7, 1056},
+                                        {7, 64, 1056}, {30, 45, 1024}, {45, 30, 1280}};
     for (size_t i = 0; i < TP_COUNTOF(shapes); i++) {
         problem p = make_problem(shapes[i][0], shapes[i][1], shapes[i][2]);
         multiply(&p);
@@ -456,7 +459,7 @@ static void multiplies_columns_packed_late(void **state)
 /* Larger than one block of the driver in m and n (k makes the panels long). */
 static void multiplies_in_several_blocks(void **state)
 {
-    static const int64_t shapes[][3] = {{2100, 70, 2049}, {40, 2100, 2049}};
+    static const int64_t shapes[][3] = {{2100, 70, 2049}, {40, 2100, 2049}, {200, 600, 2064}};
     for (size_t i = 0; i < TP_COUNTOF(shapes); i++) {
         problem p = make_problem(shapes[i][0], shapes[i][1], shapes[i][2]);
         multiply(&p);
@@ -466,6 +469,8 @@ static void multiplies_in_several_blocks(void **state)
         variant single = {.ab = TP_DTYPE_F32, .c = TP_DTYPE_F32, .has_bias = true};
         check_kernels(&p, &forward);
         check_kernels(&p, &gradient);
+        check_kernels(&p, &single);
+        single.b_trans = true;
         check_kernels(&p, &single);
         free_problem(&p);
     }

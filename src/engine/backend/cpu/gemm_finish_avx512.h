@@ -125,7 +125,7 @@ GEMM_INLINE void finish_rows(const tp_gemm *g, const float *acc, int64_t ld_acc,
     }
 }
 
-/* Columns j .. j+n-1 of 16 rows of C, with nothing to do but to store. */
+/* Up to 16 columns of 16 rows of C from `at` on, with nothing to do but to store. */
 GEMM_INLINE void finish_plain16(const tp_gemm *g, const __m512i lanes[16], int64_t at,
                                 __mmask16 mask)
 {

@@ -111,8 +111,8 @@ typedef struct {
     int element_size; /* of a packed element */
     int k_round;
     int64_t k_block; /* packed at a time; bounds the workspace */
-    int64_t k_part;  /* (optional) of a range where sums wait for others in an image, and k is more
-                      * than twice that: more of B stays in L2 */
+    int64_t k_part;  /* (optional) of a range where k is more than twice that and C is no gradient
+                      * of a weight */
     int64_t k_chunk; /* per tile() call: what keeps an A panel near; 0 is all */
 
     void (*pack_a)(void *panels, const tp_gemm_operand *a, const tp_gemm_part *part);

@@ -113,19 +113,19 @@ static void plan_late(tp_gemm_plan *plan, int64_t share, int64_t l2)
 
 /* k of the longest range.  Between two ranges sums wait in C or in an image of it, which is read
  * and written once for each; shorter ranges leave more B panels in L2, so that A passes by fewer
- * times. With B in 5/8 of 2 MiB both together are least from 768 f32 on, unless all of B stays.
- * Gradients of weights, to which others are added, are in no cache: their ranges are long. */
+ * times.  With B in 5/8 of 2 MiB both together are least from 768 f32 on, unless all of a narrow
+ * operand stays.  Gradients of weights, to which others are added, are in no cache: long ranges. */
 static int64_t longest_range(const tp_gemm_plan *plan)
 {
     const tp_gemm_kernel *kernel = plan->kernel;
     const int64_t narrow = 512, near = (2 << 20) * 5 / 8;
-    int64_t k = plan->gemm->k;
-    bool is_narrow = TP_MIN(plan->m, plan->n) <= narrow;
+    int64_t k = plan->gemm->k, width = TP_MIN(plan->m, plan->n);
+    bool is_narrow = width <= narrow;
     bool is_gradient = !plan->a.k_contiguous && !plan->b.k_contiguous;
     if (kernel->k_part && !is_gradient) {
         int64_t longest = 2 * kernel->k_part;
-        if (plan->n <= narrow)
-            return TP_MIN(near / kernel->element_size / plan->n, longest);
+        if (is_narrow)
+            return TP_MIN(near / kernel->element_size / width, longest);
         return k <= longest ? longest : kernel->k_part;
     }
     if (kernel->tiles && plan->is_in_place && k > kernel->k_block && !is_narrow)
@@ -253,6 +253,7 @@ static tp_gemm_plan part_of(const tp_gemm_plan *whole, const tp_gemm *g)
 
 tp_gemm_plan tp_gemm_plan_make(const tp_gemm_kernel *kernel, const tp_gemm *g)
 {
+    TP_ASSERT(g->k >= g->planned_k || (g->a_trans && !g->b_trans));
     tp_gemm whole = *g;
     whole.m = TP_MAX(g->m, g->planned_m);
     whole.k = TP_MAX(g->k, g->planned_k);
