@@ -191,9 +191,9 @@ static tp_gemm_ahead next_panel(const tp_gemm_block *block, int64_t p, int64_t k
 static tp_gemm_lines lines_of_panel(const tp_gemm_block *block, int64_t p, int64_t k)
 {
     const tp_gemm_plan *plan = block->plan;
-    if (plan->is_in_place)
+    if (plan->is_in_place && tp_gemm_is_whole(block))
         return tp_gemm_source_lines(block, p, k);
-    if (plan->late != TP_GEMM_LATE_A)
+    if (plan->late != TP_GEMM_LATE_A && !plan->is_in_place)
         return tp_gemm_packed_lines(plan, tp_gemm_a_panel(block, p, k));
     int64_t nk = TP_MIN(plan->k_chunk, block->k_padded - k);
     tp_gemm_pack(block, true, block->late, p, p + 1, k, nk);

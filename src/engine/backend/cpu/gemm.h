@@ -45,9 +45,7 @@ typedef struct {
     tp_gemm_epilogue epilogue;
     void *pre; /* (optional) [m,n] with leading dimension ldc */
     /* (optional) of the run that this one is a part of: it is cut as that is, so that it needs no
-     * more room, and that rows of A, or products of k that are zero, are left out changes no bit.
-     * planned_k is for gradients of weights (a_trans, not b_trans): k that is contiguous may be
-     * read in place, in whole steps */
+     * more room, and that rows of A, or products of k that are zero, are left out changes no bit */
     int64_t planned_m, planned_k;
     int threads;   /* the work is divided by; 0 is 1 */
     tp_team *team; /* (optional) whose threads do it; else the caller */

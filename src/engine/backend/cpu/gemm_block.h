@@ -49,6 +49,13 @@ static inline tp_gemm_lines tp_gemm_packed_lines(const tp_gemm_plan *plan, const
     return (tp_gemm_lines){panel, TP_GEMM_ALIGN, (int64_t)TP_GEMM_ALIGN * plan->kernel->rows};
 }
 
+/* Are steps of k whole?  Not always in a part of a larger run, whose plan it has: a step that is
+ * not whole would read past the end of a row. */
+static inline bool tp_gemm_is_whole(const tp_gemm_block *block)
+{
+    return block->nk == block->k_padded;
+}
+
 /* Panel p of A from k on, where it lies. */
 static inline tp_gemm_lines tp_gemm_source_lines(const tp_gemm_block *block, int64_t p, int64_t k)
 {

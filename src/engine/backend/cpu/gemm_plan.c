@@ -200,7 +200,7 @@ static void plan_memory(tp_gemm_plan *plan)
         waiting = plan->near_panels;
     plan->scratch_bytes = align_up(tile_bytes * (size_t)waiting);
     plan->late_bytes = 0;
-    if (plan->late != TP_GEMM_LATE_NONE || (kernel->tiles && plan->is_in_place))
+    if (plan->late != TP_GEMM_LATE_NONE || plan->is_in_place)
         plan->late_bytes = plan->late == TP_GEMM_LATE_B ? plan->b_stride : plan->a_stride;
     if (kernel->tiles && plan->late != TP_GEMM_LATE_NONE)
         plan->late_bytes *= TP_GEMM_GROUP;
@@ -253,7 +253,6 @@ static tp_gemm_plan part_of(const tp_gemm_plan *whole, const tp_gemm *g)
 
 tp_gemm_plan tp_gemm_plan_make(const tp_gemm_kernel *kernel, const tp_gemm *g)
 {
-    TP_ASSERT(g->k >= g->planned_k || (g->a_trans && !g->b_trans));
     tp_gemm whole = *g;
     whole.m = TP_MAX(g->m, g->planned_m);
     whole.k = TP_MAX(g->k, g->planned_k);

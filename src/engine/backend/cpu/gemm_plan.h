@@ -40,7 +40,7 @@ typedef struct {
     int64_t k_chunk;                   /* of one tile() call */
     int64_t near_panels; /* kept in L2: of B, or of A when it is read in place or B comes late */
     tp_gemm_home home;
-    bool is_in_place; /* A is read where it lies; tiles() has a last, narrower panel packed */
+    bool is_in_place; /* A is read where it lies, but for what tiles() or a part's k need packed */
     tp_gemm_late late;
     bool is_small;
     int threads;

@@ -119,13 +119,16 @@ static char *pack_late(const tp_gemm_block *block, bool is_a, int64_t x, int64_t
     return block->late;
 }
 
-/* A where it lies; a last panel that is not full is packed. */
+/* A where it lies; a last panel that is not full is packed, and all where steps of k are not whole.
+ */
 static void run_in_place(const tp_gemm_block *block, int64_t p0, int64_t p1, int64_t q)
 {
     enum { AHEAD = 2 }; /* lines: all of the next chunk within 16 tiles */
     const tp_gemm_plan *plan = block->plan;
     int64_t rows = plan->kernel->rows, element = plan->kernel->element_size;
     int64_t whole = p1 - (tp_gemm_panel_size(&block->rows, p1 - 1) < rows);
+    if (!tp_gemm_is_whole(block))
+        whole = p0;
     tp_gemm_lines lines = tp_gemm_source_lines(block, p0, 0);
     tile_run run = {
         .p = p0,
@@ -141,12 +144,11 @@ static void run_in_place(const tp_gemm_block *block, int64_t p0, int64_t p1, int
     };
     if (whole > p0)
         run_all(block, run, whole - p0);
-    if (whole == p1)
-        return;
-    run.p = whole;
-    run.a = tp_gemm_packed_lines(plan, pack_late(block, true, whole, whole + 1));
     run.a_element = rows * element;
-    run_all(block, run, 1);
+    for (run.p = whole; run.p < p1; run.p++) {
+        run.a = tp_gemm_packed_lines(plan, pack_late(block, true, run.p, run.p + 1));
+        run_all(block, run, 1);
+    }
 }
 
 /* The tiles of packed A panel p side by side with B panels q0 .. q1-1, which lie at `b`. */
