@@ -146,7 +146,7 @@ static void run_tile(const tp_gemm_block *block, const tile_job *job)
     if (plan->home != TP_GEMM_HOME_C) {
         if (is_last)
             prefetch_c(block, job->p, job->q);
-        kernel->tile(rows, nk, job->a, b, job->home, job->ld_home, !is_first, job->ahead);
+        kernel->tile(rows, nk, &job->a, b, job->home, job->ld_home, !is_first, &job->ahead);
         if (is_last)
             finish_tile(block, job->p, job->q, job->home, job->ld_home, g->accumulate);
         return;
@@ -155,10 +155,10 @@ static void run_tile(const tp_gemm_block *block, const tile_job *job)
     if (tp_gemm_panel_size(&block->cols, job->q) == kernel->cols) {
         int64_t i = block->i0 + job->p * kernel->rows, j = block->j0 + job->q * kernel->cols;
         float *c = (float *)g->c + i * g->ldc + j;
-        kernel->tile(rows, nk, job->a, b, c, g->ldc, add, job->ahead);
+        kernel->tile(rows, nk, &job->a, b, c, g->ldc, add, &job->ahead);
         return;
     }
-    kernel->tile(rows, nk, job->a, b, block->scratch, kernel->cols, false, job->ahead);
+    kernel->tile(rows, nk, &job->a, b, block->scratch, kernel->cols, false, &job->ahead);
     finish_tile(block, job->p, job->q, block->scratch, kernel->cols, add);
 }
 

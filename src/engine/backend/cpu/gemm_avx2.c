@@ -49,28 +49,28 @@ GEMM_INLINE void tile_of(const int rows, int64_t k, const float *a, const float 
     }
 }
 
-static void tile(int rows, int64_t k, tp_gemm_lines lines, const void *b, float *c, int64_t ldc,
-                 bool add, tp_gemm_ahead ahead)
+static void tile(int rows, int64_t k, const tp_gemm_lines *a, const void *b, float *c, int64_t ldc,
+                 bool add, const tp_gemm_ahead *ahead)
 {
     (void)ahead;
     switch (rows) {
     case 1:
-        tile_of(1, k, (const void *)lines.at, b, c, ldc, add);
+        tile_of(1, k, (const void *)a->at, b, c, ldc, add);
         break;
     case 2:
-        tile_of(2, k, (const void *)lines.at, b, c, ldc, add);
+        tile_of(2, k, (const void *)a->at, b, c, ldc, add);
         break;
     case 3:
-        tile_of(3, k, (const void *)lines.at, b, c, ldc, add);
+        tile_of(3, k, (const void *)a->at, b, c, ldc, add);
         break;
     case 4:
-        tile_of(4, k, (const void *)lines.at, b, c, ldc, add);
+        tile_of(4, k, (const void *)a->at, b, c, ldc, add);
         break;
     case 5:
-        tile_of(5, k, (const void *)lines.at, b, c, ldc, add);
+        tile_of(5, k, (const void *)a->at, b, c, ldc, add);
         break;
     default:
-        tile_of(6, k, (const void *)lines.at, b, c, ldc, add);
+        tile_of(6, k, (const void *)a->at, b, c, ldc, add);
         break;
     }
 }

@@ -45,10 +45,10 @@ static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *p
         pack_columns(LANE_WIDENED, TILE_COLS, panels, b, part);
 }
 
-static void tile(int rows, int64_t k, tp_gemm_lines lines, const void *b, float *c, int64_t ldc,
-                 bool add, tp_gemm_ahead ahead)
+static void tile(int rows, int64_t k, const tp_gemm_lines *a, const void *b, float *c, int64_t ldc,
+                 bool add, const tp_gemm_ahead *ahead)
 {
-    tile_any_rows(rows, k, lines, b, c, ldc, add, ahead);
+    tile_any_rows(rows, k, a, b, c, ldc, add, ahead);
 }
 
 static size_t small_scratch(const tp_gemm *g) { return small_scratch_bytes(LANE_F32, g); }

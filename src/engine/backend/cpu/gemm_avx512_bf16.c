@@ -23,10 +23,10 @@ static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *p
     pack_columns(LANE_BF16_PAIR, TILE_COLS, panels, b, part);
 }
 
-static void tile(int rows, int64_t k, tp_gemm_lines lines, const void *b, float *c, int64_t ldc,
-                 bool add, tp_gemm_ahead ahead)
+static void tile(int rows, int64_t k, const tp_gemm_lines *a, const void *b, float *c, int64_t ldc,
+                 bool add, const tp_gemm_ahead *ahead)
 {
-    tile_any_rows(rows, k / 2, lines, b, c, ldc, add, ahead);
+    tile_any_rows(rows, k / 2, a, b, c, ldc, add, ahead);
 }
 
 size_t tp_gemm_small_scratch_bf16(const tp_gemm *g)
@@ -48,9 +48,11 @@ const tp_gemm_kernel tp_gemm_kernel_avx512_bf16 = {
     .element_size = sizeof(tp_bf16),
     .k_round = 32,
     .k_block = 4096,
+    .k_part = 1536,
     .pack_a = pack_a,
     .pack_b = pack_b,
     .packs_late = true,
+    .reads_rows = true,
     .tile = tile,
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,

@@ -121,9 +121,10 @@ typedef struct {
     bool reads_rows; /* tile() reads rows of A that need no widening where they lie */
 
     /* C[rows, cols] = or += A panel * B panel over k_padded; C is f32 with `ldc`.  On the way
-     * the tile brings `ahead` into the cache: what the next tiles will need. */
-    void (*tile)(int rows, int64_t k_padded, tp_gemm_lines a, const void *b, float *c, int64_t ldc,
-                 bool add, tp_gemm_ahead ahead);
+     * the tile brings `ahead` into the cache: what the next tiles will need.  Both by address: a
+     * copy of what was just written, in larger words, would wait for all stores before it. */
+    void (*tile)(int rows, int64_t k_padded, const tp_gemm_lines *a, const void *b, float *c,
+                 int64_t ldc, bool add, const tp_gemm_ahead *ahead);
 
     /* (optional) instead of tile(), and its results finished: reads lines of A of `half` with k
      * contiguous where they lie, of any distance. */

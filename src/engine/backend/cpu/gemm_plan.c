@@ -27,21 +27,19 @@ static tp_gemm_home choose_home(const tp_gemm_plan *plan)
     return plan->k_block >= g->k ? TP_GEMM_HOME_SCRATCH : TP_GEMM_HOME_BLOCK;
 }
 
-/* Can x lines of an operand be read where they lie, by a product with `columns` others?  Only
- * whole steps of k.  tiles() packs the last lines, where they fill no panel, again for each panel
- * of B: not worth it for few.  tile() finds lines that lie apart less often in L1: not worth it for
- * many columns, nor where all meet in one set. */
+/* Can x lines of an operand be read where they lie?  Only whole steps of k.  tiles() packs the last
+ * lines, where they fill no panel, again for each panel of B: not worth it for few.  tile() finds
+ * lines in L1 only where they do not all meet in one set. */
 static bool lies_in_lines(const tp_gemm_kernel *kernel, const tp_gemm *g, bool k_contiguous,
-                          int64_t x, int64_t columns, int64_t ld)
+                          int64_t x, int64_t ld)
 {
-    const int64_t most_panels = 8, apart = 4096; /* bytes between places of one set */
+    const int64_t apart = 4096; /* bytes between places of one set */
     int64_t element = (int64_t)tp_dtype_size(g->ab_dtype);
     if (!k_contiguous || g->k % kernel->k_round != 0)
         return false;
     if (kernel->tiles)
         return x >= 2 * kernel->rows;
-    return kernel->reads_rows && element == kernel->element_size &&
-           columns <= most_panels * kernel->cols && ld * element % apart != 0;
+    return kernel->reads_rows && element == kernel->element_size && ld * element % apart != 0;
 }
 
 /* Is it cheaper to compute C^T = B^T A^T?  Packing an operand into lines costs little where k
@@ -55,12 +53,12 @@ static bool is_cheaper_transposed(const tp_gemm_kernel *kernel, const tp_gemm *g
     if (!kernel->finish_transposed)
         return false;
     double m = (double)g->m, n = (double)g->n, k = (double)g->k;
-    int a_lines = lies_in_lines(kernel, g, !g->a_trans, g->m, g->n, g->lda) ? 0
-                  : g->a_trans                                              ? LINES_FROM_X
-                                                                            : LINES_FROM_K;
-    int b_lines = lies_in_lines(kernel, g, g->b_trans, g->n, g->m, g->ldb) ? 0
-                  : g->b_trans                                             ? LINES_FROM_K
-                                                                           : LINES_FROM_X;
+    int a_lines = lies_in_lines(kernel, g, !g->a_trans, g->m, g->lda) ? 0
+                  : g->a_trans                                        ? LINES_FROM_X
+                                                                      : LINES_FROM_K;
+    int b_lines = lies_in_lines(kernel, g, g->b_trans, g->n, g->ldb) ? 0
+                  : g->b_trans                                       ? LINES_FROM_K
+                                                                     : LINES_FROM_X;
     double straight = m * a_lines + n * (g->b_trans ? COLUMNS_FROM_K : COLUMNS_FROM_X);
     double turned = n * b_lines + m * (g->a_trans ? COLUMNS_FROM_X : COLUMNS_FROM_K);
     return turned * k + TURN * m * n < straight * k;
@@ -128,9 +126,22 @@ static int64_t longest_range(const tp_gemm_plan *plan)
             return TP_MIN(near / kernel->element_size / width, longest);
         return k <= longest ? longest : kernel->k_part;
     }
-    if (kernel->tiles && plan->is_in_place && k > kernel->k_block && !is_narrow)
+    if (kernel->tiles && k > kernel->k_block && !is_narrow &&
+        lies_in_lines(kernel, plan->gemm, plan->a.k_contiguous, plan->m, plan->a.ld))
         return kernel->k_block / 2;
     return is_narrow ? kernel->k_block / 4 : kernel->k_block;
+}
+
+/* Is A read where it lies?  A packed panel that just fits L1 is found there by one panel of B after
+ * another, its lines that lie apart less often: worth it for few panels only. */
+static bool reads_in_place(const tp_gemm_plan *plan, int64_t l1)
+{
+    const int64_t few = 8;
+    const tp_gemm_kernel *kernel = plan->kernel;
+    int64_t panel = plan->k_block * kernel->element_size * kernel->rows;
+    bool just_fits = panel > l1 * 3 / 4 && panel <= l1;
+    return lies_in_lines(kernel, plan->gemm, plan->a.k_contiguous, plan->m, plan->a.ld) &&
+           (kernel->tiles || plan->n <= few * kernel->cols || !just_fits);
 }
 
 static void plan_blocks(tp_gemm_plan *plan)
@@ -144,6 +155,7 @@ static void plan_blocks(tp_gemm_plan *plan)
     const int k_unit = 32; /* a cache line of bf16; a multiple of every k_round */
     int64_t most = longest_range(plan);
     plan->k_block = TP_MIN(even_part(k, most, k_unit), tp_gemm_round_up(k, kernel->k_round));
+    plan->is_in_place = reads_in_place(plan, (int64_t)caches.l1d);
     int64_t k_bytes = plan->k_block * kernel->element_size;
     plan->k_chunk = kernel->k_chunk ? TP_MIN(kernel->k_chunk, plan->k_block) : plan->k_block;
     plan->m_block = TP_MIN(even_part(plan->m, share / k_bytes, kernel->rows), plan->m);
@@ -231,7 +243,6 @@ static tp_gemm_plan plan_for(const tp_gemm_kernel *kernel, const tp_gemm *g)
         plan.m = g->n;
         plan.n = g->m;
     }
-    plan.is_in_place = lies_in_lines(kernel, g, plan.a.k_contiguous, plan.m, plan.n, plan.a.ld);
     plan_blocks(&plan);
     plan.home = choose_home(&plan);
     plan_memory(&plan);

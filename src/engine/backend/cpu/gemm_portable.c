@@ -27,14 +27,14 @@ GEMM_INLINE void tile_of(const int rows, int64_t k, const float *a, const float 
             c[i * ldc + j] = add ? c[i * ldc + j] + sum[i][j] : sum[i][j];
 }
 
-static void tile(int rows, int64_t k, tp_gemm_lines lines, const void *b, float *c, int64_t ldc,
-                 bool add, tp_gemm_ahead ahead)
+static void tile(int rows, int64_t k, const tp_gemm_lines *a, const void *b, float *c, int64_t ldc,
+                 bool add, const tp_gemm_ahead *ahead)
 {
     (void)ahead;
     if (rows == ROWS)
-        tile_of(ROWS, k, (const void *)lines.at, b, c, ldc, add);
+        tile_of(ROWS, k, (const void *)a->at, b, c, ldc, add);
     else
-        tile_of(rows, k, (const void *)lines.at, b, c, ldc, add);
+        tile_of(rows, k, (const void *)a->at, b, c, ldc, add);
 }
 
 static void finish(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0, int rows,

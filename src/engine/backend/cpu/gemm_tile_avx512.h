@@ -22,10 +22,14 @@ GEMM_INLINE void tile_store(float *c, __m512 sum, bool add)
 
 /* `steps` lanes deep; b[steps][32].  Every fourth row has a pointer, from which those after it are
  * an index away, so that rows at any distance take one instruction each. */
-GEMM_INLINE void tile_rows(const int rows, int64_t steps, tp_gemm_lines a, const uint32_t *b,
-                           float *c, int64_t ldc, bool add, tp_gemm_ahead ahead)
+GEMM_INLINE void tile_rows(const int rows, int64_t steps, const tp_gemm_lines *a, const uint32_t *b,
+                           float *c, int64_t ldc, bool add, const tp_gemm_ahead *ahead)
 {
-    const char *at[] = {a.at, a.at + 4 * a.row, a.at + 8 * a.row, a.at + 12 * a.row};
+    const int64_t row = a->row, step = a->step;
+    const char *at[] = {a->at, a->at + 4 * row, a->at + 8 * row, a->at + 12 * row};
+    const char *coming = ahead->at;
+    const int64_t stride = ahead->stride, advance = ahead->advance;
+    const int lines = ahead->lines;
     __m512 sum[TILE_ROWS][2];
 #pragma GCC unroll 14
     for (int i = 0; i < rows; i++) {
@@ -33,9 +37,9 @@ GEMM_INLINE void tile_rows(const int rows, int64_t steps, tp_gemm_lines a, const
         _mm_prefetch(c + i * ldc, _MM_HINT_T0); /* for the end */
         _mm_prefetch(c + i * ldc + 16, _MM_HINT_T0);
     }
-    for (; steps > 0; steps -= 16, ahead.at += ahead.advance) {
-        for (int line = 0; line < ahead.lines; line++)
-            _mm_prefetch(ahead.at + line * ahead.stride, _MM_HINT_T0);
+    for (; steps > 0; steps -= 16, coming += advance) {
+        for (int line = 0; line < lines; line++)
+            _mm_prefetch(coming + line * stride, _MM_HINT_T0);
         for (int s = 0; s < 16; s += 2) { /* two steps: fewer pointers to move */
 #pragma GCC unroll 2
             for (int half = 0; half < 2; half++, b += TILE_COLS) {
@@ -43,7 +47,7 @@ GEMM_INLINE void tile_rows(const int rows, int64_t steps, tp_gemm_lines a, const
                 __m512i b1 = _mm512_load_si512(b + 16);
 #pragma GCC unroll 14
                 for (int i = 0; i < rows; i++) {
-                    const char *lane = at[i / 4] + i % 4 * a.row + half * 4;
+                    const char *lane = at[i / 4] + i % 4 * row + half * 4;
                     __m512i ai = _mm512_set1_epi32(*(const int *)(const void *)lane);
                     /* one broadcast for two products, not a memory operand in each */
                     __asm__("" : "+v"(ai));
@@ -57,7 +61,7 @@ GEMM_INLINE void tile_rows(const int rows, int64_t steps, tp_gemm_lines a, const
         }
 #pragma GCC unroll 4
         for (int i = 0; i < rows; i += 4)
-            at[i / 4] += a.step - 64;
+            at[i / 4] += step - 64;
     }
     if (add) {
 #pragma GCC unroll 14
@@ -79,8 +83,8 @@ GEMM_INLINE void tile_rows(const int rows, int64_t steps, tp_gemm_lines a, const
         tile_rows(n, steps, a, b, c, ldc, add, ahead); \
         break
 
-GEMM_INLINE void tile_any_rows(int rows, int64_t steps, tp_gemm_lines a, const uint32_t *b,
-                               float *c, int64_t ldc, bool add, tp_gemm_ahead ahead)
+GEMM_INLINE void tile_any_rows(int rows, int64_t steps, const tp_gemm_lines *a, const uint32_t *b,
+                               float *c, int64_t ldc, bool add, const tp_gemm_ahead *ahead)
 {
     switch (rows) {
         TILE_CASE(1);
