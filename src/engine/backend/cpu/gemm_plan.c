@@ -112,7 +112,8 @@ static void plan_late(tp_gemm_plan *plan, int64_t share, int64_t l2)
 /* k of the longest range.  Between two ranges sums wait in C or in an image of it, which is read
  * and written once for each; shorter ranges leave more B panels in L2, so that A passes by fewer
  * times.  With B in 5/8 of 2 MiB both together are least from 768 f32 on, unless all of a narrow
- * operand stays.  Gradients of weights, to which others are added, are in no cache: long ranges. */
+ * operand stays, or A is not packed for it.  Gradients of weights, to which others are added, are
+ * in no cache: long ranges. */
 static int64_t longest_range(const tp_gemm_plan *plan)
 {
     const tp_gemm_kernel *kernel = plan->kernel;
@@ -120,14 +121,14 @@ static int64_t longest_range(const tp_gemm_plan *plan)
     int64_t k = plan->gemm->k, width = TP_MIN(plan->m, plan->n);
     bool is_narrow = width <= narrow;
     bool is_gradient = !plan->a.k_contiguous && !plan->b.k_contiguous;
+    bool in_lines = lies_in_lines(kernel, plan->gemm, plan->a.k_contiguous, plan->m, plan->a.ld);
     if (kernel->k_part && !is_gradient) {
         int64_t longest = 2 * kernel->k_part;
-        if (is_narrow)
+        if (is_narrow && !in_lines)
             return TP_MIN(near / kernel->element_size / width, longest);
-        return k <= longest ? longest : kernel->k_part;
+        return is_narrow || k <= longest ? longest : kernel->k_part;
     }
-    if (kernel->tiles && k > kernel->k_block && !is_narrow &&
-        lies_in_lines(kernel, plan->gemm, plan->a.k_contiguous, plan->m, plan->a.ld))
+    if (kernel->tiles && k > kernel->k_block && !is_narrow && in_lines)
         return kernel->k_block / 2;
     return is_narrow ? kernel->k_block / 4 : kernel->k_block;
 }
