@@ -463,11 +463,32 @@ VF_INLINE void gather_block(const paged *a, const item_scratch *s, const bool pa
     }
 }
 
+/* What is read at a time: the keys and values of a head in one block; NULL: nothing. */
+typedef struct {
+    const char *keys, *values;
+} head_part;
+
+static head_part part_of(const paged *a, const token_run *tile, int64_t g, int64_t block)
+{
+    int64_t slot = a->slots[tile->row];
+    return (head_part){head_block(a, a->cache_k, slot, block, g),
+                       head_block(a, a->cache_v, slot, block, g)};
+}
+
+/* Ask for what is read next, or every line of it would be waited for.  Into the second level: the
+ * first one's few buffers would be waited for as well. */
+static void expect_lines(const char *at, int64_t bytes)
+{
+    for (int64_t i = 0; at && i < bytes; i += 64)
+        __builtin_prefetch(at + i, 0, 2);
+}
+
 VF_INLINE void visit(const paged *a, const item_scratch *s, const bool paired, const bool dots,
-                     const paged_item *item, int64_t block)
+                     const paged_item *item, int64_t block, head_part next)
 {
     const token_run *tile = item->tile;
-    int64_t end = item->first + queries_of(a, item), first = end, slot = a->slots[tile->row];
+    int64_t end = item->first + queries_of(a, item), first = end;
+    int64_t part_bytes = head_elements(a) * (paired ? 2 : 4);
     for (int64_t i = end - 1; i >= item->first; i--) {
         int64_t token = (i - item->first) / a->group;
         int64_t seen = a->positions[tile->row] + token + 1 - block * a->places;
@@ -475,15 +496,16 @@ VF_INLINE void visit(const paged *a, const item_scratch *s, const bool paired, c
         first = seen > 0 ? i : first;
     }
     int64_t n = s->visible[end - 1], padded = ceil_div(n, VF_N) * VF_N;
-    const char *keys = head_block(a, a->cache_k, slot, block, item->g);
-    const char *values = head_block(a, a->cache_v, slot, block, item->g);
+    head_part part = part_of(a, tile, item->g, block);
+    expect_lines(next.keys, part_bytes);
+    expect_lines(next.values, part_bytes);
     if (paired && dots)
-        score_tiles(a, s, first, end, n, keys);
+        score_tiles(a, s, first, end, n, part.keys);
     else
-        score_block(a, s, paired, dots, first, end, n, keys);
+        score_block(a, s, paired, dots, first, end, n, part.keys);
     for (int64_t i = first; i < end; i++)
         soften(a, s, i, s->visible[i], padded);
-    gather_block(a, s, paired, first, end, values);
+    gather_block(a, s, paired, first, end, part.values);
 }
 
 static void finish_item(const paged *a, const item_scratch *s, const paged_item *item)
@@ -503,9 +525,10 @@ static void finish_item(const paged *a, const item_scratch *s, const paged_item 
 }
 
 /* A tile and neighbouring heads, whose parts of a block lie one behind the other: what is read is
- * long runs. */
+ * long runs.  `following` is read after them.  What a prompt's tile reads others read as well, and
+ * find it in a cache. */
 static void attend(const paged *a, const item_scratch *s, const token_run *tile, int64_t g,
-                   int64_t heads)
+                   int64_t heads, head_part following)
 {
     paged_item item[TILE_QUERIES];
     for (int64_t h = 0; h < heads; h++) {
@@ -515,12 +538,17 @@ static void attend(const paged *a, const item_scratch *s, const token_run *tile,
     int64_t last = (a->positions[tile->row] + tile->n - 1) / a->places;
     for (int64_t block = 0; block <= last; block++) {
         for (int64_t h = 0; h < heads; h++) {
+            head_part next = {0};
+            if (tile->n == 1)
+                next = h + 1 < heads  ? part_of(a, tile, g + h + 1, block)
+                       : block < last ? part_of(a, tile, g, block + 1)
+                                      : following;
             if (!a->paired)
-                visit(a, s, false, false, &item[h], block);
+                visit(a, s, false, false, &item[h], block, next);
             else if (MULTIPLIES_BF16 && a->dots)
-                visit(a, s, true, true, &item[h], block);
+                visit(a, s, true, true, &item[h], block, next);
             else
-                visit(a, s, true, false, &item[h], block);
+                visit(a, s, true, false, &item[h], block, next);
         }
     }
     for (int64_t h = 0; h < heads; h++)
@@ -535,13 +563,17 @@ static item_scratch scratch_of(const paged *a, int thread)
     return s;
 }
 
-/* Heads begin .. end-1 of a tile, as many together as the scratch holds. */
+/* Heads begin .. end-1 of a tile, as many together as the scratch holds; then comes `following`, or
+ * NULL. */
 static void attend_heads(const paged *a, const item_scratch *s, const token_run *tile,
-                         int64_t begin, int64_t end)
+                         int64_t begin, int64_t end, const token_run *following)
 {
     int64_t together = tile->n == 1 ? a->tile_tokens : 1;
-    for (int64_t g = begin; g < end; g += together)
-        attend(a, s, tile, g, end - g < together ? end - g : together);
+    for (int64_t g = begin; g < end; g += together) {
+        const token_run *next = g + together < end ? tile : following;
+        attend(a, s, tile, g, end - g < together ? end - g : together,
+               next ? part_of(a, next, next == tile ? g + together : begin, 0) : (head_part){0});
+    }
 }
 
 /* Items are tiles and some heads.  The last tiles of long prompts come first: they see most
@@ -553,7 +585,7 @@ static void attend_range(const void *context, int64_t begin, int64_t end, int th
     for (int64_t item = begin; item < end; item++) {
         int64_t part = item % a->parts, tile = a->n_tiles - 1 - item / a->parts;
         attend_heads(a, &s, &a->tiles[tile], a->kv_heads * part / a->parts,
-                     a->kv_heads * (part + 1) / a->parts);
+                     a->kv_heads * (part + 1) / a->parts, NULL);
     }
     release_tiles();
 }
@@ -565,7 +597,7 @@ static void head_range(const void *context, int64_t begin, int64_t end, int thre
     item_scratch s = scratch_of(a, thread);
     store_range(a, begin, end, thread);
     for (int64_t t = 0; t < a->n_tiles; t++)
-        attend_heads(a, &s, &a->tiles[t], begin, end);
+        attend_heads(a, &s, &a->tiles[t], begin, end, t + 1 < a->n_tiles ? &a->tiles[t + 1] : NULL);
     release_tiles();
 }
 
