@@ -7,6 +7,11 @@
  *
  * "a b" was followed by "c y a b", and behind the end of the text the draft follows itself.  Of
  * runs of last ids the longest counts, and of equals the latest.
+ *
+ * A token that is wrong costs a row.  So a text's next draft is one longer than what was right of
+ * its last one, and twice as long where all was (the idea: `num_assistant_tokens_schedule` of
+ * transformers): the draft of a text that repeats itself is soon as long as it may be, of another
+ * it stays at a token.
  */
 #include "base/platform.h"
 #include "engine/generate/engine_internal.h"
@@ -63,7 +68,7 @@ void tp_draft_next(tp_engine *e, sample *s, int64_t room)
 {
     const tp_drafting *o = &e->options.drafting;
     int64_t length = sample_length(s);
-    int64_t n = TP_MIN(o->tokens, room);
+    int64_t n = TP_MIN(s->most_draft ? TP_MIN(s->most_draft, o->tokens) : o->tokens, room);
     n = TP_MIN(n, s->request->max_new - s->n - 1); /* behind the last one nothing is drawn */
     n = TP_MIN(n, e->options.max_length - length - 1);
     if (n <= 0 || s->is_plain)
@@ -75,4 +80,10 @@ void tp_draft_next(tp_engine *e, sample *s, int64_t room)
     for (int64_t i = 0; i < n; i++) /* behind the end of the text the draft itself goes on */
         s->ids[s->n + i] = sample_token(s, place + i);
     s->n_draft = n;
+}
+
+void tp_draft_note(sample *s, int64_t tried, int64_t right)
+{
+    if (tried > 0)
+        s->most_draft = right == tried ? 2 * tried : right + 1;
 }

@@ -56,9 +56,10 @@ typedef struct {
     int32_t *ids;
     float *logp, *drawn;
     int64_t n, cap;
-    int64_t n_draft; /* ids behind the n that are tried in this step */
-    bool is_plain;   /* tries nothing any more */
-    int32_t slot;    /* row of the tables while running */
+    int64_t n_draft;    /* ids behind the n that are tried in this step */
+    int64_t most_draft; /* of the next step; 0: as many as are asked for */
+    bool is_plain;      /* tries nothing any more */
+    int32_t slot;       /* row of the tables while running */
     int32_t n_blocks;
     int64_t n_cached, n_computed; /* n_computed: most that was ever cached */
     tp_decode_stream stream;      /* stop strings */
@@ -177,6 +178,8 @@ TP_CHECKED tp_status tp_rules_draw(tp_engine *e, tp_error *err);
 TP_CHECKED tp_status tp_draft_read_options(tp_drafting *o, int64_t max_running, tp_error *err);
 /* Try up to `room` tokens behind those of s, which has computed all but the last. */
 void tp_draft_next(tp_engine *e, sample *s, int64_t room);
+/* So many of the tokens that were tried were right. */
+void tp_draft_note(sample *s, int64_t tried, int64_t right);
 
 /* schedule.c */
 void tp_sample_reserve(sample *s, int64_t n); /* room for n answer tokens */

@@ -245,6 +245,19 @@ static void test_fewer_steps_where_a_text_repeats_itself(void **state)
     tear_down(&f);
 }
 
+/* The next draft is one longer than what was right of the last one, or twice as long as all of it:
+ * a text that does not repeat itself pays for few tokens. */
+static void test_drafts_are_as_long_as_they_are_right(void **state)
+{
+    static texts drafted;
+    tp_engine_options o = {.drafting = {.tokens = 16, .lookup_max = 1, .rows = 4096}};
+    generate(llama, o, &drafted);
+    const tp_engine_stats *s = &drafted.stats;
+    int64_t first = (int64_t)REQUESTS * SAMPLES * o.drafting.tokens;
+    int64_t drafts = s->decode_tokens - s->accepted_tokens; /* at most */
+    assert_in_range(s->drafted_tokens, 1, first + 2 * s->accepted_tokens + drafts);
+}
+
 /* ---- ends ---- */
 
 typedef struct {
@@ -344,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_drafts_of_any_size_in_any_company),
         cmocka_unit_test(test_drafts_take_nobodys_blocks),
         cmocka_unit_test(test_fewer_steps_where_a_text_repeats_itself),
+        cmocka_unit_test(test_drafts_are_as_long_as_they_are_right),
         cmocka_unit_test(test_a_listener_hears_tokens_in_order_and_no_more),
         cmocka_unit_test(test_what_is_broken_further_on_ends_an_answer_there),
         cmocka_unit_test(test_drafts_that_make_no_sense_are_refused),
