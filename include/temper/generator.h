@@ -56,8 +56,8 @@ typedef struct {
     const tp_text_adapter *adapters;
     size_t n_adapters;
     /* Speculative decoding by prompt lookup: where the last two ids or more stood in a text before,
-     * so many that followed there are tried at once while few answers run.  Texts are the same,
-     * those that repeat themselves or their prompt come sooner.  0: not */
+     * up to so many that followed there are tried at once while few answers run.  Texts are the
+     * same, those that repeat themselves or their prompt come sooner.  0: not */
     int64_t prompt_lookup;
 } tp_text_generator_options;
 

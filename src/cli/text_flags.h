@@ -25,9 +25,10 @@ typedef struct {
         TP_CHOICE("kv-dtype", 0, "P", text.kv_dtype, "float32 bfloat16",                           \
                   "of keys and values (default: as --precision)")
 #define TP_TEXT_LOOKUP_FLAG                                                                   \
-    TP_NUMBER("prompt-lookup", 0, "N", INT, text.prompt_lookup, 0, 4096,                      \
-              "where the last tokens stood in the text before, try N that followed there at " \
-              "once: the same text, sooner where it repeats itself (default 0)")
+    TP_NUMBER(                                                                                \
+        "prompt-lookup", 0, "N", INT, text.prompt_lookup, 0, 4096,                            \
+        "where the last tokens stood in the text before, try up to N that followed there at " \
+        "once: the same text, sooner where it repeats itself (default 0)")
 #define TP_TEXT_PROCESSOR_FLAGS                                                        \
     TP_NUMBER("threads", 0, "N", INT, text.threads, 1, 4096, "default: one per core"), \
         TP_CHOICE("isa", 0, "LEVEL", text.isa, TP_CLI_ISA,                             \
