@@ -8,6 +8,7 @@
 #define TP_ENGINE_BACKEND_CPU_GEMM_TILE_AVX512_H
 
 #include <immintrin.h>
+#include <string.h>
 
 #include "engine/backend/cpu/gemm_kernel.h"
 
@@ -48,7 +49,9 @@ GEMM_INLINE void tile_rows(const int rows, int64_t steps, const tp_gemm_lines *a
 #pragma GCC unroll 14
                 for (int i = 0; i < rows; i++) {
                     const char *lane = at[i / 4] + i % 4 * row + half * 4;
-                    __m512i ai = _mm512_set1_epi32(*(const int *)(const void *)lane);
+                    int bits; /* rows of halves may begin between two words */
+                    memcpy(&bits, lane, sizeof bits);
+                    __m512i ai = _mm512_set1_epi32(bits);
                     /* one broadcast for two products, not a memory operand in each */
                     __asm__("" : "+v"(ai));
                     sum[i][0] = multiply_lanes(sum[i][0], ai, b0);
