@@ -230,6 +230,7 @@ static int64_t take_answers(tp_engine *e, int64_t row)
         tp_schedule_put_back(e, s);
         return end;
     }
+    e->stats.drafted_tokens += n - 1;
     int64_t right = 0;
     for (bool is_right = true; row < end && is_right; row++) {
         is_right = row + 1 < end && s->ids[s->n] == e->ids[row];
@@ -237,7 +238,6 @@ static int64_t take_answers(tp_engine *e, int64_t row)
         take_answer(e, s, row);
         is_right &= s->state == SAMPLE_RUNNING;
     }
-    e->stats.drafted_tokens += n - 1;
     e->stats.accepted_tokens += right;
     tp_draft_note(s, n - 1, right);
     if (s->state == SAMPLE_RUNNING) { /* whatever else is in the cache will be written over */

@@ -121,28 +121,26 @@ static int64_t longest_range(const tp_gemm_plan *plan)
     int64_t k = plan->gemm->k, width = TP_MIN(plan->m, plan->n);
     bool is_narrow = width <= narrow;
     bool is_gradient = !plan->a.k_contiguous && !plan->b.k_contiguous;
-    bool in_lines = lies_in_lines(kernel, plan->gemm, plan->a.k_contiguous, plan->m, plan->a.ld);
     if (kernel->k_part && !is_gradient) {
         int64_t longest = 2 * kernel->k_part;
-        if (is_narrow && !in_lines)
+        if (is_narrow && !plan->is_in_place)
             return TP_MIN(near / kernel->element_size / width, longest);
         return is_narrow || k <= longest ? longest : kernel->k_part;
     }
-    if (kernel->tiles && k > kernel->k_block && !is_narrow && in_lines)
+    if (kernel->tiles && plan->is_in_place && k > kernel->k_block && !is_narrow)
         return kernel->k_block / 2;
     return is_narrow ? kernel->k_block / 4 : kernel->k_block;
 }
 
-/* Is A read where it lies?  A packed panel that just fits L1 is found there by one panel of B after
- * another, its lines that lie apart less often: worth it for few panels only. */
-static bool reads_in_place(const tp_gemm_plan *plan, int64_t l1)
+/* Is A better packed though it could be read in place?  A packed panel that just fits L1 is found
+ * there by one panel of B after another, its lines that lie apart less often: of use for many. */
+static bool is_better_packed(const tp_gemm_plan *plan, int64_t l1)
 {
     const int64_t few = 8;
     const tp_gemm_kernel *kernel = plan->kernel;
     int64_t panel = plan->k_block * kernel->element_size * kernel->rows;
     bool just_fits = panel > l1 * 3 / 4 && panel <= l1;
-    return lies_in_lines(kernel, plan->gemm, plan->a.k_contiguous, plan->m, plan->a.ld) &&
-           (kernel->tiles || plan->n <= few * kernel->cols || !just_fits);
+    return !kernel->tiles && plan->n > few * kernel->cols && just_fits;
 }
 
 static void plan_blocks(tp_gemm_plan *plan)
@@ -156,7 +154,7 @@ static void plan_blocks(tp_gemm_plan *plan)
     const int k_unit = 32; /* a cache line of bf16; a multiple of every k_round */
     int64_t most = longest_range(plan);
     plan->k_block = TP_MIN(even_part(k, most, k_unit), tp_gemm_round_up(k, kernel->k_round));
-    plan->is_in_place = reads_in_place(plan, (int64_t)caches.l1d);
+    plan->is_in_place = plan->is_in_place && !is_better_packed(plan, (int64_t)caches.l1d);
     int64_t k_bytes = plan->k_block * kernel->element_size;
     plan->k_chunk = kernel->k_chunk ? TP_MIN(kernel->k_chunk, plan->k_block) : plan->k_block;
     plan->m_block = TP_MIN(even_part(plan->m, share / k_bytes, kernel->rows), plan->m);
@@ -244,6 +242,7 @@ static tp_gemm_plan plan_for(const tp_gemm_kernel *kernel, const tp_gemm *g)
         plan.m = g->n;
         plan.n = g->m;
     }
+    plan.is_in_place = lies_in_lines(kernel, g, plan.a.k_contiguous, plan.m, plan.a.ld);
     plan_blocks(&plan);
     plan.home = choose_home(&plan);
     plan_memory(&plan);

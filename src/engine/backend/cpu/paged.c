@@ -475,12 +475,15 @@ static head_part part_of(const paged *a, const token_run *tile, int64_t g, int64
                        head_block(a, a->cache_v, slot, block, g)};
 }
 
-/* Ask for what is read next, or every line of it would be waited for.  Into the second level: the
- * first one's few buffers would be waited for as well. */
-static void expect_lines(const char *at, int64_t bytes)
+/* Ask for what is read next, or every line of it would be waited for.  Into the second level: into
+ * the first that took 1.5 times as long. */
+static void expect_part(const paged *a, head_part part)
 {
-    for (int64_t i = 0; at && i < bytes; i += 64)
-        __builtin_prefetch(at + i, 0, 2);
+    int64_t bytes = part.keys ? head_elements(a) * (a->paired ? 2 : 4) : 0;
+    for (int64_t at = 0; at < bytes; at += 64)
+        __builtin_prefetch(part.keys + at, 0, 2);
+    for (int64_t at = 0; at < bytes; at += 64)
+        __builtin_prefetch(part.values + at, 0, 2);
 }
 
 VF_INLINE void visit(const paged *a, const item_scratch *s, const bool paired, const bool dots,
@@ -488,7 +491,6 @@ VF_INLINE void visit(const paged *a, const item_scratch *s, const bool paired, c
 {
     const token_run *tile = item->tile;
     int64_t end = item->first + queries_of(a, item), first = end;
-    int64_t part_bytes = head_elements(a) * (paired ? 2 : 4);
     for (int64_t i = end - 1; i >= item->first; i--) {
         int64_t token = (i - item->first) / a->group;
         int64_t seen = a->positions[tile->row] + token + 1 - block * a->places;
@@ -497,8 +499,7 @@ VF_INLINE void visit(const paged *a, const item_scratch *s, const bool paired, c
     }
     int64_t n = s->visible[end - 1], padded = ceil_div(n, VF_N) * VF_N;
     head_part part = part_of(a, tile, item->g, block);
-    expect_lines(next.keys, part_bytes);
-    expect_lines(next.values, part_bytes);
+    expect_part(a, next);
     if (paired && dots)
         score_tiles(a, s, first, end, n, part.keys);
     else
@@ -570,9 +571,13 @@ static void attend_heads(const paged *a, const item_scratch *s, const token_run 
 {
     int64_t together = tile->n == 1 ? a->tile_tokens : 1;
     for (int64_t g = begin; g < end; g += together) {
-        const token_run *next = g + together < end ? tile : following;
-        attend(a, s, tile, g, end - g < together ? end - g : together,
-               next ? part_of(a, next, next == tile ? g + together : begin, 0) : (head_part){0});
+        int64_t after = g + together;
+        head_part next = {0};
+        if (after < end)
+            next = part_of(a, tile, after, 0);
+        else if (following)
+            next = part_of(a, following, begin, 0);
+        attend(a, s, tile, g, after < end ? together : end - g, next);
     }
 }
 
