@@ -418,6 +418,21 @@ static void multiplies_lines_in_place(void **state)
     }
 }
 
+/* Rows of 1, 2, 4 and 8 pass over B together, in parts of k where they are long; up to half of a
+ * tile's columns are computed by themselves, alone and behind whole tiles. */
+static void multiplies_few_rows(void **state)
+{
+    static const int64_t shapes[][3] = {{1, 37, 8300}, {2, 21, 4200}, {3, 18, 2100}, {7, 19, 1100},
+                                        {8, 33, 544},  {9, 30, 64},   {12, 45, 96},  {16, 29, 1056},
+                                        {45, 48, 64},  {33, 16, 128}, {15, 10, 4099}};
+    for (size_t i = 0; i < TP_COUNTOF(shapes); i++) {
+        problem p = make_problem(shapes[i][0], shapes[i][1], shapes[i][2]);
+        multiply(&p);
+        check_all_variants(&p);
+        free_problem(&p);
+    }
+}
+
 static void multiplies_in_several_ranges_of_k(void **state)
 {
     static const int64_t depths[] = {600, 1027, 2050, 4099, 8195};
@@ -491,8 +506,8 @@ static void carries_nan_and_infinity_to_their_rows_and_columns(void **state)
 
 static void gives_the_same_bits_with_any_number_of_threads(void **state)
 {
-    static const int64_t shapes[][3] = {
-        {150, 200, 71}, {8, 1500, 130}, {70, 90, 4500}, {600, 1500, 70}, {330, 200, 288}};
+    static const int64_t shapes[][3] = {{150, 200, 71},  {8, 1500, 130},  {70, 90, 4500},
+                                        {600, 1500, 70}, {330, 200, 288}, {16, 700, 96}};
     for (size_t s = 0; s < TP_COUNTOF(shapes); s++) {
         problem p = make_problem(shapes[s][0], shapes[s][1], shapes[s][2]);
         for (unsigned bits = 0; bits < 8; bits++) {
@@ -536,6 +551,7 @@ int main(void)
         cmocka_unit_test(a_part_has_the_bits_of_the_whole),
         cmocka_unit_test(multiplies_small_and_odd_shapes),
         cmocka_unit_test(multiplies_lines_in_place),
+        cmocka_unit_test(multiplies_few_rows),
         cmocka_unit_test(multiplies_in_several_ranges_of_k),
         cmocka_unit_test(multiplies_columns_packed_late),
         cmocka_unit_test(multiplies_in_several_blocks),

@@ -139,6 +139,7 @@ static void run_tile(const tp_gemm_block *block, const tile_job *job)
     const tp_gemm *g = plan->gemm;
     int64_t k = job->k, nk = TP_MIN(plan->k_chunk, block->k_padded - k);
     int rows = tp_gemm_panel_size(&block->rows, job->p);
+    int cols = tp_gemm_panel_size(&block->cols, job->q);
     const char *b = tp_gemm_b_panel(block, job->q, k);
     bool is_first = block->is_first && k == 0;
     bool is_last = block->is_last && k + nk == block->k_padded;
@@ -146,19 +147,19 @@ static void run_tile(const tp_gemm_block *block, const tile_job *job)
     if (plan->home != TP_GEMM_HOME_C) {
         if (is_last)
             prefetch_c(block, job->p, job->q);
-        kernel->tile(rows, nk, &job->a, b, job->home, job->ld_home, !is_first, &job->ahead);
+        kernel->tile(rows, cols, nk, &job->a, b, job->home, job->ld_home, !is_first, &job->ahead);
         if (is_last)
             finish_tile(block, job->p, job->q, job->home, job->ld_home, g->accumulate);
         return;
     }
     bool add = g->accumulate || !is_first;
-    if (tp_gemm_panel_size(&block->cols, job->q) == kernel->cols) {
+    if (cols == kernel->cols) {
         int64_t i = block->i0 + job->p * kernel->rows, j = block->j0 + job->q * kernel->cols;
         float *c = (float *)g->c + i * g->ldc + j;
-        kernel->tile(rows, nk, &job->a, b, c, g->ldc, add, &job->ahead);
+        kernel->tile(rows, cols, nk, &job->a, b, c, g->ldc, add, &job->ahead);
         return;
     }
-    kernel->tile(rows, nk, &job->a, b, block->scratch, kernel->cols, false, &job->ahead);
+    kernel->tile(rows, cols, nk, &job->a, b, block->scratch, kernel->cols, false, &job->ahead);
     finish_tile(block, job->p, job->q, block->scratch, kernel->cols, add);
 }
 
@@ -167,13 +168,16 @@ static void run_tile(const tp_gemm_block *block, const tile_job *job)
 static tp_gemm_ahead next_panel(const tp_gemm_block *block, int64_t p, int64_t k, int64_t tile,
                                 int64_t tiles)
 {
+    const int64_t few = 2; /* tiles: each asks for many lines */
     const tp_gemm_plan *plan = block->plan;
     if (p + 1 >= block->rows.count)
         return (tp_gemm_ahead){0};
     int64_t size = tp_gemm_panel_size(&block->rows, p + 1);
     int64_t row = size * tile / tiles;
     tp_gemm_lines lines = tp_gemm_packed_lines(plan, NULL);
-    tp_gemm_ahead ahead = {.lines = (int)(size * (tile + 1) / tiles - row), .advance = lines.step};
+    tp_gemm_ahead ahead = {.lines = (int)(size * (tile + 1) / tiles - row),
+                           .is_far = tiles <= few,
+                           .advance = lines.step};
     if (plan->is_in_place || plan->late == TP_GEMM_LATE_A) {
         int64_t element = (int64_t)tp_dtype_size(plan->a.dtype);
         lines = tp_gemm_source_lines(block, p + 1, k);

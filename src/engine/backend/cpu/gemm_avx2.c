@@ -49,9 +49,10 @@ GEMM_INLINE void tile_of(const int rows, int64_t k, const float *a, const float 
     }
 }
 
-static void tile(int rows, int64_t k, const tp_gemm_lines *a, const void *b, float *c, int64_t ldc,
-                 bool add, const tp_gemm_ahead *ahead)
+static void tile(int rows, int cols, int64_t k, const tp_gemm_lines *a, const void *b, float *c,
+                 int64_t ldc, bool add, const tp_gemm_ahead *ahead)
 {
+    (void)cols;
     (void)ahead;
     switch (rows) {
     case 1:

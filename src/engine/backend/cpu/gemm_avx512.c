@@ -45,10 +45,10 @@ static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *p
         pack_columns(LANE_WIDENED, TILE_COLS, panels, b, part);
 }
 
-static void tile(int rows, int64_t k, const tp_gemm_lines *a, const void *b, float *c, int64_t ldc,
-                 bool add, const tp_gemm_ahead *ahead)
+static void tile(int rows, int cols, int64_t k, const tp_gemm_lines *a, const void *b, float *c,
+                 int64_t ldc, bool add, const tp_gemm_ahead *ahead)
 {
-    tile_any_rows(rows, k, a, b, c, ldc, add, ahead);
+    tile_any_size(rows, cols, k, a, b, c, ldc, add, ahead);
 }
 
 static size_t small_scratch(const tp_gemm *g) { return small_scratch_bytes(LANE_F32, g); }
@@ -80,6 +80,7 @@ const tp_gemm_kernel GEMM_KERNEL(avx512) = {
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,
     .small_rows = 16,
+    .small_dots = 8,
     .small_scratch = small_scratch,
     .small = small,
 };

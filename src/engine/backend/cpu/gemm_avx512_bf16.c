@@ -23,10 +23,10 @@ static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *p
     pack_columns(LANE_BF16_PAIR, TILE_COLS, panels, b, part);
 }
 
-static void tile(int rows, int64_t k, const tp_gemm_lines *a, const void *b, float *c, int64_t ldc,
-                 bool add, const tp_gemm_ahead *ahead)
+static void tile(int rows, int cols, int64_t k, const tp_gemm_lines *a, const void *b, float *c,
+                 int64_t ldc, bool add, const tp_gemm_ahead *ahead)
 {
-    tile_any_rows(rows, k / 2, a, b, c, ldc, add, ahead);
+    tile_any_size(rows, cols, k / 2, a, b, c, ldc, add, ahead);
 }
 
 size_t tp_gemm_small_scratch_bf16(const tp_gemm *g)
@@ -57,6 +57,7 @@ const tp_gemm_kernel tp_gemm_kernel_avx512_bf16 = {
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,
     .small_rows = 16,
+    .small_dots = 8,
     .small_scratch = tp_gemm_small_scratch_bf16,
     .small = tp_gemm_small_bf16,
 };

@@ -77,6 +77,7 @@ typedef struct {
 typedef struct {
     const char *at;
     int lines;
+    bool is_far; /* into L2: too many lines for L1 beside those in use */
     int64_t stride, advance;
 } tp_gemm_ahead;
 
@@ -120,11 +121,12 @@ typedef struct {
     bool packs_late; /* an A panel with k contiguous is cheap to pack again for each use */
     bool reads_rows; /* tile() reads rows of A that need no widening where they lie */
 
-    /* C[rows, cols] = or += A panel * B panel over k_padded; C is f32 with `ldc`.  On the way
-     * the tile brings `ahead` into the cache: what the next tiles will need.  Both by address: a
+    /* C[rows, cols] = or += A panel * B panel over k_padded; C is f32 with `ldc` and has room for
+     * all columns of a tile, of which those behind `cols` may be left as they are.  On the way the
+     * tile brings `ahead` into the cache: what the next tiles will need.  Both by address: a
      * copy of what was just written, in larger words, would wait for all stores before it. */
-    void (*tile)(int rows, int64_t k_padded, const tp_gemm_lines *a, const void *b, float *c,
-                 int64_t ldc, bool add, const tp_gemm_ahead *ahead);
+    void (*tile)(int rows, int cols, int64_t k_padded, const tp_gemm_lines *a, const void *b,
+                 float *c, int64_t ldc, bool add, const tp_gemm_ahead *ahead);
 
     /* (optional) instead of tile(), and its results finished: reads lines of A of `half` with k
      * contiguous where they lie, of any distance. */
@@ -142,8 +144,9 @@ typedef struct {
     void (*enter)(void);
     void (*leave)(void);
 
-    /* (optional) the product for m <= small_rows without packing B: columns n0 .. n1-1. */
-    int small_rows;
+    /* (optional) the product for m <= small_rows, or small_dots where k of B is contiguous, without
+     * packing B: columns n0 .. n1-1. */
+    int small_rows, small_dots;
     size_t (*small_scratch)(const tp_gemm *gemm); /* bytes, per thread */
     void (*small)(const tp_gemm *gemm, int64_t n0, int64_t n1, void *scratch);
 } tp_gemm_kernel;

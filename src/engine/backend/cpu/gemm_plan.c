@@ -218,6 +218,11 @@ static void plan_memory(tp_gemm_plan *plan)
     plan->scratch_bytes += plan->late_bytes;
 }
 
+static bool is_small(const tp_gemm_kernel *kernel, const tp_gemm *g)
+{
+    return kernel->small && g->m <= (g->b_trans ? kernel->small_dots : kernel->small_rows);
+}
+
 static tp_gemm_plan plan_for(const tp_gemm_kernel *kernel, const tp_gemm *g)
 {
     tp_gemm_plan plan = {
@@ -227,7 +232,7 @@ static tp_gemm_plan plan_for(const tp_gemm_kernel *kernel, const tp_gemm *g)
         .b = {g->b, g->ldb, g->b_trans, g->ab_dtype},
         .m = g->m,
         .n = g->n,
-        .is_small = kernel->small && g->m <= kernel->small_rows,
+        .is_small = is_small(kernel, g),
         .threads = choose_threads(g),
     };
     if (plan.is_small) {
@@ -269,8 +274,7 @@ tp_gemm_plan tp_gemm_plan_make(const tp_gemm_kernel *kernel, const tp_gemm *g)
     whole.k = TP_MAX(g->k, g->planned_k);
     tp_gemm_plan plan = plan_for(kernel, &whole);
     bool is_part = !plan.is_small && (whole.m > g->m || whole.k > g->k);
-    bool is_few = kernel->small && g->m <= kernel->small_rows;
-    return is_few || !is_part ? plan_for(kernel, g) : part_of(&plan, g);
+    return is_small(kernel, g) || !is_part ? plan_for(kernel, g) : part_of(&plan, g);
 }
 
 size_t tp_gemm_plan_workspace(const tp_gemm_plan *plan)

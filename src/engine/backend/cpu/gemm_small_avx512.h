@@ -1,10 +1,10 @@
 /* gemm_small_avx512.h - products with few rows of A (decoding): B is streamed once, unpacked.
  *
- * X is A copied to x[m][x_ld] lanes of 32 bits (an f32 or a pair of bf16), zero behind k.
- *   - B with k contiguous (a weight [N,K]): dot products of a few rows of B with rows of X.
- *   - B with n contiguous ([K,N]): a stripe of columns of B times broadcasts from X.
- * Either way up to 24 accumulators; more than 8 rows of A pass over the stripe twice, the
- * second time from the nearest caches.
+ * X is A as lanes of 32 bits (an f32 or a pair of bf16), zero behind k.
+ *   - B with k contiguous (a weight [N,K]): dot products of rows of B, one after the other as they
+ *     lie in memory, with all rows of X; x[lane / 16][rows][16], so that one pointer finds all.
+ *   - B with n contiguous ([K,N]): a stripe of columns of B times broadcasts from X, x[rows][x_ld].
+ *     More than 8 rows of A pass over the stripe twice, the second time from the nearest caches.
  *
  * The including file defines multiply_lanes() before the include. */
 #ifndef TP_ENGINE_BACKEND_CPU_GEMM_SMALL_AVX512_H
@@ -13,17 +13,20 @@
 #include "engine/backend/cpu/gemm_finish_avx512.h"
 
 enum {
+    SMALL_DOTS = 8,       /* rows of A for dot products, at most */
     SMALL_PASS = 8,       /* of A at a time */
     SMALL_STRIPE = 128,   /* columns of C between calls of finish */
-    SMALL_AHEAD = 1024,   /* bytes of prefetch along a row of B */
+    SMALL_X = 4096,       /* lanes of X that stay in L1 beside a row of B */
+    SMALL_AHEAD = 8192,   /* bytes of prefetch along the rows of B */
     SMALL_ROWS_AHEAD = 12 /* steps of prefetch across rows of B */
 };
 
 typedef struct {
     const tp_gemm *gemm;
-    const uint32_t *x; /* [m][x_ld] */
-    int64_t x_ld;      /* lanes, a multiple of 16 */
-    float *sums;       /* [m][SMALL_STRIPE] */
+    const uint32_t *x;
+    int64_t rows; /* of x: those of A and rows of zeros */
+    int64_t x_ld; /* lanes, a multiple of 16 */
+    float *sums;  /* [rows][SMALL_STRIPE] */
 } small_job;
 
 GEMM_INLINE int64_t small_x_ld(const pack_lane lane, const tp_gemm *g)
@@ -32,9 +35,12 @@ GEMM_INLINE int64_t small_x_ld(const pack_lane lane, const tp_gemm *g)
     return (lanes + 15) / 16 * 16;
 }
 
+/* Passes are of 1, 2, 4 or 8 rows. */
 GEMM_INLINE int64_t small_x_rows(const tp_gemm *g)
 {
-    return (g->m + SMALL_PASS - 1) / SMALL_PASS * SMALL_PASS;
+    if (g->m > 4)
+        return (g->m + SMALL_PASS - 1) / SMALL_PASS * SMALL_PASS;
+    return g->m == 3 ? 4 : g->m;
 }
 
 GEMM_INLINE size_t small_scratch_bytes(const pack_lane lane, const tp_gemm *g)
@@ -45,35 +51,42 @@ GEMM_INLINE size_t small_scratch_bytes(const pack_lane lane, const tp_gemm *g)
 
 GEMM_INLINE small_job small_prepare(const pack_lane lane, const tp_gemm *g, void *scratch)
 {
-    small_job job = {.gemm = g, .x = scratch, .x_ld = small_x_ld(lane, g)};
-    job.sums = (float *)scratch + small_x_rows(g) * job.x_ld;
+    uint32_t *x = scratch;
+    small_job job = {.gemm = g, .x = x, .rows = small_x_rows(g), .x_ld = small_x_ld(lane, g)};
+    job.sums = (float *)scratch + job.rows * job.x_ld;
     const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1;
     tp_gemm_operand a = {g->a, g->lda, !g->a_trans, g->ab_dtype};
+    memset(x, 0, (size_t)(job.rows * job.x_ld) * sizeof *x);
+    if (g->b_trans) {
+        tp_gemm_part all = {0, g->m, 0, g->k, job.x_ld * per_lane, 0};
+        pack_lines(lane, (int)job.rows, x, &a, &all);
+        return job;
+    }
     for (int64_t i = 0; i < g->m; i++) { /* one row: "lines" of width 1 lie one behind another */
         tp_gemm_part part = {i, 1, 0, g->k, job.x_ld * per_lane, 0};
-        pack_lines(lane, 1, (uint32_t *)scratch + i * job.x_ld, &a, &part);
+        pack_lines(lane, 1, x + i * job.x_ld, &a, &part);
     }
-    memset((uint32_t *)scratch + g->m * job.x_ld, 0,
-           (size_t)((small_x_rows(g) - g->m) * job.x_ld) * sizeof(uint32_t));
     return job;
 }
 
-/* sums[i][r] = the sum of the 16 lanes of sum[i][r]. */
-GEMM_INLINE void small_add_up(const int m, const int rows_b, __m512 sum[SMALL_PASS][4], float *sums)
+/* Rows of B, k contiguous, and the part of X that they meet. */
+typedef struct {
+    const uint32_t *x;
+    int64_t nk;
+    int64_t ld;    /* bytes */
+    int64_t ahead; /* bytes from a load to what is prefetched */
+    bool adds;     /* to the sums */
+} small_dots;
+
+/* sums[i][r] = or += the sum of the 16 lanes of dots[r * m + i]: transposed, they add up all at
+ * once. */
+GEMM_INLINE void small_add_up(const int m, const int rows_b, const __m512 dots[16], bool adds,
+                              float *sums)
 {
-    if (m * rows_b <= 4) {
-#pragma GCC unroll 4
-        for (int i = 0; i < m; i++)
-#pragma GCC unroll 4
-            for (int r = 0; r < rows_b; r++)
-                sums[i * SMALL_STRIPE + r] = _mm512_reduce_add_ps(sum[i][r]);
-        return;
-    }
-    __m512i lanes[16]; /* transposed, they add up all at once */
+    __m512i lanes[16];
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i++)
-        lanes[i] = i < m * rows_b ? _mm512_castps_si512(sum[i / rows_b][i % rows_b])
-                                  : _mm512_setzero_si512();
+        lanes[i] = i < m * rows_b ? _mm512_castps_si512(dots[i]) : _mm512_setzero_si512();
     pack_transpose(lanes);
     __m512 total = _mm512_castsi512_ps(lanes[0]);
 #pragma GCC unroll 16
@@ -83,41 +96,85 @@ GEMM_INLINE void small_add_up(const int m, const int rows_b, __m512 sum[SMALL_PA
     _mm512_storeu_ps(each, total);
 #pragma GCC unroll 8
     for (int i = 0; i < m; i++)
-#pragma GCC unroll 4
-        for (int r = 0; r < rows_b; r++)
-            sums[i * SMALL_STRIPE + r] = each[i * rows_b + r];
+#pragma GCC unroll 16
+        for (int r = 0; r < rows_b; r++) {
+            float *sum = &sums[i * SMALL_STRIPE + r];
+            *sum = adds ? *sum + each[r * m + i] : each[r * m + i];
+        }
 }
 
-/* sums[i][0 .. rows_b-1] for rows i of X from rows_b rows of B, k contiguous. */
-GEMM_INLINE void small_dots(const pack_lane lane, const int m, const int rows_b,
-                            const small_job *job, const uint32_t *x, const char *b,
-                            int64_t ld_bytes, float *sums)
+/* sums[i][0 .. rows_b-1] for the m rows of X from rows_b rows of B at `b`, at most 16 in all.  One
+ * row of B after the other: side by side the memory gives them at half the rate. */
+GEMM_INLINE void small_dot_rows(const pack_lane lane, const int m, const int rows_b,
+                                const small_dots *d, const char *b, float *sums)
 {
     const int64_t element = lane == LANE_F32 ? 4 : 2;
     const int per_line = lane == LANE_BF16_PAIR ? 32 : 16;
-    __m512 sum[SMALL_PASS][4];
+    const int chains = m <= 2 ? 4 : m == 4 ? 2 : 1; /* sums of a dot product: one would wait */
+    const int64_t ahead = d->ahead, nk = d->nk;
+    __m512 dots[16];
+#pragma GCC unroll 16
+    for (int r = 0; r < rows_b; r++, b += d->ld) {
+        const uint32_t *x = d->x;
+        __m512 sum[4][SMALL_DOTS];
+#pragma GCC unroll 4
+        for (int c = 0; c < chains; c++)
 #pragma GCC unroll 8
-    for (int i = 0; i < m; i++)
+            for (int i = 0; i < m; i++)
+                sum[c][i] = _mm512_setzero_ps();
+        int64_t k = 0;
+        for (; k + chains * per_line <= nk; k += chains * per_line)
 #pragma GCC unroll 4
-        for (int r = 0; r < rows_b; r++)
-            sum[i][r] = _mm512_setzero_ps();
-    for (int64_t k = 0; k < job->gemm->k; k += per_line, x += 16) {
-        __m512i lanes[4];
-#pragma GCC unroll 4
-        for (int r = 0; r < rows_b; r++) {
-            const char *row = b + r * ld_bytes;
-            lanes[r] = pack_load_k(lane, row, k, job->gemm->k);
-            _mm_prefetch(row + k * element + SMALL_AHEAD, _MM_HINT_T0);
+            for (int c = 0; c < chains; c++, x += m * 16) {
+                const char *at = b + (k + c * per_line) * element;
+                _mm_prefetch(at + ahead, _MM_HINT_T1);
+                __m512i line = pack_load_k(lane, at, 0, per_line);
+#pragma GCC unroll 8
+                for (int i = 0; i < m; i++)
+                    sum[c][i] = multiply_lanes(sum[c][i], _mm512_loadu_si512(x + i * 16), line);
+            }
+        for (; k < nk; k += per_line, x += m * 16) {
+            __m512i line = pack_load_k(lane, b, k, nk);
+#pragma GCC unroll 8
+            for (int i = 0; i < m; i++)
+                sum[0][i] = multiply_lanes(sum[0][i], _mm512_loadu_si512(x + i * 16), line);
         }
 #pragma GCC unroll 8
         for (int i = 0; i < m; i++) {
-            __m512i xi = _mm512_loadu_si512(x + i * job->x_ld);
+            __m512 dot = sum[0][i];
 #pragma GCC unroll 4
-            for (int r = 0; r < rows_b; r++)
-                sum[i][r] = multiply_lanes(sum[i][r], xi, lanes[r]);
+            for (int c = 1; c < chains; c++)
+                dot = _mm512_add_ps(dot, sum[c][i]);
+            dots[r * m + i] = dot;
         }
     }
-    small_add_up(m, rows_b, sum, sums);
+    small_add_up(m, rows_b, dots, d->adds, sums);
+}
+
+/* All m rows of X with rows j0 .. j0+cols-1 of B.  Where not all of X stays in L1 k is cut: a row
+ * of B is left before its end, and the next is asked for at the same place. */
+GEMM_INLINE void small_dot_stripe(const pack_lane lane, const int m, const small_job *job,
+                                  int64_t j0, int cols)
+{
+    const tp_gemm *g = job->gemm;
+    const int64_t element = lane == LANE_F32 ? 4 : 2;
+    const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1, rows_b = 16 / m;
+    const int64_t line = 16 * per_lane;
+    int64_t parts = (job->x_ld * m + SMALL_X - 1) / SMALL_X;
+    int64_t part = ((g->k + parts - 1) / parts + line - 1) / line * line;
+    small_dots d = {.ld = g->ldb * element};
+    d.ahead = part < g->k ? d.ld : SMALL_AHEAD;
+    for (int64_t k = 0; k < g->k; k += part) {
+        d.x = job->x + k / per_lane * m;
+        d.nk = g->k - k < part ? g->k - k : part;
+        d.adds = k > 0;
+        const char *b = (const char *)g->b + j0 * d.ld + k * element;
+        int j = 0;
+        for (; j + rows_b <= cols; j += rows_b)
+            small_dot_rows(lane, m, rows_b, &d, b + j * d.ld, job->sums + j);
+        for (; j < cols; j++)
+            small_dot_rows(lane, m, 1, &d, b + j * d.ld, job->sums + j);
+    }
 }
 
 /* `cols` (up to 16 * vectors) columns of B, n contiguous, times m rows of X. */
@@ -168,23 +225,17 @@ GEMM_INLINE void small_stripe_of(const pack_lane lane, const int m, const small_
                                  int64_t i0, int64_t j0, int cols)
 {
     const tp_gemm *g = job->gemm;
+    if (g->b_trans) {
+        small_dot_stripe(lane, m, job, j0, cols);
+        return;
+    }
     const int64_t element = lane == LANE_F32 ? 4 : 2;
     const uint32_t *x = job->x + i0 * job->x_ld;
     const char *b = g->b;
     float *sums = job->sums + i0 * SMALL_STRIPE;
-    if (!g->b_trans) {
-        const int vectors = m <= 2 ? 8 : m == 4 ? 4 : 2;
-        for (int j = 0; j < cols; j += 16 * vectors)
-            small_columns(lane, m, vectors, job, x, b + (j0 + j) * element, cols - j, sums + j);
-        return;
-    }
-    const int rows_b = m <= 4 ? 4 : 2; /* at most 16 sums */
-    int64_t ld_bytes = g->ldb * element;
-    int j = 0;
-    for (; j + rows_b <= cols; j += rows_b)
-        small_dots(lane, m, rows_b, job, x, b + (j0 + j) * ld_bytes, ld_bytes, sums + j);
-    for (; j < cols; j++)
-        small_dots(lane, m, 1, job, x, b + (j0 + j) * ld_bytes, ld_bytes, sums + j);
+    const int vectors = m <= 2 ? 8 : m == 4 ? 4 : 2;
+    for (int j = 0; j < cols; j += 16 * vectors)
+        small_columns(lane, m, vectors, job, x, b + (j0 + j) * element, cols - j, sums + j);
 }
 
 /* Rows of A in one pass: the smallest of 1, 2, 4, 8 that covers what is left.  X has rows of

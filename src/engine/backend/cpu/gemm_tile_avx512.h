@@ -1,8 +1,8 @@
 /* gemm_tile_avx512.h - the tile of 14 rows by 32 columns in AVX-512.
  *
  * 28 accumulators, 2 registers of B, 1 of A broadcast: 31 of 32 registers, and 16 loads for
- * 28 multiply-adds.  A lane of 32 bits is one f32 or a pair of bf16; the including file
- * defines before the include
+ * 28 multiply-adds.  Where at most 16 columns are left, 14 accumulators.  A lane of 32 bits is one
+ * f32 or a pair of bf16; the including file defines before the include
  *     static inline __m512 multiply_lanes(__m512 sum, __m512i a, __m512i b); */
 #ifndef TP_ENGINE_BACKEND_CPU_GEMM_TILE_AVX512_H
 #define TP_ENGINE_BACKEND_CPU_GEMM_TILE_AVX512_H
@@ -21,31 +21,42 @@ GEMM_INLINE void tile_store(float *c, __m512 sum, bool add)
     _mm512_storeu_ps(c, sum);
 }
 
-/* `steps` lanes deep; b[steps][32].  Every fourth row has a pointer, from which those after it are
- * an index away, so that rows at any distance take one instruction each. */
-GEMM_INLINE void tile_rows(const int rows, int64_t steps, const tp_gemm_lines *a, const uint32_t *b,
-                           float *c, int64_t ldc, bool add, const tp_gemm_ahead *ahead)
+/* `steps` lanes deep; b[steps][32], of which 16 * vectors columns count.  Every fourth row has a
+ * pointer, from which those after it are an index away, so that rows at any distance take one
+ * instruction each. */
+GEMM_INLINE void tile_rows(const int rows, const int vectors, int64_t steps, const tp_gemm_lines *a,
+                           const uint32_t *b, float *c, int64_t ldc, bool add,
+                           const tp_gemm_ahead *ahead)
 {
     const int64_t row = a->row, step = a->step;
     const char *at[] = {a->at, a->at + 4 * row, a->at + 8 * row, a->at + 12 * row};
     const char *coming = ahead->at;
     const int64_t stride = ahead->stride, advance = ahead->advance;
     const int lines = ahead->lines;
+    const bool is_far = ahead->is_far;
     __m512 sum[TILE_ROWS][2];
 #pragma GCC unroll 14
     for (int i = 0; i < rows; i++) {
-        sum[i][0] = sum[i][1] = _mm512_setzero_ps();
-        _mm_prefetch(c + i * ldc, _MM_HINT_T0); /* for the end */
-        _mm_prefetch(c + i * ldc + 16, _MM_HINT_T0);
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) {
+            sum[i][v] = _mm512_setzero_ps();
+            _mm_prefetch(c + i * ldc + 16 * v, _MM_HINT_T0); /* for the end */
+        }
     }
     for (; steps > 0; steps -= 16, coming += advance) {
-        for (int line = 0; line < lines; line++)
-            _mm_prefetch(coming + line * stride, _MM_HINT_T0);
+        if (is_far)
+            for (int line = 0; line < lines; line++)
+                _mm_prefetch(coming + line * stride, _MM_HINT_T1);
+        else
+            for (int line = 0; line < lines; line++)
+                _mm_prefetch(coming + line * stride, _MM_HINT_T0);
         for (int s = 0; s < 16; s += 2) { /* two steps: fewer pointers to move */
 #pragma GCC unroll 2
             for (int half = 0; half < 2; half++, b += TILE_COLS) {
-                __m512i b0 = _mm512_load_si512(b);
-                __m512i b1 = _mm512_load_si512(b + 16);
+                __m512i bv[2];
+#pragma GCC unroll 2
+                for (int v = 0; v < vectors; v++)
+                    bv[v] = _mm512_load_si512(b + 16 * v);
 #pragma GCC unroll 14
                 for (int i = 0; i < rows; i++) {
                     const char *lane = at[i / 4] + i % 4 * row + half * 4;
@@ -54,8 +65,9 @@ GEMM_INLINE void tile_rows(const int rows, int64_t steps, const tp_gemm_lines *a
                     __m512i ai = _mm512_set1_epi32(bits);
                     /* one broadcast for two products, not a memory operand in each */
                     __asm__("" : "+v"(ai));
-                    sum[i][0] = multiply_lanes(sum[i][0], ai, b0);
-                    sum[i][1] = multiply_lanes(sum[i][1], ai, b1);
+#pragma GCC unroll 2
+                    for (int v = 0; v < vectors; v++)
+                        sum[i][v] = multiply_lanes(sum[i][v], ai, bv[v]);
                 }
             }
 #pragma GCC unroll 4
@@ -68,26 +80,29 @@ GEMM_INLINE void tile_rows(const int rows, int64_t steps, const tp_gemm_lines *a
     }
     if (add) {
 #pragma GCC unroll 14
-        for (int i = 0; i < rows; i++) {
-            tile_store(c + i * ldc, sum[i][0], true);
-            tile_store(c + i * ldc + 16, sum[i][1], true);
-        }
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                tile_store(c + i * ldc + 16 * v, sum[i][v], true);
     } else {
 #pragma GCC unroll 14
-        for (int i = 0; i < rows; i++) {
-            tile_store(c + i * ldc, sum[i][0], false);
-            tile_store(c + i * ldc + 16, sum[i][1], false);
-        }
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                tile_store(c + i * ldc + 16 * v, sum[i][v], false);
     }
 }
 
-#define TILE_CASE(n)                                   \
-    case n:                                            \
-        tile_rows(n, steps, a, b, c, ldc, add, ahead); \
+#define TILE_CASE(n)                                      \
+    case n:                                               \
+        tile_rows(n, 2, steps, a, b, c, ldc, add, ahead); \
         break
 
-GEMM_INLINE void tile_any_rows(int rows, int64_t steps, const tp_gemm_lines *a, const uint32_t *b,
-                               float *c, int64_t ldc, bool add, const tp_gemm_ahead *ahead)
+/* A tile of fewer rows, or of at most 16 columns; columns behind the last are zeros, so that fewer
+ * rows compute them too.  Not inlined: the whole tile has the registers for itself. */
+static __attribute__((noinline)) void tile_part(int rows, int64_t steps, const tp_gemm_lines *a,
+                                                const uint32_t *b, float *c, int64_t ldc, bool add,
+                                                const tp_gemm_ahead *ahead)
 {
     switch (rows) {
         TILE_CASE(1);
@@ -104,9 +119,19 @@ GEMM_INLINE void tile_any_rows(int rows, int64_t steps, const tp_gemm_lines *a, 
         TILE_CASE(12);
         TILE_CASE(13);
     default:
-        tile_rows(14, steps, a, b, c, ldc, add, ahead);
+        tile_rows(TILE_ROWS, 1, steps, a, b, c, ldc, add, ahead);
         break;
     }
+}
+
+GEMM_INLINE void tile_any_size(int rows, int cols, int64_t steps, const tp_gemm_lines *a,
+                               const uint32_t *b, float *c, int64_t ldc, bool add,
+                               const tp_gemm_ahead *ahead)
+{
+    if (rows < TILE_ROWS || cols <= TILE_COLS / 2)
+        tile_part(rows, steps, a, b, c, ldc, add, ahead);
+    else
+        tile_rows(TILE_ROWS, 2, steps, a, b, c, ldc, add, ahead);
 }
 
 #endif
