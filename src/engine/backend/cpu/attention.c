@@ -42,6 +42,7 @@ typedef struct {
     el *q, *p;    /* B forms [padded, 64], [64 keys, 64] */
     float *s, *o; /* [64 keys, 64], [padded, 64] */
     float m[BLOCK], l[BLOCK], correction[BLOCK];
+    bool begun[2]; /* halves of the queries that have an O */
 } item_scratch;
 
 static int64_t block_elements(const forward *f) { return BLOCK * f->padded; }
@@ -130,21 +131,22 @@ static void pack_range(const void *context, int64_t begin, int64_t end, int thre
 /* S -> P for VF_N queries; updates their m and l, and leaves the factor for O.  Returns whether
  * it differs from 1 for any of them. */
 VF_INLINE bool softmax_lane(const forward *f, item_scratch *s, int64_t lane, int64_t key,
-                            const int32_t *first, const int32_t *last, bool masked)
+                            const block_part *part, const int32_t *first, const int32_t *last)
 {
+    const int64_t from = part->key, to = part->key + part->keys;
     const float slack = 8 / f->scale2;
     vf before = vf_load(s->m + lane), largest0 = vf_set(-INFINITY), largest1 = largest0;
     float *column = s->s + lane;
-    if (masked) {
+    if (part->masked) {
         vi low = vi_load(first + lane), high = vi_load(last + lane);
-        for (int64_t n = 0; n < BLOCK; n++) {
+        for (int64_t n = from; n < to; n++) {
             vf hidden = vf_set(-INFINITY);
             vf x = vf_select(sees(low, high, key + n), vf_load(column + n * BLOCK), hidden);
             vf_store(column + n * BLOCK, x);
             largest0 = vf_max(largest0, x);
         }
     } else {
-        for (int64_t n = 0; n < BLOCK; n += 2) {
+        for (int64_t n = from; n < to; n += 2) {
             largest0 = vf_max(largest0, vf_load(column + n * BLOCK));
             largest1 = vf_max(largest1, vf_load(column + (n + 1) * BLOCK));
         }
@@ -155,7 +157,7 @@ VF_INLINE bool softmax_lane(const forward *f, item_scratch *s, int64_t lane, int
     /* A query that has seen nothing yet has the maximum -infinity, and P = 0. */
     vf base = vf_select(vm_eq(m, vf_set(-INFINITY)), vf_zero(), m);
     vf shift = -(base * f->scale2), scale2 = vf_set(f->scale2), sum = vf_zero();
-    for (int64_t n = 0; n < BLOCK; n += 2) {
+    for (int64_t n = from; n < to; n += 2) {
         vf even = vf_exp2(vf_fma(vf_load(column + n * BLOCK), scale2, shift));
         vf odd = vf_exp2(vf_fma(vf_load(column + (n + 1) * BLOCK), scale2, shift));
         sum += even + odd;
@@ -169,28 +171,44 @@ VF_INLINE bool softmax_lane(const forward *f, item_scratch *s, int64_t lane, int
     return vm_any(grows);
 }
 
-static void rescale(const item_scratch *s, int64_t padded)
+static void rescale(const item_scratch *s, const block_part *part, int64_t padded)
 {
-    for (int64_t lane = 0; lane < BLOCK; lane += VF_N) {
+    for (int64_t lane = part->query; lane < part->query + part->queries; lane += VF_N) {
         vf factor = vf_load(s->correction + lane);
         for (int64_t d = 0; d < padded; d++)
             vf_store(s->o + d * BLOCK + lane, vf_load(s->o + d * BLOCK + lane) * factor);
     }
 }
 
-static void visit_keys(const forward *f, item_scratch *s, int64_t g, int64_t block,
-                       const block_bounds *bounds, const int32_t *first, const int32_t *last,
-                       bool is_first)
+/* The part's queries past its keys; `is_begun`: there is an O to add to. */
+static void visit_part(const forward *f, item_scratch *s, int64_t g, int64_t block,
+                       const block_part *part, const int32_t *first, const int32_t *last,
+                       bool is_begun)
 {
-    int64_t key = block * BLOCK, at = (g * f->k_blocks + block) * block_elements(f);
-    bool masked = key < bounds->last_first || key + BLOCK - 1 > bounds->first_last;
-    product(s->s, f->packed_k + at, s->q, BLOCK, BLOCK, f->padded, false);
+    int64_t at = (g * f->k_blocks + block) * block_elements(f);
+    int64_t square = part->key * BLOCK, column = part->query * LANE_ELEMENTS;
+    product(s->s + square + part->query, f->packed_k + at + part->key * f->padded, s->q + column,
+            (product_shape){part->keys, part->queries, f->padded, f->padded, BLOCK}, false);
     bool grows = false;
-    for (int64_t lane = 0; lane < BLOCK; lane += VF_N)
-        grows |= softmax_lane(f, s, lane, key, first, last, masked);
-    if (grows && !is_first)
-        rescale(s, f->padded);
-    product(s->o, f->packed_v + at, s->p, f->padded, BLOCK, BLOCK, !is_first);
+    for (int64_t lane = part->query; lane < part->query + part->queries; lane += VF_N)
+        grows |= softmax_lane(f, s, lane, block * BLOCK, part, first, last);
+    if (grows && is_begun)
+        rescale(s, part, f->padded);
+    product(s->o + part->query, f->packed_v + at + part->key, s->p + square + column,
+            (product_shape){f->padded, part->queries, part->keys, BLOCK, BLOCK}, is_begun);
+}
+
+static void visit_keys(const forward *f, item_scratch *s, int64_t g, int64_t block,
+                       const block_bounds *bounds, const int32_t *first, const int32_t *last)
+{
+    block_part part[2];
+    int n = parts_seen(bounds, block * BLOCK, s->begun[0] == s->begun[1], part);
+    for (int i = 0; i < n; i++) {
+        int64_t low = part[i].query / HALF, high = (part[i].query + part[i].queries) / HALF;
+        visit_part(f, s, g, block, &part[i], first, last, s->begun[low]);
+        for (int64_t half = low; half < high; half++)
+            s->begun[half] = true;
+    }
 }
 
 /* o = O / l and lse = scale m + ln l; zeros for queries that see nothing. */
@@ -240,10 +258,11 @@ static void attend_range(const void *context, int64_t begin, int64_t end, int th
             s->m[i] = -INFINITY;
             s->l[i] = 0;
         }
-        memset(s->o, 0, bounds.any ? 0 : (size_t)block_elements(f) * sizeof(float));
+        s->begun[0] = s->begun[1] = false;
         int64_t g = h / (f->heads / f->kv_heads);
-        for (int64_t b = bounds.first / BLOCK; bounds.any && b <= bounds.last / BLOCK; b++)
-            visit_keys(f, s, g, b, &bounds, first, last, b == bounds.first / BLOCK);
+        const key_bounds *all = &bounds.whole;
+        for (int64_t b = all->first / BLOCK; all->any && b <= all->last / BLOCK; b++)
+            visit_keys(f, s, g, b, &bounds, first, last);
         source.from = f->o;
         finish_item(f, s, &source, h, first, last);
     }
@@ -264,10 +283,7 @@ static void run(forward *f)
                    attend_range, f);
 }
 
-static size_t workspace(const tp_launch *launch)
-{
-    return forward_of(launch).bytes;
-}
+static size_t workspace(const tp_launch *launch) { return forward_of(launch).bytes; }
 
 static void attention(const tp_launch *launch)
 {

@@ -5,6 +5,7 @@
 typedef tp_bf16 el;
 
 enum { HEAD_MULTIPLE = 32 }; /* padded head dimension */
+enum { LANE_ELEMENTS = 2 };  /* of a column of the B form, side by side */
 
 VF_INLINE void el_store(el *to, vf x)
 {

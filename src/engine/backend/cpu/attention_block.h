@@ -12,7 +12,11 @@
  *
  * An element (`el`) is f32 in copies for plain vectors, whatever the tensors
  * are, and bf16 in copies for instruction sets that multiply bf16.  All sizes
- * are multiples of 16 (K: of 32 for bf16); padding holds zeros. */
+ * are multiples of 16 (K: of 32 for bf16); padding holds zeros.
+ *
+ * Of a block of queries and a block of keys each half of the queries meets only the halves of the
+ * keys that it sees any of: of the diagonal three quarters, of short sequences packed behind each
+ * other less. */
 #ifndef TP_ENGINE_BACKEND_CPU_ATTENTION_BLOCK_H
 #define TP_ENGINE_BACKEND_CPU_ATTENTION_BLOCK_H
 
@@ -20,7 +24,13 @@
 #include "engine/backend/cpu/transpose.h"
 #include "engine/backend/cpu/vec_math.h"
 
-enum { BLOCK = 64 };
+enum { BLOCK = 64, HALF = 32 };
+
+/* A product of parts: C[m,n] (+)= A[m,k] B[k,n], where whole rows of A have `a_width` elements,
+ * those of B and C `width`. */
+typedef struct {
+    int64_t m, n, k, a_width, width;
+} product_shape;
 
 #if defined(TP_CPU_ATTENTION_BF16)
 #include "engine/backend/cpu/attention_bf16.h"
@@ -75,18 +85,22 @@ static inline void store_turned(const block_source *to, const float *c, const fl
     }
 }
 
-/* Which keys each query of a block may see: first .. last, none when last < first. */
+/* Which keys some queries may see: first .. last, none when last < first. */
 typedef struct {
-    int64_t first, last;            /* over all queries of the block that see something */
+    int64_t first, last;            /* over all queries of these that see something */
     int64_t last_first, first_last; /* keys from last_first to first_last are seen by all of them */
-    bool any, all;                  /* of the 64 queries see something */
+    bool any, all;                  /* of the queries see something */
+} key_bounds;
+
+typedef struct {
+    key_bounds whole, half[2];
 } block_bounds;
 
-static inline block_bounds bounds_of(const int32_t *first, const int32_t *last)
+static inline key_bounds bounds_of_queries(const int32_t *first, const int32_t *last, int n)
 {
-    block_bounds b = {
+    key_bounds b = {
         .first = INT32_MAX, .last = -1, .last_first = -1, .first_last = INT32_MAX, .all = true};
-    for (int i = 0; i < BLOCK; i++) {
+    for (int i = 0; i < n; i++) {
         if (last[i] < first[i]) {
             b.all = false;
             continue;
@@ -98,6 +112,63 @@ static inline block_bounds bounds_of(const int32_t *first, const int32_t *last)
         b.first_last = last[i] < b.first_last ? last[i] : b.first_last;
     }
     return b;
+}
+
+static inline key_bounds bounds_of_both(key_bounds a, key_bounds b)
+{
+    return (key_bounds){.first = a.first < b.first ? a.first : b.first,
+                        .last = a.last > b.last ? a.last : b.last,
+                        .last_first = a.last_first > b.last_first ? a.last_first : b.last_first,
+                        .first_last = a.first_last < b.first_last ? a.first_last : b.first_last,
+                        .any = a.any || b.any,
+                        .all = a.all && b.all};
+}
+
+static inline block_bounds bounds_of(const int32_t *first, const int32_t *last)
+{
+    block_bounds b = {.half = {bounds_of_queries(first, last, HALF),
+                               bounds_of_queries(first + HALF, last + HALF, HALF)}};
+    b.whole = bounds_of_both(b.half[0], b.half[1]);
+    return b;
+}
+
+/* Queries of a block, a half or both, and the keys of another, in whole halves, that any of them
+ * sees. */
+typedef struct {
+    int64_t query, queries; /* of the block of queries, the first and how many */
+    int64_t key, keys;      /* of the block of keys */
+    bool masked;            /* not all of them see all of these keys */
+} block_part;
+
+static inline block_part part_seen(const key_bounds *b, int64_t key, int64_t query, int64_t queries)
+{
+    int64_t from = b->first > key ? (b->first - key) / HALF * HALF : 0;
+    int64_t to = b->last - key < BLOCK ? ceil_div(b->last + 1 - key, HALF) * HALF : BLOCK;
+    bool sees_some = b->any && to > from;
+    return (block_part){.query = query,
+                        .queries = queries,
+                        .key = from,
+                        .keys = sees_some ? to - from : 0,
+                        .masked =
+                            !b->all || key + from < b->last_first || key + to - 1 > b->first_last};
+}
+
+/* What a block of queries sees of the block of keys from `key` on: one part, or two where the
+ * halves see other keys or may not be joined; returns how many. */
+static inline int parts_seen(const block_bounds *b, int64_t key, bool may_join, block_part part[2])
+{
+    block_part low = part_seen(&b->half[0], key, 0, HALF);
+    block_part high = part_seen(&b->half[1], key, HALF, HALF);
+    int n = 0;
+    if (may_join && low.keys > 0 && low.key == high.key && low.keys == high.keys) {
+        part[0] = part_seen(&b->whole, key, 0, BLOCK);
+        return 1;
+    }
+    if (low.keys > 0)
+        part[n++] = low;
+    if (high.keys > 0)
+        part[n++] = high;
+    return n;
 }
 
 /* Queries of these lanes that see key n. */

@@ -5,6 +5,7 @@
 typedef float el;
 
 enum { HEAD_MULTIPLE = 16 }; /* padded head dimension */
+enum { LANE_ELEMENTS = 1 };  /* of a column of the B form, side by side */
 enum { TILE_VECTORS = VF_N == 16 ? 4 : 2, TILE_ROWS = 4 };
 
 VF_INLINE void el_store(el *to, vf x) { vf_store(to, x); }
@@ -43,20 +44,21 @@ static inline void b_straight(const el *x, int64_t padded, el *to) /* K = 64, N 
     memcpy(to, x, (size_t)(BLOCK * padded) * sizeof *x);
 }
 
-VF_INLINE void tile_product(float *c, int64_t n, const el *a, const el *b, int64_t k, bool add,
+VF_INLINE void tile_product(float *c, const el *a, const el *b, const product_shape *s, bool add,
                             int vectors)
 {
+    const int64_t n = s->width, a_width = s->a_width;
     vf sum[TILE_ROWS][TILE_VECTORS];
     for (int i = 0; i < TILE_ROWS; i++) {
         for (int j = 0; j < vectors; j++)
             sum[i][j] = add ? vf_load(c + i * n + j * VF_N) : vf_zero();
     }
-    for (int64_t p = 0; p < k; p++) {
+    for (int64_t p = 0; p < s->k; p++) {
         vf right[TILE_VECTORS];
         for (int j = 0; j < vectors; j++)
             right[j] = vf_load(b + p * n + j * VF_N);
         for (int i = 0; i < TILE_ROWS; i++) {
-            vf left = vf_set(a[i * k + p]);
+            vf left = vf_set(a[i * a_width + p]);
             for (int j = 0; j < vectors; j++)
                 sum[i][j] = vf_fma(left, right[j], sum[i][j]);
         }
@@ -67,18 +69,16 @@ VF_INLINE void tile_product(float *c, int64_t n, const el *a, const el *b, int64
     }
 }
 
-/* C[m,n] (+)= A[m,k] B[k,n] */
-static inline void product(float *c, const el *a, const el *b, int64_t m, int64_t n, int64_t k,
-                           bool add)
+static inline void product(float *c, const el *a, const el *b, product_shape s, bool add)
 {
     int64_t j = 0;
-    for (; j + TILE_VECTORS * VF_N <= n; j += TILE_VECTORS * VF_N) {
-        for (int64_t i = 0; i < m; i += TILE_ROWS)
-            tile_product(c + i * n + j, n, a + i * k, b + j, k, add, TILE_VECTORS);
+    for (; j + TILE_VECTORS * VF_N <= s.n; j += TILE_VECTORS * VF_N) {
+        for (int64_t i = 0; i < s.m; i += TILE_ROWS)
+            tile_product(c + i * s.width + j, a + i * s.a_width, b + j, &s, add, TILE_VECTORS);
     }
-    for (; j < n; j += VF_N) {
-        for (int64_t i = 0; i < m; i += TILE_ROWS)
-            tile_product(c + i * n + j, n, a + i * k, b + j, k, add, 1);
+    for (; j < s.n; j += VF_N) {
+        for (int64_t i = 0; i < s.m; i += TILE_ROWS)
+            tile_product(c + i * s.width + j, a + i * s.a_width, b + j, &s, add, 1);
     }
 }
 

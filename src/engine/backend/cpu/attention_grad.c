@@ -137,7 +137,7 @@ static void find_runs(backward *f)
     f->n_runs = 0;
     for (int64_t b = 0; b < f->blocks; b++) {
         block_bounds bounds = bounds_of(f->first + b * BLOCK, f->last + b * BLOCK);
-        if (b == 0 || !bounds.any || bounds.first >= b * BLOCK)
+        if (b == 0 || !bounds.whole.any || bounds.whole.first >= b * BLOCK)
             f->run_start[f->n_runs++] = (int32_t)b;
     }
     f->run_start[f->n_runs] = (int32_t)f->blocks;
@@ -189,18 +189,19 @@ static void load_queries(const backward *f, const item_scratch *s, int64_t b, in
     }
 }
 
-/* P and dS of VF_N queries and the 64 keys from `key` on. */
+/* P and dS of VF_N queries and the part's keys of the block from `key` on. */
 VF_INLINE void probability_lane(const backward *f, const item_scratch *s, int64_t lane, int64_t i,
-                                int64_t key, const int32_t *first, const int32_t *last, bool masked)
+                                int64_t key, const block_part *part, const int32_t *first,
+                                const int32_t *last)
 {
     vi low = vi_load(first + lane), high = vi_load(last + lane);
     vf shift = -vf_load(s->lse2 + i * BLOCK + lane), delta = vf_load(s->delta + i * BLOCK + lane);
     vf scale2 = vf_set(f->scale2);
-    for (int64_t n = 0; n < BLOCK; n += 2) {
+    for (int64_t n = part->key; n < part->key + part->keys; n += 2) {
         const float *logits = s->s + n * BLOCK + lane, *dp = s->dp + n * BLOCK + lane;
         vf p0 = vf_exp2(vf_fma(vf_load(logits), scale2, shift));
         vf p1 = vf_exp2(vf_fma(vf_load(logits + BLOCK), scale2, shift));
-        if (masked) {
+        if (part->masked) {
             p0 = vf_select(sees(low, high, key + n), p0, vf_zero());
             p1 = vf_select(sees(low, high, key + n + 1), p1, vf_zero());
         }
@@ -214,23 +215,40 @@ VF_INLINE void probability_lane(const backward *f, const item_scratch *s, int64_
     }
 }
 
+/* The part's queries of the i-th block of the run, whose keys' bounds are `first`, `last`, against
+ * its keys of the block in s->k, s->v. */
+static void visit_part(const backward *f, const item_scratch *s, int64_t key, int64_t i,
+                       const block_part *part, const int32_t *first, const int32_t *last)
+{
+    const int64_t keys = part->keys, queries = part->queries, padded = f->padded;
+    const int64_t at = i * block_elements(f), row = part->key * BLOCK;
+    const int64_t column = part->query * LANE_ELEMENTS;
+    const product_shape square = {keys, queries, padded, padded, BLOCK};
+    const product_shape to_keys = {keys, padded, queries, BLOCK, padded};
+    const product_shape to_queries = {padded, queries, keys, BLOCK, BLOCK};
+    const el *k = s->k + part->key * padded, *v = s->v + part->key * padded;
+    product(s->s + row + part->query, k, s->q_turned + at + column, square, false);
+    product(s->dp + row + part->query, v, s->do_turned + at + column, square, false);
+    for (int64_t lane = part->query; lane < part->query + queries; lane += VF_N)
+        probability_lane(f, s, lane, i, key, part, first, last);
+    const int64_t straight = at + part->query * padded;
+    float *dk = s->dk + part->key * padded, *dv = s->dv + part->key * padded;
+    product(dv, s->p + row + part->query, s->do_straight + straight, to_keys, true);
+    product(dk, s->ds + row + part->query, s->q_straight + straight, to_keys, true);
+    product(s->dq + at + part->query, s->k_turned + part->key, s->ds_b + row + column, to_queries,
+            true);
+}
+
 /* Query block `q_block`, the i-th of the run, against the key block in s->k, s->v. */
 static void visit_queries(const backward *f, const item_scratch *s, int64_t k_block,
                           int64_t q_block, int64_t i)
 {
     const int32_t *first = f->first + q_block * BLOCK, *last = f->last + q_block * BLOCK;
     block_bounds bounds = bounds_of(first, last);
-    int64_t key = k_block * BLOCK, at = i * block_elements(f);
-    if (!bounds.any || key + BLOCK <= bounds.first || key > bounds.last)
-        return;
-    bool masked = !bounds.all || key < bounds.last_first || key + BLOCK - 1 > bounds.first_last;
-    product(s->s, s->k, s->q_turned + at, BLOCK, BLOCK, f->padded, false);
-    product(s->dp, s->v, s->do_turned + at, BLOCK, BLOCK, f->padded, false);
-    for (int64_t lane = 0; lane < BLOCK; lane += VF_N)
-        probability_lane(f, s, lane, i, key, first, last, masked);
-    product(s->dv, s->p, s->do_straight + at, BLOCK, f->padded, BLOCK, true);
-    product(s->dk, s->ds, s->q_straight + at, BLOCK, f->padded, BLOCK, true);
-    product(s->dq + at, s->k_turned, s->ds_b, f->padded, BLOCK, BLOCK, true);
+    block_part part[2];
+    int n = parts_seen(&bounds, k_block * BLOCK, true, part);
+    for (int p = 0; p < n; p++)
+        visit_part(f, s, k_block * BLOCK, i, &part[p], first, last);
 }
 
 static void store_rows(const block_source *to, const float *from, int64_t padded, float factor)
@@ -352,10 +370,7 @@ static void attention_grad(const tp_launch *launch)
     clear_rows(f.dv, f.valid_rows, f.tokens);
 }
 
-static size_t workspace(const tp_launch *launch)
-{
-    return backward_of(launch).bytes;
-}
+static size_t workspace(const tp_launch *launch) { return backward_of(launch).bytes; }
 
 static bool accepts(const tp_launch *launch)
 {
