@@ -387,6 +387,16 @@ static void a_part_has_the_bits_of_the_whole(void **state)
     }
 }
 
+static void check_shapes(const int64_t (*shapes)[3], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        problem p = make_problem(shapes[i][0], shapes[i][1], shapes[i][2]);
+        multiply(&p);
+        check_all_variants(&p);
+        free_problem(&p);
+    }
+}
+
 static void multiplies_small_and_odd_shapes(void **state)
 {
     static const int64_t shapes[][3] = {
@@ -394,12 +404,7 @@ static void multiplies_small_and_odd_shapes(void **state)
         {14, 16, 3},  {15, 31, 65}, {16, 65, 16}, {17, 70, 1},  {29, 96, 32}, {31, 129, 45},
         {33, 17, 66}, {64, 48, 34}, {8, 130, 97}, {4, 257, 40},
     };
-    for (size_t i = 0; i < TP_COUNTOF(shapes); i++) {
-        problem p = make_problem(shapes[i][0], shapes[i][1], shapes[i][2]);
-        multiply(&p);
-        check_all_variants(&p);
-        free_problem(&p);
-    }
+    check_shapes(shapes, TP_COUNTOF(shapes));
 }
 
 /* Whole steps of k and more than a tile of rows: a kernel may read A, or the weight of the
@@ -410,12 +415,7 @@ static void multiplies_lines_in_place(void **state)
     static const int64_t shapes[][3] = {{64, 32, 32},  {70, 90, 64},   {20, 70, 64},
                                         {64, 16, 288}, {97, 17, 288},  {64, 7, 1056},
                                         {7, 64, 1056}, {30, 45, 1024}, {45, 30, 1280}};
-    for (size_t i = 0; i < TP_COUNTOF(shapes); i++) {
-        problem p = make_problem(shapes[i][0], shapes[i][1], shapes[i][2]);
-        multiply(&p);
-        check_all_variants(&p);
-        free_problem(&p);
-    }
+    check_shapes(shapes, TP_COUNTOF(shapes));
 }
 
 /* Rows of 1, 2, 4 and 8 pass over B together, in parts of k where they are long; up to half of a
@@ -425,12 +425,7 @@ static void multiplies_few_rows(void **state)
     static const int64_t shapes[][3] = {{1, 37, 8300}, {2, 21, 4200}, {3, 18, 2100}, {7, 19, 1100},
                                         {8, 33, 544},  {9, 30, 64},   {12, 45, 96},  {16, 29, 1056},
                                         {45, 48, 64},  {33, 16, 128}, {15, 10, 4099}};
-    for (size_t i = 0; i < TP_COUNTOF(shapes); i++) {
-        problem p = make_problem(shapes[i][0], shapes[i][1], shapes[i][2]);
-        multiply(&p);
-        check_all_variants(&p);
-        free_problem(&p);
-    }
+    check_shapes(shapes, TP_COUNTOF(shapes));
 }
 
 static void multiplies_in_several_ranges_of_k(void **state)

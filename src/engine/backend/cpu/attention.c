@@ -42,7 +42,6 @@ typedef struct {
     el *q, *p;    /* B forms [padded, 64], [64 keys, 64] */
     float *s, *o; /* [64 keys, 64], [padded, 64] */
     float m[BLOCK], l[BLOCK], correction[BLOCK];
-    bool begun[2]; /* halves of the queries that have an O */
 } item_scratch;
 
 static int64_t block_elements(const forward *f) { return BLOCK * f->padded; }
@@ -180,10 +179,9 @@ static void rescale(const item_scratch *s, const block_part *part, int64_t padde
     }
 }
 
-/* The part's queries past its keys; `is_begun`: there is an O to add to. */
+/* The part's queries past its keys. */
 static void visit_part(const forward *f, item_scratch *s, int64_t g, int64_t block,
-                       const block_part *part, const int32_t *first, const int32_t *last,
-                       bool is_begun)
+                       const block_part *part, const int32_t *first, const int32_t *last)
 {
     int64_t at = (g * f->k_blocks + block) * block_elements(f);
     int64_t square = part->key * BLOCK, column = part->query * LANE_ELEMENTS;
@@ -192,23 +190,19 @@ static void visit_part(const forward *f, item_scratch *s, int64_t g, int64_t blo
     bool grows = false;
     for (int64_t lane = part->query; lane < part->query + part->queries; lane += VF_N)
         grows |= softmax_lane(f, s, lane, block * BLOCK, part, first, last);
-    if (grows && is_begun)
+    if (grows && !part->begins)
         rescale(s, part, f->padded);
     product(s->o + part->query, f->packed_v + at + part->key, s->p + square + column,
-            (product_shape){f->padded, part->queries, part->keys, BLOCK, BLOCK}, is_begun);
+            (product_shape){f->padded, part->queries, part->keys, BLOCK, BLOCK}, !part->begins);
 }
 
 static void visit_keys(const forward *f, item_scratch *s, int64_t g, int64_t block,
                        const block_bounds *bounds, const int32_t *first, const int32_t *last)
 {
     block_part part[2];
-    int n = parts_seen(bounds, block * BLOCK, s->begun[0] == s->begun[1], part);
-    for (int i = 0; i < n; i++) {
-        int64_t low = part[i].query / HALF, high = (part[i].query + part[i].queries) / HALF;
-        visit_part(f, s, g, block, &part[i], first, last, s->begun[low]);
-        for (int64_t half = low; half < high; half++)
-            s->begun[half] = true;
-    }
+    int n = parts_seen(bounds, block * BLOCK, part);
+    for (int i = 0; i < n; i++)
+        visit_part(f, s, g, block, &part[i], first, last);
 }
 
 /* o = O / l and lse = scale m + ln l; zeros for queries that see nothing. */
@@ -258,7 +252,6 @@ static void attend_range(const void *context, int64_t begin, int64_t end, int th
             s->m[i] = -INFINITY;
             s->l[i] = 0;
         }
-        s->begun[0] = s->begun[1] = false;
         int64_t g = h / (f->heads / f->kv_heads);
         const key_bounds *all = &bounds.whole;
         for (int64_t b = all->first / BLOCK; all->any && b <= all->last / BLOCK; b++)

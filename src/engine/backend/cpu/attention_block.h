@@ -138,6 +138,7 @@ typedef struct {
     int64_t query, queries; /* of the block of queries, the first and how many */
     int64_t key, keys;      /* of the block of keys */
     bool masked;            /* not all of them see all of these keys */
+    bool begins;            /* none of them sees a key of an earlier block */
 } block_part;
 
 static inline block_part part_seen(const key_bounds *b, int64_t key, int64_t query, int64_t queries)
@@ -150,17 +151,19 @@ static inline block_part part_seen(const key_bounds *b, int64_t key, int64_t que
                         .key = from,
                         .keys = sees_some ? to - from : 0,
                         .masked =
-                            !b->all || key + from < b->last_first || key + to - 1 > b->first_last};
+                            !b->all || key + from < b->last_first || key + to - 1 > b->first_last,
+                        .begins = b->first >= key};
 }
 
 /* What a block of queries sees of the block of keys from `key` on: one part, or two where the
- * halves see other keys or may not be joined; returns how many. */
-static inline int parts_seen(const block_bounds *b, int64_t key, bool may_join, block_part part[2])
+ * halves see other keys; returns how many. */
+static inline int parts_seen(const block_bounds *b, int64_t key, block_part part[2])
 {
     block_part low = part_seen(&b->half[0], key, 0, HALF);
     block_part high = part_seen(&b->half[1], key, HALF, HALF);
+    bool is_same = low.key == high.key && low.keys == high.keys && low.begins == high.begins;
     int n = 0;
-    if (may_join && low.keys > 0 && low.key == high.key && low.keys == high.keys) {
+    if (is_same && low.keys > 0) {
         part[0] = part_seen(&b->whole, key, 0, BLOCK);
         return 1;
     }

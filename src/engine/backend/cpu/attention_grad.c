@@ -136,8 +136,8 @@ static void find_runs(backward *f)
 {
     f->n_runs = 0;
     for (int64_t b = 0; b < f->blocks; b++) {
-        block_bounds bounds = bounds_of(f->first + b * BLOCK, f->last + b * BLOCK);
-        if (b == 0 || !bounds.whole.any || bounds.whole.first >= b * BLOCK)
+        key_bounds bounds = bounds_of_queries(f->first + b * BLOCK, f->last + b * BLOCK, BLOCK);
+        if (b == 0 || !bounds.any || bounds.first >= b * BLOCK)
             f->run_start[f->n_runs++] = (int32_t)b;
     }
     f->run_start[f->n_runs] = (int32_t)f->blocks;
@@ -246,7 +246,7 @@ static void visit_queries(const backward *f, const item_scratch *s, int64_t k_bl
     const int32_t *first = f->first + q_block * BLOCK, *last = f->last + q_block * BLOCK;
     block_bounds bounds = bounds_of(first, last);
     block_part part[2];
-    int n = parts_seen(&bounds, k_block * BLOCK, true, part);
+    int n = parts_seen(&bounds, k_block * BLOCK, part);
     for (int p = 0; p < n; p++)
         visit_part(f, s, k_block * BLOCK, i, &part[p], first, last);
 }

@@ -80,7 +80,7 @@ const tp_gemm_kernel GEMM_KERNEL(avx512) = {
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,
     .small_rows = 16,
-    .small_dots = 8,
+    .small_dots = SMALL_PASS,
     .small_scratch = small_scratch,
     .small = small,
 };

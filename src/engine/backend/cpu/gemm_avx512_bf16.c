@@ -57,7 +57,7 @@ const tp_gemm_kernel tp_gemm_kernel_avx512_bf16 = {
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,
     .small_rows = 16,
-    .small_dots = 8,
+    .small_dots = SMALL_PASS,
     .small_scratch = tp_gemm_small_scratch_bf16,
     .small = tp_gemm_small_bf16,
 };

@@ -13,8 +13,7 @@
 #include "engine/backend/cpu/gemm_finish_avx512.h"
 
 enum {
-    SMALL_DOTS = 8,       /* rows of A for dot products, at most */
-    SMALL_PASS = 8,       /* of A at a time */
+    SMALL_PASS = 8,       /* rows of A at a time; dot products take one pass */
     SMALL_STRIPE = 128,   /* columns of C between calls of finish */
     SMALL_X = 4096,       /* lanes of X that stay in L1 beside a row of B */
     SMALL_AHEAD = 8192,   /* bytes of prefetch along the rows of B */
@@ -35,12 +34,16 @@ GEMM_INLINE int64_t small_x_ld(const pack_lane lane, const tp_gemm *g)
     return (lanes + 15) / 16 * 16;
 }
 
-/* Passes are of 1, 2, 4 or 8 rows. */
+/* Rows of A in one pass: the smallest of 1, 2, 4, 8 that covers what is left. */
+GEMM_INLINE int small_pass(int64_t left)
+{
+    return left <= 2 ? (int)left : left <= 4 ? 4 : SMALL_PASS;
+}
+
 GEMM_INLINE int64_t small_x_rows(const tp_gemm *g)
 {
-    if (g->m > 4)
-        return (g->m + SMALL_PASS - 1) / SMALL_PASS * SMALL_PASS;
-    return g->m == 3 ? 4 : g->m;
+    int64_t whole = g->m / SMALL_PASS * SMALL_PASS;
+    return whole + small_pass(g->m - whole);
 }
 
 GEMM_INLINE size_t small_scratch_bytes(const pack_lane lane, const tp_gemm *g)
@@ -116,7 +119,7 @@ GEMM_INLINE void small_dot_rows(const pack_lane lane, const int m, const int row
 #pragma GCC unroll 16
     for (int r = 0; r < rows_b; r++, b += d->ld) {
         const uint32_t *x = d->x;
-        __m512 sum[4][SMALL_DOTS];
+        __m512 sum[4][SMALL_PASS];
 #pragma GCC unroll 4
         for (int c = 0; c < chains; c++)
 #pragma GCC unroll 8
@@ -238,26 +241,27 @@ GEMM_INLINE void small_stripe_of(const pack_lane lane, const int m, const small_
         small_columns(lane, m, vectors, job, x, b + (j0 + j) * element, cols - j, sums + j);
 }
 
-/* Rows of A in one pass: the smallest of 1, 2, 4, 8 that covers what is left.  X has rows of
- * zeros behind its last, so that a pass may run over it. */
-GEMM_INLINE int64_t small_stripe(const pack_lane lane, const small_job *job, int64_t i0, int64_t j0,
-                                 int cols)
+/* One pass from row i0 on; returns its rows.  X has rows of zeros behind its last, so that a pass
+ * may run over it. */
+GEMM_INLINE int small_stripe(const pack_lane lane, const small_job *job, int64_t i0, int64_t j0,
+                             int cols)
 {
-    int64_t left = job->gemm->m - i0;
-    if (left == 1) {
+    int rows = small_pass(job->gemm->m - i0);
+    switch (rows) {
+    case 1:
         small_stripe_of(lane, 1, job, i0, j0, cols);
-        return 1;
-    }
-    if (left == 2) {
+        break;
+    case 2:
         small_stripe_of(lane, 2, job, i0, j0, cols);
-        return 2;
-    }
-    if (left <= 4) {
+        break;
+    case 4:
         small_stripe_of(lane, 4, job, i0, j0, cols);
-        return 4;
+        break;
+    default:
+        small_stripe_of(lane, SMALL_PASS, job, i0, j0, cols);
+        break;
     }
-    small_stripe_of(lane, SMALL_PASS, job, i0, j0, cols);
-    return SMALL_PASS;
+    return rows;
 }
 
 /* Columns n0 .. n1-1 of C. */
