@@ -21,6 +21,7 @@
 #include "base/cpu.h"
 #include "base/huge_pages.h"
 #include "base/platform.h"
+#include "engine/backend/backend.h"
 #include "engine/backend/cpu/gemm_kernel.h"
 #include "engine/backend/cpu/paths.h"
 #include "onednn_gemm.h"
@@ -201,6 +202,7 @@ typedef struct {
     size_t sets, set;             /* of all, in use */
     const tp_gemm_kernel *kernel; /* NULL: the best */
     void *workspace;
+    tp_launch panels;          /* linear_panels; no kernel where B is no weight */
     tp_onednn_gemm *onednn[2]; /* B plain, B packed; NULL when it has no implementation */
 } contest;
 
@@ -232,8 +234,6 @@ static size_t choose_sets(const shape *s, bool cold)
     return cold ? most_cached / one + 2 : 1;
 }
 
-static const char *const onednn_names[] = {"oneDNN", "packed"};
-
 static void use_set(contest *c, size_t set)
 {
     c->set = set;
@@ -250,6 +250,63 @@ static void run_ours(contest *c)
     else
         tp_gemm_run(&c->gemm, c->workspace);
 }
+
+/* --- B packed before, by ours --- */
+
+static tp_operand matrix_at(void *data, tp_dtype dtype, int64_t rows, int64_t cols)
+{
+    return (tp_operand){
+        .data = data, .dtype = dtype, .rank = 2, .dim = {rows, cols}, .stride = cols};
+}
+
+static void find_kernel(tp_launch *launch)
+{
+    const size_t line = 64;
+    launch->kernel = tp_kernel_find_prepared(&tp_backend_cpu, launch);
+    launch->workspace_bytes = tp_kernel_workspace(launch->kernel, launch);
+    launch->workspace = aligned_memory(TP_MAX(launch->workspace_bytes, line));
+}
+
+static void open_panels(contest *c)
+{
+    const tp_gemm *g = &c->gemm;
+    int64_t wide = (g->n + TP_PANEL - 1) / TP_PANEL, deep = TP_PANEL * (g->k + g->k % 2);
+    size_t bytes = (size_t)(wide * deep) * tp_dtype_size(g->ab_dtype);
+    tp_operand panels = matrix_at(aligned_memory(bytes), g->ab_dtype, wide, deep);
+    tp_launch pack = {.op = TP_OP_pack_panels,
+                      .n_in = 1,
+                      .n_out = 1,
+                      .threads = (uint16_t)g->threads,
+                      .team = g->team,
+                      .attrs = {.transposed = !g->b_trans},
+                      .in = {matrix_at(c->b.data, g->ab_dtype, g->b_trans ? g->n : g->k,
+                                       g->b_trans ? g->k : g->n)},
+                      .out = {panels}};
+    find_kernel(&pack);
+    pack.kernel->run(&pack);
+    free(pack.workspace);
+    c->panels = (tp_launch){
+        .op = TP_OP_linear_panels,
+        .n_in = 3,
+        .n_out = 1,
+        .threads = (uint16_t)g->threads,
+        .team = g->team,
+        .attrs = {.n0 = (int32_t)g->n},
+        .in = {matrix_at(c->a.data, g->ab_dtype, g->m, g->k), panels},
+        .out = {matrix_at(c->c.data, g->c_dtype, g->m, g->n)},
+    };
+    find_kernel(&c->panels);
+}
+
+static void close_panels(contest *c)
+{
+    if (!c->panels.kernel)
+        return;
+    free(c->panels.in[1].data);
+    free(c->panels.workspace);
+}
+
+static void run_panels(contest *c) { c->panels.kernel->run(&c->panels); }
 
 static void run_onednn(contest *c, int which)
 {
@@ -285,28 +342,39 @@ static void print_rates(const char *who, double *seconds, int rounds, double flo
     printf("  %s %7.1f %7.1f", who, flops / seconds[0] * 1e-9, flops / seconds[rounds / 2] * 1e-9);
 }
 
+enum { OURS, OUR_PANELS, PLAIN, PACKED, CONTESTANTS };
+
 static void run_contest(contest *c, double flops, int rounds)
 {
-    double ours[MAX_ROUNDS], theirs[2][MAX_ROUNDS];
-    void (*const peers[])(contest *) = {run_plain, run_packed};
+    static const struct {
+        const char *name;
+        void (*run)(contest *);
+    } contestants[CONTESTANTS] = {[OURS] = {"ours", run_ours},
+                                  [OUR_PANELS] = {"panels", run_panels},
+                                  [PLAIN] = {"oneDNN", run_plain},
+                                  [PACKED] = {"packed", run_packed}};
+    const bool is_there[CONTESTANTS] = {true, c->panels.kernel != NULL, c->onednn[0] != NULL,
+                                        c->onednn[1] != NULL};
+    double seconds[CONTESTANTS][MAX_ROUNDS], median[CONTESTANTS];
     run_ours(c);
     double once = time_runs(c, run_ours, 1);
     int repeats = (int)TP_MAX(1.0, 0.02 / once);
-    for (int i = 0; i < 2; i++)
-        if (c->onednn[i])
-            run_onednn(c, i);
-    for (int round = 0; round < rounds; round++) {
-        ours[round] = time_runs(c, run_ours, repeats);
-        for (int i = 0; i < 2; i++)
-            if (c->onednn[i])
-                theirs[i][round] = time_runs(c, peers[i], repeats);
-    }
-    print_rates("ours", ours, rounds, flops);
-    for (int i = 0; i < 2; i++) {
-        if (!c->onednn[i])
+    for (int i = OURS + 1; i < CONTESTANTS; i++)
+        if (is_there[i])
+            contestants[i].run(c);
+    for (int round = 0; round < rounds; round++)
+        for (int i = 0; i < CONTESTANTS; i++)
+            if (is_there[i])
+                seconds[i][round] = time_runs(c, contestants[i].run, repeats);
+    for (int i = 0; i < CONTESTANTS; i++) {
+        if (!is_there[i])
             continue;
-        print_rates(onednn_names[i], theirs[i], rounds, flops);
-        printf("  x%.2f", theirs[i][rounds / 2] / ours[rounds / 2]);
+        print_rates(contestants[i].name, seconds[i], rounds, flops);
+        median[i] = seconds[i][rounds / 2];
+        if (i > OURS)
+            printf("  x%.2f", median[i] / median[OURS]);
+        if (i == PACKED && is_there[OUR_PANELS])
+            printf(" x%.2f of panels", median[i] / median[OUR_PANELS]);
     }
 }
 
@@ -341,12 +409,15 @@ static void run_shape(const shape *s, const options *opt)
         if ((i == 0 || !s->accumulate) &&
             tp_onednn_gemm_open(&c.onednn[i], &c.gemm, i == 1, NULL) != TP_OK)
             c.onednn[i] = NULL;
+    if (!s->accumulate && !opt->cold && !c.kernel)
+        open_panels(&c);
     printf("%-24s", label);
     run_contest(&c, 2.0 * (double)s->m * (double)s->n * (double)s->k, opt->rounds);
     printf("\n");
     fflush(stdout);
     for (int i = 0; i < 2; i++)
         tp_onednn_gemm_close(c.onednn[i]);
+    close_panels(&c);
     free(c.workspace);
     free(c.a.data);
     free(c.b.data);
