@@ -4,7 +4,7 @@
  * of a row; all inputs of a place are read before it is written, so that output
  * 0 may share input 0's memory. */
 #include "engine/backend/cpu/kernel.h"
-#include "engine/backend/cpu/vec_math.h"
+#include "engine/backend/cpu/vec_gelu.h"
 
 enum { PIECE = 4096 }; /* elements: a multiple of VF_N that keeps threads balanced */
 
@@ -118,12 +118,16 @@ PLACE(add, 2, a + b)
 PLACE(mul, 2, a *b)
 PLACE(cast, 1, a)
 PLACE(silu, 1, a *vf_sigmoid(a))
-PLACE(gelu_erf, 1, vf_gelu_erf(a))
-PLACE(gelu_tanh, 1, vf_gelu_tanh(a))
+PLACE(gelu_erf, 1, vf_gelu(a, false, false))
+PLACE(gelu_tanh, 1, vf_gelu(a, true, false))
+PLACE(gelu_erf_half, 1, vf_gelu(a, false, true))
+PLACE(gelu_tanh_half, 1, vf_gelu(a, true, true))
 PLACE(swiglu, 2, a *vf_sigmoid(a) * b)
 PLACE(silu_grad, 2, b *vf_silu_slope(a, vf_sigmoid(a)))
-PLACE(gelu_erf_grad, 2, b *vf_gelu_erf_slope(a))
-PLACE(gelu_tanh_grad, 2, b *vf_gelu_tanh_slope(a))
+PLACE(gelu_erf_grad, 2, b *vf_gelu_slope(a, false, false))
+PLACE(gelu_tanh_grad, 2, b *vf_gelu_slope(a, true, false))
+PLACE(gelu_erf_grad_half, 2, b *vf_gelu_slope(a, false, true))
+PLACE(gelu_tanh_grad_half, 2, b *vf_gelu_slope(a, true, true))
 
 VF_INLINE results swiglu_grad_of(vf gate, vf up, vf dy)
 {
@@ -134,12 +138,18 @@ ITEMS(swiglu_grad, 3)
 
 static void gelu(const tp_launch *launch)
 {
-    run(launch, launch->attrs.tanh ? gelu_tanh_range : gelu_erf_range);
+    if (is_half(&launch->out[0]))
+        run(launch, launch->attrs.tanh ? gelu_tanh_half_range : gelu_erf_half_range);
+    else
+        run(launch, launch->attrs.tanh ? gelu_tanh_range : gelu_erf_range);
 }
 
 static void gelu_grad(const tp_launch *launch)
 {
-    run(launch, launch->attrs.tanh ? gelu_tanh_grad_range : gelu_erf_grad_range);
+    if (is_half(&launch->out[0]))
+        run(launch, launch->attrs.tanh ? gelu_tanh_grad_half_range : gelu_erf_grad_half_range);
+    else
+        run(launch, launch->attrs.tanh ? gelu_tanh_grad_range : gelu_erf_grad_range);
 }
 
 static void concat_range(const void *context, int64_t begin, int64_t end, int thread)

@@ -150,12 +150,9 @@ static void finish_turned(const tp_gemm *g, const float *sums, int64_t ld, int64
                                          finish_load16(g->bias, g->bias_dtype, j + column, 1))));
             }
             pre[x] = round_columns(value[0], value[1]);
-            if (g->epilogue == TP_GEMM_EPILOGUE_NONE)
-                c[x] = pre[x];
-            else if (g->epilogue == TP_GEMM_EPILOGUE_GELU_TANH)
-                c[x] = round_columns(finish_gelu_tanh16(value[0]), finish_gelu_tanh16(value[1]));
-            else
-                c[x] = round_columns(finish_gelu_erf16(value[0]), finish_gelu_erf16(value[1]));
+            c[x] = g->epilogue == TP_GEMM_EPILOGUE_NONE
+                       ? pre[x]
+                       : round_columns(finish_gelu(g, value[0]), finish_gelu(g, value[1]));
         }
         int64_t at = (i + row) * g->ldc + j;
         if (g->pre)

@@ -5,63 +5,7 @@
 #ifndef TP_ENGINE_BACKEND_CPU_GEMM_FINISH_H
 #define TP_ENGINE_BACKEND_CPU_GEMM_FINISH_H
 
-#include "engine/backend/cpu/gemm_kernel.h"
-
-GEMM_INLINE float finish_bits_to_float(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-/* exp(x), relative error below 2e-7; saturates near the ends of the f32 range, NaN stays. */
-GEMM_INLINE float finish_exp(float x)
-{
-    x = x > 88.0f ? 88.0f : x;
-    x = x < -87.0f ? -87.0f : x;
-    const float shifter = 0x1.8p23f; /* adding it rounds to an integer in the low bits */
-    float shifted = x * 0x1.715476p0f + shifter;
-    float n = shifted - shifter;
-    float r = x - n * 0.693359375f + n * 2.12194440e-4f; /* ln 2 in two pieces */
-    float p = 1.0f / 5040;
-    p = p * r + 1.0f / 720;
-    p = p * r + 1.0f / 120;
-    p = p * r + 1.0f / 24;
-    p = p * r + 1.0f / 6;
-    p = p * r + 0.5f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
-    uint32_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    return p * finish_bits_to_float((bits + 127u) << 23);
-}
-
-GEMM_INLINE float finish_gelu_tanh(float x)
-{
-    /* (1 + tanh u) / 2 = 1 / (1 + exp(-2u)) */
-    float u2 = x * (1.595769122f + 0.071354816f * x * x);
-    return x / (1.0f + finish_exp(-u2));
-}
-
-/* erfc by the Chebyshev fit of Numerical Recipes (erfcc), relative error 1.2e-7. */
-GEMM_INLINE float finish_gelu_erf(float x)
-{
-    float z = (x < 0.0f ? -x : x) * 0.70710678f;
-    z = z > 9.0f ? 9.0f : z; /* erfc is zero in f32 there, and infinity stays out of the sum */
-    float t = 1.0f / (1.0f + 0.5f * z);
-    float p = 0.17087277f;
-    p = p * t - 0.82215223f;
-    p = p * t + 1.48851587f;
-    p = p * t - 1.13520398f;
-    p = p * t + 0.27886807f;
-    p = p * t - 0.18628806f;
-    p = p * t + 0.09678418f;
-    p = p * t + 0.37409196f;
-    p = p * t + 1.00002368f;
-    p = p * t - 1.26551223f;
-    float half_erfc = 0.5f * t * finish_exp(p - z * z);
-    return x * (x < 0.0f ? half_erfc : 1.0f - half_erfc);
-}
+#include "engine/backend/cpu/gemm_gelu.h"
 
 GEMM_INLINE void finish_load(float *to, const void *from, tp_dtype dtype, int64_t at, int n)
 {
@@ -103,12 +47,12 @@ GEMM_INLINE void finish_row(const tp_gemm *g, const float *acc, int64_t at, int6
     }
     if (g->pre)
         finish_store(g->pre, g->c_dtype, at, value, n);
-    if (g->epilogue == TP_GEMM_EPILOGUE_GELU_TANH) {
-        for (int j = 0; j < n; j++)
-            value[j] = finish_gelu_tanh(value[j]);
-    } else if (g->epilogue == TP_GEMM_EPILOGUE_GELU_ERF) {
-        for (int j = 0; j < n; j++)
-            value[j] = finish_gelu_erf(value[j]);
+    for (int j = 0; g->epilogue != TP_GEMM_EPILOGUE_NONE && j < n; j += VF_N) {
+        int left = n - j;
+        if (left >= VF_N)
+            vf_store(value + j, finish_gelu(g, vf_load(value + j)));
+        else
+            vf_store_n(value + j, left, finish_gelu(g, vf_load_n(value + j, left)));
     }
     finish_store(g->c, g->c_dtype, at, value, n);
 }

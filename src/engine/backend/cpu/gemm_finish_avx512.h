@@ -7,55 +7,8 @@
 
 #include <immintrin.h>
 
+#include "engine/backend/cpu/gemm_gelu.h"
 #include "engine/backend/cpu/gemm_pack_avx512.h"
-
-/* The same exp and fits as gemm_finish.h, 16 at a time. */
-GEMM_INLINE __m512 finish_exp16(__m512 x)
-{
-    /* operand order: min and max return the second when one is NaN */
-    x = _mm512_min_ps(_mm512_set1_ps(88.0f), x);
-    x = _mm512_max_ps(_mm512_set1_ps(-87.0f), x);
-    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(0x1.715476p0f)),
-                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
-    r = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), r);
-    __m512 p = _mm512_set1_ps(1.0f / 5040);
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 720));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 120));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 24));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 6));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.5f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-    return _mm512_scalef_ps(p, n);
-}
-
-GEMM_INLINE __m512 finish_gelu_tanh16(__m512 x)
-{
-    const __m512 one = _mm512_set1_ps(1.0f);
-    __m512 slope = _mm512_fmadd_ps(_mm512_set1_ps(-0.071354816f), _mm512_mul_ps(x, x),
-                                   _mm512_set1_ps(-1.595769122f));
-    return _mm512_div_ps(x, _mm512_add_ps(one, finish_exp16(_mm512_mul_ps(x, slope))));
-}
-
-GEMM_INLINE __m512 finish_gelu_erf16(__m512 x)
-{
-    static const float fit[] = {-0.82215223f, 1.48851587f, -1.13520398f, 0.27886807f, -0.18628806f,
-                                0.09678418f,  0.37409196f, 1.00002368f,  -1.26551223f};
-    const __m512 one = _mm512_set1_ps(1.0f), half = _mm512_set1_ps(0.5f);
-    __m512 z = _mm512_mul_ps(_mm512_abs_ps(x), _mm512_set1_ps(0.70710678f));
-    z = _mm512_min_ps(_mm512_set1_ps(9.0f), z);
-    __m512 t = _mm512_div_ps(one, _mm512_fmadd_ps(half, z, one));
-    __m512 p = _mm512_set1_ps(0.17087277f);
-#pragma GCC unroll 9
-    for (int i = 0; i < 9; i++)
-        p = _mm512_fmadd_ps(p, t, _mm512_set1_ps(fit[i]));
-    __m512 erfc = _mm512_mul_ps(t, finish_exp16(_mm512_fnmadd_ps(z, z, p)));
-    __m512 half_erfc = _mm512_mul_ps(half, erfc);
-    __mmask16 is_negative = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LT_OQ);
-    __m512 share = _mm512_mask_mov_ps(_mm512_sub_ps(one, half_erfc), is_negative, half_erfc);
-    return _mm512_mul_ps(x, share);
-}
 
 GEMM_INLINE __m512 finish_load16(const void *from, tp_dtype dtype, int64_t at, __mmask16 mask)
 {
@@ -85,11 +38,7 @@ GEMM_INLINE __m512 finish_values(const tp_gemm *g, __m512 value, int64_t at, int
         value = _mm512_add_ps(value, finish_load16(g->c, g->c_dtype, at, mask));
     if (g->pre)
         finish_store16(g->pre, g->c_dtype, at, value, mask);
-    if (g->epilogue == TP_GEMM_EPILOGUE_GELU_TANH)
-        value = finish_gelu_tanh16(value);
-    else if (g->epilogue == TP_GEMM_EPILOGUE_GELU_ERF)
-        value = finish_gelu_erf16(value);
-    return value;
+    return finish_gelu(g, value);
 }
 
 GEMM_INLINE void finish_lanes(const tp_gemm *g, __m512 value, int64_t at, int64_t j, __mmask16 mask,

@@ -3,7 +3,7 @@
 #define TP_ENGINE_BACKEND_CPU_PANELS_H
 
 #include "engine/backend/cpu/kernel.h"
-#include "engine/backend/cpu/vec_math.h"
+#include "engine/backend/cpu/vec_gelu.h"
 
 typedef struct {
     const tp_launch *launch;
@@ -29,9 +29,11 @@ static inline product product_of(const tp_launch *launch, int64_t chunk)
 }
 
 /* Sums of one vector of columns from n on become elements of y: bias, activation, rounding. */
-VF_INLINE vf activated(vf y, int32_t activation)
+VF_INLINE vf activated(vf y, int32_t activation, bool to_half)
 {
-    return activation == 0 ? y : activation == 1 ? vf_gelu_erf(y) : vf_gelu_tanh(y);
+    return activation == 0   ? y
+           : activation == 1 ? vf_gelu(y, false, to_half)
+                             : vf_gelu(y, true, to_half);
 }
 
 static inline void finish(const product *p, int64_t row, int64_t n, vf sum)
@@ -43,7 +45,7 @@ static inline void finish(const product *p, int64_t row, int64_t n, vf sum)
     void *to = row_at(p->y, row);
     if (is_bound(p->b))
         sum += is_whole ? vf_get(p->b->data, b16, n) : vf_get_n(p->b->data, b16, n, left);
-    sum = activated(sum, p->launch->attrs.activation);
+    sum = activated(sum, p->launch->attrs.activation, is_half(p->y));
     if (is_whole)
         vf_put(to, is_half(p->y), n, sum);
     else

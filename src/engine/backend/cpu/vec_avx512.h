@@ -106,6 +106,13 @@ VF_INLINE vm vm_and(vm a, vm b) { return a & b; }
 VF_INLINE bool vm_any(vm m) { return m != 0; }
 VF_INLINE vf vf_select(vm m, vf yes, vf no) { return _mm512_mask_blend_ps(m, no, yes); }
 
+/* Each lane's of 32 numbers: the one that the last 5 bits of its place say. */
+VF_INLINE vf vf_pick(const float numbers[32], vf place)
+{
+    return _mm512_permutex2var_ps(vf_load(numbers), _mm512_castps_si512(place),
+                                  vf_load(numbers + VF_N));
+}
+
 VF_INLINE float vf_sum(vf a) { return _mm512_reduce_add_ps(a); }
 VF_INLINE float vf_largest(vf a) { return _mm512_reduce_max_ps(a); }
 

@@ -85,30 +85,6 @@ VF_INLINE vf vf_normal_cdf(vf x, vf *ret_density)
     return vf_select(vm_lt(x, vf_zero()), tail, 1.0f - tail);
 }
 
-VF_INLINE vf vf_gelu_erf(vf x) { return x * vf_normal_cdf(x, NULL); }
-
-VF_INLINE vf vf_gelu_erf_slope(vf x)
-{
-    vf density;
-    vf cdf = vf_normal_cdf(x, &density);
-    return vf_fma(x, density, cdf);
-}
-
-/* (1 + tanh u) / 2 = sigmoid(2u) with u = sqrt(2/pi) (x + 0.044715 x^3) */
-VF_INLINE vf vf_gelu_tanh_gate(vf x)
-{
-    return vf_sigmoid(x * vf_fma(x * x, vf_set(0.07135481628f), vf_set(1.595769122f)));
-}
-
-VF_INLINE vf vf_gelu_tanh(vf x) { return x * vf_gelu_tanh_gate(x); }
-
-VF_INLINE vf vf_gelu_tanh_slope(vf x)
-{
-    vf gate = vf_gelu_tanh_gate(x);
-    vf inner = vf_fma(x * x, vf_set(0.2140644488f), vf_set(1.595769122f));
-    return vf_fma(x * inner * gate, 1.0f - gate, gate);
-}
-
 /* s + x s (1 - s) with s = sigmoid(x) */
 VF_INLINE vf vf_silu_slope(vf x, vf sigmoid)
 {
