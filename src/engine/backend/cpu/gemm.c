@@ -60,16 +60,18 @@ static tp_gemm_cut cut_panels(int64_t total, int width)
     return (tp_gemm_cut){total, tp_gemm_div_up(total, width), width};
 }
 
-/* Panels p0 .. p1-1.  Where k is not contiguous a cache line belongs to several panels: all
- * of them take a few k at a time, so that the line is read once. */
-static void pack_panels(const tp_gemm_block *block, bool is_a, int64_t p0, int64_t p1)
+enum { PACKED_K = 64 }; /* packed at a time where k is not contiguous */
+
+/* k0 .. k1-1 of panels p0 .. p1-1.  Where k is not contiguous a cache line belongs to several
+ * panels: all of them take a few k at a time, so that the line is read once. */
+static void pack_panels(const tp_gemm_block *block, bool is_a, int64_t p0, int64_t p1, int64_t k0,
+                        int64_t k1)
 {
     const tp_gemm_plan *plan = block->plan;
     const tp_gemm_operand *operand = is_a ? &plan->a : &plan->b;
-    const int64_t few = 64;
-    int64_t step = operand->k_contiguous ? block->k_padded : few;
-    for (int64_t k = 0; p0 < p1 && k < block->k_padded; k += step) {
-        int64_t nk = TP_MIN(step, block->k_padded - k);
+    int64_t step = operand->k_contiguous ? block->k_padded : PACKED_K;
+    for (int64_t k = k0; p0 < p1 && k < k1; k += step) {
+        int64_t nk = TP_MIN(step, k1 - k);
         char *to = is_a ? tp_gemm_a_panel(block, p0, k) : tp_gemm_b_panel(block, p0, k);
         tp_gemm_pack(block, is_a, to, p0, p1, k, nk);
     }
@@ -83,17 +85,36 @@ static int64_t panels_before(int64_t work, int64_t count, int64_t width)
 
 /* The columns of the panels of A, then of B, are one list of which each thread takes an equal
  * part, to whole panels. */
-static void pack_block(const tp_gemm_block *block, bool needs_a, bool needs_b, int thread,
-                       int threads)
+static void pack_some_panels(const tp_gemm_block *block, bool needs_a, bool needs_b, int thread,
+                             int threads)
 {
     int64_t n_a = needs_a ? block->rows.count : 0;
     int64_t n_b = needs_b ? block->cols.count : 0;
     int64_t wide_a = block->plan->kernel->rows, wide_b = block->plan->kernel->cols;
     int64_t all_a = n_a * wide_a, all = all_a + n_b * wide_b;
-    int64_t begin = all * thread / threads, end = all * (thread + 1) / threads;
-    pack_panels(block, true, panels_before(begin, n_a, wide_a), panels_before(end, n_a, wide_a));
+    int64_t begin = all * thread / threads, end = all * (thread + 1) / threads, k = block->k_padded;
+    pack_panels(block, true, panels_before(begin, n_a, wide_a), panels_before(end, n_a, wide_a), 0,
+                k);
     pack_panels(block, false, panels_before(begin - all_a, n_b, wide_b),
-                panels_before(end - all_a, n_b, wide_b));
+                panels_before(end - all_a, n_b, wide_b), 0, k);
+}
+
+/* Both operands of a weight's gradient have rows of one k each: a thread takes whole rows, as they
+ * follow each other in memory, of both, which take unlike time. */
+static void pack_block(const tp_gemm_block *block, bool needs_a, bool needs_b, int thread,
+                       int threads)
+{
+    const tp_gemm_plan *plan = block->plan;
+    int64_t k = block->k_padded, units = tp_gemm_div_up(k, PACKED_K);
+    bool has_rows = needs_a && needs_b && !plan->a.k_contiguous && !plan->b.k_contiguous;
+    if (!has_rows || units < 2 * plan->threads) {
+        pack_some_panels(block, needs_a, needs_b, thread, threads);
+        return;
+    }
+    int64_t k0 = TP_MIN(units * thread / threads * PACKED_K, k);
+    int64_t k1 = TP_MIN(units * (thread + 1) / threads * PACKED_K, k);
+    pack_panels(block, true, 0, block->rows.count, k0, k1);
+    pack_panels(block, false, 0, block->cols.count, k0, k1);
 }
 
 /* A tile of finished sums to C. */
@@ -245,8 +266,20 @@ static panel_range share_of(int64_t count, int part, int parts)
     return (panel_range){count * part / parts, count * (part + 1) / parts};
 }
 
-/* Rows of the grid of threads that give the fewest tiles to the busiest; of two equal ones the
- * grid in which fewer threads read, or pack late, the same panel. */
+/* Multiply-adds that each k of a cell of threads/rows columns of the grid takes, and of the rows
+ * and columns of panels that others have packed, or that are packed for it alone, as many as one of
+ * them is worth.  Rows that are read in place cost nothing. */
+static int64_t cost_of_cell(const tp_gemm_block *block, int rows, int threads)
+{
+    const int64_t strange = 10; /* multiply-adds */
+    const tp_gemm_kernel *kernel = block->plan->kernel;
+    int64_t down = tp_gemm_div_up(block->rows.count, rows) * kernel->rows;
+    int64_t across = tp_gemm_div_up(block->cols.count, threads / rows) * kernel->cols;
+    return down * across + (block->plan->is_in_place ? 0 : strange * (down + across));
+}
+
+/* Rows of the grid of threads whose cells cost least; of two equal ones the grid in which fewer
+ * threads read, or pack late, the same panel of A. */
 static int grid_rows(const tp_gemm_block *block, int threads)
 {
     int best = 1;
@@ -255,10 +288,9 @@ static int grid_rows(const tp_gemm_block *block, int threads)
     for (int r = 1; r <= threads; r++) {
         if (threads % r)
             continue;
-        int64_t most =
-            tp_gemm_div_up(block->rows.count, r) * tp_gemm_div_up(block->cols.count, threads / r);
-        if (most < least || (most == least && late_a)) {
-            least = most;
+        int64_t cost = cost_of_cell(block, r, threads);
+        if (cost < least || (cost == least && late_a)) {
+            least = cost;
             best = r;
         }
     }

@@ -113,11 +113,12 @@ static void plan_late(tp_gemm_plan *plan, int64_t share, int64_t l2)
  * and written once for each; shorter ranges leave more B panels in L2, so that A passes by fewer
  * times.  With B in 5/8 of 2 MiB both together are least from 768 f32 on, unless all of a narrow
  * operand stays, or A is not packed for it.  Gradients of weights, to which others are added, are
- * in no cache: long ranges. */
+ * in no cache: long ranges; where they are small, as long as can be, for threads wait for each
+ * other between two. */
 static int64_t longest_range(const tp_gemm_plan *plan)
 {
     const tp_gemm_kernel *kernel = plan->kernel;
-    const int64_t narrow = 512, near = (2 << 20) * 5 / 8;
+    const int64_t narrow = 512, small = 256, near = (2 << 20) * 5 / 8;
     int64_t k = plan->gemm->k, width = TP_MIN(plan->m, plan->n);
     bool is_narrow = width <= narrow;
     bool is_gradient = !plan->a.k_contiguous && !plan->b.k_contiguous;
@@ -129,7 +130,8 @@ static int64_t longest_range(const tp_gemm_plan *plan)
     }
     if (kernel->tiles && plan->is_in_place && k > kernel->k_block && !is_narrow)
         return kernel->k_block / 2;
-    return is_narrow ? kernel->k_block / 4 : kernel->k_block;
+    bool is_small = is_gradient && TP_MAX(plan->m, plan->n) <= small;
+    return is_narrow && !is_small ? kernel->k_block / 4 : kernel->k_block;
 }
 
 /* Is A better packed though it could be read in place?  A packed panel that just fits L1 is found
