@@ -44,18 +44,22 @@ VF_INLINE vf vf_gelu_share_by_quarters(vf x, const bool tanh) { return (void)tan
 VF_INLINE vf vf_gelu_slope_by_quarters(vf x, const bool tanh) { return (void)tanh, x; }
 #endif
 
-/* f(x) = (1 + tanh u) / 2 = sigmoid(2u) with u = sqrt(2/pi) (x + 0.044715 x^3): 2u / x */
-VF_INLINE vf vf_gelu_inner(vf x)
+/* f(x) = (1 + tanh u) / 2 = sigmoid(2u) with u = sqrt(2/pi) (x + 0.044715 x^3) */
+VF_INLINE vf vf_gelu_tanh_share(vf x)
 {
-    return vf_fma(x * x, vf_set(0.07135481628f), vf_set(1.595769122f));
+    return vf_sigmoid(x * vf_fma(x * x, vf_set(0.07135481628f), vf_set(1.595769122f)));
 }
 
-/* f + x f' = f + x (2u)' f (1 - f).  Behind 10 it is 0 or 1 in f32. */
+/* f + x f' = f + x (2u)' f (1 - f) with e = exp(-2u), f = 1 / (1 + e).  Behind 10 it is 0 or 1 in
+ * f32. */
 VF_INLINE vf vf_gelu_tanh_slope(vf x)
 {
     x = vf_max(vf_set(-10.0f), vf_min(vf_set(10.0f), x));
-    vf e = vf_exp(-x * vf_gelu_inner(x)), f = 1.0f / (1.0f + e);
-    vf inner_slope = vf_fma(x * x, vf_set(0.2140644488f), vf_set(1.595769122f));
+    vf square = x * x;
+    vf y = -x * vf_fma(square, vf_set(0.1029432396f), vf_set(2.302208198f)); /* -2u / ln 2 */
+    vf n = vf_round(y);
+    vf e = vf_exp2_reduced(y - n, n), f = 1.0f / (1.0f + e);
+    vf inner_slope = vf_fma(square, vf_set(0.2140644488f), vf_set(1.595769122f));
     return vf_fma(x * inner_slope * f, e * f, f);
 }
 
@@ -64,7 +68,7 @@ VF_INLINE vf vf_gelu(vf x, const bool tanh, const bool to_half)
 {
     if (to_half && VF_HAS_QUARTERS)
         return x * vf_gelu_share_by_quarters(x, tanh);
-    return x * (tanh ? vf_sigmoid(x * vf_gelu_inner(x)) : vf_normal_cdf(x, NULL));
+    return x * (tanh ? vf_gelu_tanh_share(x) : vf_normal_cdf(x, NULL));
 }
 
 VF_INLINE vf vf_gelu_slope(vf x, const bool tanh, const bool to_half)
