@@ -163,6 +163,7 @@ static double gelu(tp_gemm_epilogue epilogue, double x)
 typedef struct {
     tp_dtype ab, c;
     bool a_trans, b_trans, accumulate, has_bias, has_pre;
+    bool is_dense; /* no gap behind the rows of C */
     tp_dtype bias;
     tp_gemm_epilogue epilogue;
     int threads; /* 0: two */
@@ -184,10 +185,12 @@ static void check_element(float got, double want, double size, tp_dtype dtype, c
              (long long)(at % p->n), (double)got, want);
 }
 
-/* Runs the kernel; the result, with leading dimension n + 3, is the caller's to guarded_free. */
+static int64_t ld_of_c(const problem *p, const variant *v) { return p->n + (v->is_dense ? 0 : 3); }
+
+/* Runs the kernel; the result is the caller's to guarded_free. */
 static void *run(const tp_gemm_kernel *kernel, const problem *p, const variant *v, void **ret_pre)
 {
-    const int64_t gap = 3, ldc = p->n + gap;
+    const int64_t gap = 3, ldc = ld_of_c(p, v);
     size_t c_bytes = (size_t)(p->m * ldc) * tp_dtype_size(v->c);
     void *a = lay_out(p->a, p->m, p->k, v->ab, v->a_trans, gap);
     void *b = lay_out(p->b, p->k, p->n, v->ab, v->b_trans, gap);
@@ -248,7 +251,7 @@ static void *run(const tp_gemm_kernel *kernel, const problem *p, const variant *
 
 static void check(const tp_gemm_kernel *kernel, const problem *p, const variant *v)
 {
-    const int64_t ldc = p->n + 3;
+    const int64_t ldc = ld_of_c(p, v);
     size_t c_bytes = (size_t)(p->m * ldc) * tp_dtype_size(v->c);
     void *pre;
     void *c = run(kernel, p, v, &pre);
@@ -464,6 +467,28 @@ static void multiplies_columns_packed_late(void **state)
     }
 }
 
+/* A gradient that the caches do not hold, in whole lines: it goes past them where nothing is added
+ * to it, but for rows and columns of tiles that are not whole. */
+static void multiplies_gradients_past_the_caches(void **state)
+{
+    static const int64_t widths[] = {1040, 1056};
+    int64_t most_cached = (int64_t)tp_cpu_cache_sizes().l2 * 2 / (int64_t)sizeof(float);
+    for (size_t i = 0; i < TP_COUNTOF(widths); i++) {
+        problem p = make_problem(most_cached / widths[i] + 17, widths[i], 35);
+        multiply(&p);
+        for (unsigned bits = 0; bits < 8; bits++) {
+            variant v = {.ab = bits & 1 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+                         .c = TP_DTYPE_F32,
+                         .a_trans = true,
+                         .accumulate = bits & 2,
+                         .is_dense = true,
+                         .threads = bits & 4 ? 1 : 2};
+            check_kernels(&p, &v);
+        }
+        free_problem(&p);
+    }
+}
+
 /* Larger than one block of the driver in m and n (k makes the panels long). */
 static void multiplies_in_several_blocks(void **state)
 {
@@ -505,10 +530,11 @@ static void gives_the_same_bits_with_any_number_of_threads(void **state)
                                         {600, 1500, 70}, {330, 200, 288}, {16, 700, 96}};
     for (size_t s = 0; s < TP_COUNTOF(shapes); s++) {
         problem p = make_problem(shapes[s][0], shapes[s][1], shapes[s][2]);
-        for (unsigned bits = 0; bits < 8; bits++) {
+        for (unsigned bits = 0; bits < 16; bits++) {
             variant v = {.ab = bits & 1 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
                          .c = bits & 2 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
-                         .b_trans = bits & 4};
+                         .b_trans = bits & 4,
+                         .a_trans = bits & 8};
             size_t bytes = (size_t)(p.m * (p.n + 3)) * tp_dtype_size(v.c);
             for (size_t i = 0; i < TP_COUNTOF(all_kernels); i++) {
                 if (!can_run(all_kernels[i], v.ab))
@@ -549,6 +575,7 @@ int main(void)
         cmocka_unit_test(multiplies_few_rows),
         cmocka_unit_test(multiplies_in_several_ranges_of_k),
         cmocka_unit_test(multiplies_columns_packed_late),
+        cmocka_unit_test(multiplies_gradients_past_the_caches),
         cmocka_unit_test(multiplies_in_several_blocks),
         cmocka_unit_test(carries_nan_and_infinity_to_their_rows_and_columns),
         cmocka_unit_test(gives_the_same_bits_with_any_number_of_threads),

@@ -177,7 +177,11 @@ static void run_tile(const tp_gemm_block *block, const tile_job *job)
     if (cols == kernel->cols) {
         int64_t i = block->i0 + job->p * kernel->rows, j = block->j0 + job->q * kernel->cols;
         float *c = (float *)g->c + i * g->ldc + j;
-        kernel->tile(rows, cols, nk, &job->a, b, c, g->ldc, add, &job->ahead);
+        bool is_aligned = (uintptr_t)c % TP_GEMM_ALIGN == 0;
+        if (plan->is_streamed && rows == kernel->rows && is_aligned)
+            kernel->tile_past_caches(nk, &job->a, b, c, g->ldc, &job->ahead);
+        else
+            kernel->tile(rows, cols, nk, &job->a, b, c, g->ldc, add, &job->ahead);
         return;
     }
     kernel->tile(rows, cols, nk, &job->a, b, block->scratch, kernel->cols, false, &job->ahead);

@@ -51,6 +51,12 @@ static void tile(int rows, int cols, int64_t k, const tp_gemm_lines *a, const vo
     tile_any_size(rows, cols, k, a, b, c, ldc, add, ahead);
 }
 
+static void tile_past_caches(int64_t k, const tp_gemm_lines *a, const void *b, float *c,
+                             int64_t ldc, const tp_gemm_ahead *ahead)
+{
+    tile_streamed(k, a, b, c, ldc, ahead);
+}
+
 static size_t small_scratch(const tp_gemm *g) { return small_scratch_bytes(LANE_F32, g); }
 
 static void small(const tp_gemm *g, int64_t n0, int64_t n1, void *scratch)
@@ -77,6 +83,8 @@ const tp_gemm_kernel GEMM_KERNEL(avx512) = {
     .packs_late = true,
     .reads_rows = true,
     .tile = tile,
+    .tile_past_caches = tile_past_caches,
+    .leave = tile_fence,
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,
     .small_rows = 16,

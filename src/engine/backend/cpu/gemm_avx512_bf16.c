@@ -29,6 +29,12 @@ static void tile(int rows, int cols, int64_t k, const tp_gemm_lines *a, const vo
     tile_any_size(rows, cols, k / 2, a, b, c, ldc, add, ahead);
 }
 
+static void tile_past_caches(int64_t k, const tp_gemm_lines *a, const void *b, float *c,
+                             int64_t ldc, const tp_gemm_ahead *ahead)
+{
+    tile_streamed(k / 2, a, b, c, ldc, ahead);
+}
+
 size_t tp_gemm_small_scratch_bf16(const tp_gemm *g)
 {
     return small_scratch_bytes(LANE_BF16_PAIR, g);
@@ -54,6 +60,8 @@ const tp_gemm_kernel tp_gemm_kernel_avx512_bf16 = {
     .packs_late = true,
     .reads_rows = true,
     .tile = tile,
+    .tile_past_caches = tile_past_caches,
+    .leave = tile_fence,
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,
     .small_rows = 16,

@@ -127,6 +127,9 @@ typedef struct {
      * copy of what was just written, in larger words, would wait for all stores before it. */
     void (*tile)(int rows, int cols, int64_t k_padded, const tp_gemm_lines *a, const void *b,
                  float *c, int64_t ldc, bool add, const tp_gemm_ahead *ahead);
+    /* (optional) The same of a whole tile that is set, whose lines are 64-byte aligned. */
+    void (*tile_past_caches)(int64_t k_padded, const tp_gemm_lines *a, const void *b, float *c,
+                             int64_t ldc, const tp_gemm_ahead *ahead);
 
     /* (optional) instead of tile(), and its results finished: reads lines of A of `half` with k
      * contiguous where they lie, of any distance. */

@@ -27,6 +27,19 @@ static tp_gemm_home choose_home(const tp_gemm_plan *plan)
     return plan->k_block >= g->k ? TP_GEMM_HOME_SCRATCH : TP_GEMM_HOME_BLOCK;
 }
 
+/* A weight's gradient that is set once and is more than the L2 caches of the team: it is read when
+ * those of the other weights are there. */
+static bool is_streamed(const tp_gemm_plan *plan)
+{
+    const tp_gemm *g = plan->gemm;
+    const int64_t line = TP_GEMM_ALIGN / (int64_t)sizeof(float);
+    bool is_gradient = !plan->a.k_contiguous && !plan->b.k_contiguous;
+    int64_t l2 = (int64_t)tp_cpu_cache_sizes().l2 * plan->threads;
+    return plan->kernel->tile_past_caches && plan->home == TP_GEMM_HOME_C && is_gradient &&
+           !g->accumulate && plan->k_block >= g->k && g->ldc % line == 0 &&
+           g->m * g->n * (int64_t)sizeof(float) > l2;
+}
+
 /* Can x lines of an operand be read where they lie?  Only whole steps of k.  tiles() packs the last
  * lines, where they fill no panel, again for each panel of B: not worth it for few.  tile() finds
  * lines in L1 only where they do not all meet in one set. */
@@ -252,6 +265,7 @@ static tp_gemm_plan plan_for(const tp_gemm_kernel *kernel, const tp_gemm *g)
     plan.is_in_place = lies_in_lines(kernel, g, plan.a.k_contiguous, plan.m, plan.a.ld);
     plan_blocks(&plan);
     plan.home = choose_home(&plan);
+    plan.is_streamed = is_streamed(&plan);
     plan_memory(&plan);
     return plan;
 }

@@ -14,19 +14,32 @@
 
 enum { TILE_ROWS = 14, TILE_COLS = 32 };
 
-GEMM_INLINE void tile_store(float *c, __m512 sum, bool add)
+/* What becomes of the sums: of C, added to it, or of C past the caches. */
+typedef enum { TILE_SETS, TILE_ADDS, TILE_STREAMS } tile_ending;
+
+GEMM_INLINE void tile_store(const tile_ending ending, const int rows, const int vectors,
+                            __m512 sum[TILE_ROWS][2], float *c, int64_t ldc)
 {
-    if (add)
-        sum = _mm512_add_ps(_mm512_loadu_ps(c), sum);
-    _mm512_storeu_ps(c, sum);
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++, c += ldc) {
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) {
+            if (ending == TILE_STREAMS)
+                _mm512_stream_ps(c + 16 * v, sum[i][v]);
+            else if (ending == TILE_ADDS)
+                _mm512_storeu_ps(c + 16 * v, _mm512_add_ps(_mm512_loadu_ps(c + 16 * v), sum[i][v]));
+            else
+                _mm512_storeu_ps(c + 16 * v, sum[i][v]);
+        }
+    }
 }
 
 /* `steps` lanes deep; b[steps][32], of which 16 * vectors columns count.  Every fourth row has a
  * pointer, from which those after it are an index away, so that rows at any distance take one
  * instruction each. */
-GEMM_INLINE void tile_rows(const int rows, const int vectors, int64_t steps, const tp_gemm_lines *a,
-                           const uint32_t *b, float *c, int64_t ldc, bool add,
-                           const tp_gemm_ahead *ahead)
+GEMM_INLINE void tile_rows(const bool streams, const int rows, const int vectors, int64_t steps,
+                           const tp_gemm_lines *a, const uint32_t *b, float *c, int64_t ldc,
+                           bool add, const tp_gemm_ahead *ahead)
 {
     const int64_t row = a->row, step = a->step;
     const char *at[] = {a->at, a->at + 4 * row, a->at + 8 * row, a->at + 12 * row};
@@ -40,7 +53,8 @@ GEMM_INLINE void tile_rows(const int rows, const int vectors, int64_t steps, con
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) {
             sum[i][v] = _mm512_setzero_ps();
-            _mm_prefetch(c + i * ldc + 16 * v, _MM_HINT_T0); /* for the end */
+            if (!streams)
+                _mm_prefetch(c + i * ldc + 16 * v, _MM_HINT_T0); /* for the end */
         }
     }
     for (; steps > 0; steps -= 16, coming += advance) {
@@ -78,24 +92,17 @@ GEMM_INLINE void tile_rows(const int rows, const int vectors, int64_t steps, con
         for (int i = 0; i < rows; i += 4)
             at[i / 4] += step - 64;
     }
-    if (add) {
-#pragma GCC unroll 14
-        for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++)
-                tile_store(c + i * ldc + 16 * v, sum[i][v], true);
-    } else {
-#pragma GCC unroll 14
-        for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++)
-                tile_store(c + i * ldc + 16 * v, sum[i][v], false);
-    }
+    if (streams)
+        tile_store(TILE_STREAMS, rows, vectors, sum, c, ldc);
+    else if (add)
+        tile_store(TILE_ADDS, rows, vectors, sum, c, ldc);
+    else
+        tile_store(TILE_SETS, rows, vectors, sum, c, ldc);
 }
 
-#define TILE_CASE(n)                                      \
-    case n:                                               \
-        tile_rows(n, 2, steps, a, b, c, ldc, add, ahead); \
+#define TILE_CASE(n)                                             \
+    case n:                                                      \
+        tile_rows(false, n, 2, steps, a, b, c, ldc, add, ahead); \
         break
 
 /* A tile of fewer rows, or of at most 16 columns; columns behind the last are zeros, so that fewer
@@ -119,7 +126,7 @@ static __attribute__((noinline)) void tile_part(int rows, int64_t steps, const t
         TILE_CASE(12);
         TILE_CASE(13);
     default:
-        tile_rows(TILE_ROWS, 1, steps, a, b, c, ldc, add, ahead);
+        tile_rows(false, TILE_ROWS, 1, steps, a, b, c, ldc, add, ahead);
         break;
     }
 }
@@ -131,7 +138,17 @@ GEMM_INLINE void tile_any_size(int rows, int cols, int64_t steps, const tp_gemm_
     if (rows < TILE_ROWS || cols <= TILE_COLS / 2)
         tile_part(rows, steps, a, b, c, ldc, add, ahead);
     else
-        tile_rows(TILE_ROWS, 2, steps, a, b, c, ldc, add, ahead);
+        tile_rows(false, TILE_ROWS, 2, steps, a, b, c, ldc, add, ahead);
 }
+
+/* A whole tile of C, past the caches: lines that are written whole are not read for it. */
+static void tile_streamed(int64_t steps, const tp_gemm_lines *a, const uint32_t *b, float *c,
+                          int64_t ldc, const tp_gemm_ahead *ahead)
+{
+    tile_rows(true, TILE_ROWS, 2, steps, a, b, c, ldc, false, ahead);
+}
+
+/* What was streamed is there for other threads before they are told. */
+static void tile_fence(void) { _mm_sfence(); }
 
 #endif
