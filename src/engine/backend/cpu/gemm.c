@@ -165,9 +165,15 @@ static void run_tile(const tp_gemm_block *block, const tile_job *job)
     bool is_first = block->is_first && k == 0;
     bool is_last = block->is_last && k + nk == block->k_padded;
 
+    int64_t i = block->i0 + job->p * kernel->rows, j = block->j0 + job->q * kernel->cols;
     if (plan->home != TP_GEMM_HOME_C) {
         if (is_last)
             prefetch_c(block, job->p, job->q);
+        bool is_whole = rows == kernel->rows && cols == kernel->cols;
+        if (plan->is_finished && is_whole && is_first && is_last) {
+            kernel->tile_finished(g, nk, &job->a, b, i, j, &job->ahead);
+            return;
+        }
         kernel->tile(rows, cols, nk, &job->a, b, job->home, job->ld_home, !is_first, &job->ahead);
         if (is_last)
             finish_tile(block, job->p, job->q, job->home, job->ld_home, g->accumulate);
@@ -175,7 +181,6 @@ static void run_tile(const tp_gemm_block *block, const tile_job *job)
     }
     bool add = g->accumulate || !is_first;
     if (cols == kernel->cols) {
-        int64_t i = block->i0 + job->p * kernel->rows, j = block->j0 + job->q * kernel->cols;
         float *c = (float *)g->c + i * g->ldc + j;
         bool is_aligned = (uintptr_t)c % TP_GEMM_ALIGN == 0;
         if (plan->is_streamed && rows == kernel->rows && is_aligned)

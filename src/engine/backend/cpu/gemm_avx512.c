@@ -24,6 +24,11 @@ static inline __m256i round_lanes(__m512 x)
 }
 #endif
 
+static inline __m512i round_line(__m512 low, __m512 high)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(round_lanes(low)), round_lanes(high), 1);
+}
+
 #include "engine/backend/cpu/gemm_finish_avx512.h"
 #include "engine/backend/cpu/gemm_pack_avx512.h"
 #include "engine/backend/cpu/gemm_small_avx512.h"
@@ -57,6 +62,12 @@ static void tile_past_caches(int64_t k, const tp_gemm_lines *a, const void *b, f
     tile_streamed(k, a, b, c, ldc, ahead);
 }
 
+static void tile_finished(const tp_gemm *g, int64_t k, const tp_gemm_lines *a, const void *b,
+                          int64_t i, int64_t j, const tp_gemm_ahead *ahead)
+{
+    tile_of_halves(g, k, a, b, i, j, ahead);
+}
+
 static size_t small_scratch(const tp_gemm *g) { return small_scratch_bytes(LANE_F32, g); }
 
 static void small(const tp_gemm *g, int64_t n0, int64_t n1, void *scratch)
@@ -84,6 +95,7 @@ const tp_gemm_kernel GEMM_KERNEL(avx512) = {
     .reads_rows = true,
     .tile = tile,
     .tile_past_caches = tile_past_caches,
+    .tile_finished = tile_finished,
     .leave = tile_fence,
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,

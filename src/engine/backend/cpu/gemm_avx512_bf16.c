@@ -8,6 +8,11 @@ static inline __m512 multiply_lanes(__m512 sum, __m512i a, __m512i b)
 
 static inline __m256i round_lanes(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
 
+static inline __m512i round_line(__m512 low, __m512 high)
+{
+    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+}
+
 #include "engine/backend/cpu/gemm_finish_avx512.h"
 #include "engine/backend/cpu/gemm_pack_avx512.h"
 #include "engine/backend/cpu/gemm_small_avx512.h"
@@ -33,6 +38,12 @@ static void tile_past_caches(int64_t k, const tp_gemm_lines *a, const void *b, f
                              int64_t ldc, const tp_gemm_ahead *ahead)
 {
     tile_streamed(k / 2, a, b, c, ldc, ahead);
+}
+
+static void tile_finished(const tp_gemm *g, int64_t k, const tp_gemm_lines *a, const void *b,
+                          int64_t i, int64_t j, const tp_gemm_ahead *ahead)
+{
+    tile_of_halves(g, k / 2, a, b, i, j, ahead);
 }
 
 size_t tp_gemm_small_scratch_bf16(const tp_gemm *g)
@@ -61,6 +72,7 @@ const tp_gemm_kernel tp_gemm_kernel_avx512_bf16 = {
     .reads_rows = true,
     .tile = tile,
     .tile_past_caches = tile_past_caches,
+    .tile_finished = tile_finished,
     .leave = tile_fence,
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,

@@ -1,7 +1,8 @@
 /* gemm_finish_avx512.h - from f32 sums to elements of C with AVX-512; see gemm_finish.h.
  *
  * The including file defines before the include
- *     static inline __m256i round_lanes(__m512 x);   f32 to half, to nearest even */
+ *     static inline __m256i round_lanes(__m512 x);                f32 to half, to nearest even
+ *     static inline __m512i round_line(__m512 low, __m512 high);  the same of 32 */
 #ifndef TP_ENGINE_BACKEND_CPU_GEMM_FINISH_AVX512_H
 #define TP_ENGINE_BACKEND_CPU_GEMM_FINISH_AVX512_H
 
@@ -54,9 +55,7 @@ GEMM_INLINE void finish_line(const tp_gemm *g, const float *acc, int64_t at, int
 {
     __m512 low = finish_values(g, _mm512_loadu_ps(acc), at, j, 0xffff, accumulate);
     __m512 high = finish_values(g, _mm512_loadu_ps(acc + 16), at + 16, j + 16, 0xffff, accumulate);
-    __m512i line =
-        _mm512_inserti64x4(_mm512_castsi256_si512(round_lanes(low)), round_lanes(high), 1);
-    _mm512_storeu_si512((tp_bf16 *)g->c + at, line);
+    _mm512_storeu_si512((tp_bf16 *)g->c + at, round_line(low, high));
 }
 
 GEMM_INLINE void finish_rows(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0,

@@ -27,6 +27,14 @@ static tp_gemm_home choose_home(const tp_gemm_plan *plan)
     return plan->k_block >= g->k ? TP_GEMM_HOME_SCRATCH : TP_GEMM_HOME_BLOCK;
 }
 
+/* Are the sums of a tile, with what is added to them, halves of C? */
+static bool is_finished(const tp_gemm_plan *plan)
+{
+    const tp_gemm *g = plan->gemm;
+    return plan->kernel->tile_finished && !plan->is_transposed && !g->may_have_pre &&
+           g->epilogue == TP_GEMM_EPILOGUE_NONE && g->c_dtype == plan->kernel->half;
+}
+
 /* A weight's gradient that is set once and is more than the L2 caches of the team: it is read when
  * those of the other weights are there. */
 static bool is_streamed(const tp_gemm_plan *plan)
@@ -265,6 +273,7 @@ static tp_gemm_plan plan_for(const tp_gemm_kernel *kernel, const tp_gemm *g)
     plan.is_in_place = lies_in_lines(kernel, g, plan.a.k_contiguous, plan.m, plan.a.ld);
     plan_blocks(&plan);
     plan.home = choose_home(&plan);
+    plan.is_finished = is_finished(&plan);
     plan.is_streamed = is_streamed(&plan);
     plan_memory(&plan);
     return plan;

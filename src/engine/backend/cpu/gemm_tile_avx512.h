@@ -10,36 +10,15 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "engine/backend/cpu/gemm_kernel.h"
+#include "engine/backend/cpu/gemm_finish_avx512.h"
 
 enum { TILE_ROWS = 14, TILE_COLS = 32 };
 
-/* What becomes of the sums: of C, added to it, or of C past the caches. */
-typedef enum { TILE_SETS, TILE_ADDS, TILE_STREAMS } tile_ending;
-
-GEMM_INLINE void tile_store(const tile_ending ending, const int rows, const int vectors,
-                            __m512 sum[TILE_ROWS][2], float *c, int64_t ldc)
-{
-#pragma GCC unroll 14
-    for (int i = 0; i < rows; i++, c += ldc) {
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) {
-            if (ending == TILE_STREAMS)
-                _mm512_stream_ps(c + 16 * v, sum[i][v]);
-            else if (ending == TILE_ADDS)
-                _mm512_storeu_ps(c + 16 * v, _mm512_add_ps(_mm512_loadu_ps(c + 16 * v), sum[i][v]));
-            else
-                _mm512_storeu_ps(c + 16 * v, sum[i][v]);
-        }
-    }
-}
-
-/* `steps` lanes deep; b[steps][32], of which 16 * vectors columns count.  Every fourth row has a
- * pointer, from which those after it are an index away, so that rows at any distance take one
- * instruction each. */
-GEMM_INLINE void tile_rows(const bool streams, const int rows, const int vectors, int64_t steps,
-                           const tp_gemm_lines *a, const uint32_t *b, float *c, int64_t ldc,
-                           bool add, const tp_gemm_ahead *ahead)
+/* The sums of a tile, in registers.  `steps` lanes deep; b[steps][32], of which 16 * vectors
+ * columns count.  Every fourth row has a pointer, from which those after it are an index away, so
+ * that rows at any distance take one instruction each. */
+GEMM_INLINE void tile_sums(const int rows, const int vectors, int64_t steps, const tp_gemm_lines *a,
+                           const uint32_t *b, const tp_gemm_ahead *ahead, __m512 sum[TILE_ROWS][2])
 {
     const int64_t row = a->row, step = a->step;
     const char *at[] = {a->at, a->at + 4 * row, a->at + 8 * row, a->at + 12 * row};
@@ -47,16 +26,11 @@ GEMM_INLINE void tile_rows(const bool streams, const int rows, const int vectors
     const int64_t stride = ahead->stride, advance = ahead->advance;
     const int lines = ahead->lines;
     const bool is_far = ahead->is_far;
-    __m512 sum[TILE_ROWS][2];
 #pragma GCC unroll 14
-    for (int i = 0; i < rows; i++) {
+    for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) {
+        for (int v = 0; v < vectors; v++)
             sum[i][v] = _mm512_setzero_ps();
-            if (!streams)
-                _mm_prefetch(c + i * ldc + 16 * v, _MM_HINT_T0); /* for the end */
-        }
-    }
     for (; steps > 0; steps -= 16, coming += advance) {
         if (is_far)
             for (int line = 0; line < lines; line++)
@@ -92,17 +66,37 @@ GEMM_INLINE void tile_rows(const bool streams, const int rows, const int vectors
         for (int i = 0; i < rows; i += 4)
             at[i / 4] += step - 64;
     }
-    if (streams)
-        tile_store(TILE_STREAMS, rows, vectors, sum, c, ldc);
-    else if (add)
-        tile_store(TILE_ADDS, rows, vectors, sum, c, ldc);
-    else
-        tile_store(TILE_SETS, rows, vectors, sum, c, ldc);
 }
 
-#define TILE_CASE(n)                                             \
-    case n:                                                      \
-        tile_rows(false, n, 2, steps, a, b, c, ldc, add, ahead); \
+/* f32 sums become c, or are added to it. */
+GEMM_INLINE void tile_rows(const int rows, const int vectors, int64_t steps, const tp_gemm_lines *a,
+                           const uint32_t *b, float *c, int64_t ldc, bool add,
+                           const tp_gemm_ahead *ahead)
+{
+    __m512 sum[TILE_ROWS][2];
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            _mm_prefetch(c + i * ldc + 16 * v, _MM_HINT_T0); /* for the end */
+    tile_sums(rows, vectors, steps, a, b, ahead, sum);
+    if (add) {
+#pragma GCC unroll 14
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] = _mm512_add_ps(_mm512_loadu_ps(c + i * ldc + 16 * v), sum[i][v]);
+    }
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            _mm512_storeu_ps(c + i * ldc + 16 * v, sum[i][v]);
+}
+
+#define TILE_CASE(n)                                      \
+    case n:                                               \
+        tile_rows(n, 2, steps, a, b, c, ldc, add, ahead); \
         break
 
 /* A tile of fewer rows, or of at most 16 columns; columns behind the last are zeros, so that fewer
@@ -126,7 +120,7 @@ static __attribute__((noinline)) void tile_part(int rows, int64_t steps, const t
         TILE_CASE(12);
         TILE_CASE(13);
     default:
-        tile_rows(false, TILE_ROWS, 1, steps, a, b, c, ldc, add, ahead);
+        tile_rows(TILE_ROWS, 1, steps, a, b, c, ldc, add, ahead);
         break;
     }
 }
@@ -138,14 +132,49 @@ GEMM_INLINE void tile_any_size(int rows, int cols, int64_t steps, const tp_gemm_
     if (rows < TILE_ROWS || cols <= TILE_COLS / 2)
         tile_part(rows, steps, a, b, c, ldc, add, ahead);
     else
-        tile_rows(false, TILE_ROWS, 2, steps, a, b, c, ldc, add, ahead);
+        tile_rows(TILE_ROWS, 2, steps, a, b, c, ldc, add, ahead);
 }
 
 /* A whole tile of C, past the caches: lines that are written whole are not read for it. */
 static void tile_streamed(int64_t steps, const tp_gemm_lines *a, const uint32_t *b, float *c,
                           int64_t ldc, const tp_gemm_ahead *ahead)
 {
-    tile_rows(true, TILE_ROWS, 2, steps, a, b, c, ldc, false, ahead);
+    __m512 sum[TILE_ROWS][2];
+    tile_sums(TILE_ROWS, 2, steps, a, b, ahead, sum);
+#pragma GCC unroll 14
+    for (int i = 0; i < TILE_ROWS; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < 2; v++)
+            _mm512_stream_ps(c + i * ldc + 16 * v, sum[i][v]);
+}
+
+/* A whole tile of halves at C[i, j], from registers. */
+static void tile_of_halves(const tp_gemm *g, int64_t steps, const tp_gemm_lines *a,
+                           const uint32_t *b, int64_t i, int64_t j, const tp_gemm_ahead *ahead)
+{
+    tp_bf16 *c = (tp_bf16 *)g->c + i * g->ldc + j;
+    __m512 sum[TILE_ROWS][2];
+    tile_sums(TILE_ROWS, 2, steps, a, b, ahead, sum);
+    if (g->bias) {
+        __m512 low = finish_load16(g->bias, g->bias_dtype, j, 0xffff);
+        __m512 high = finish_load16(g->bias, g->bias_dtype, j + 16, 0xffff);
+#pragma GCC unroll 14
+        for (int row = 0; row < TILE_ROWS; row++) {
+            sum[row][0] = _mm512_add_ps(sum[row][0], low);
+            sum[row][1] = _mm512_add_ps(sum[row][1], high);
+        }
+    }
+    if (g->accumulate) {
+#pragma GCC unroll 14
+        for (int row = 0; row < TILE_ROWS; row++)
+#pragma GCC unroll 2
+            for (int v = 0; v < 2; v++)
+                sum[row][v] = _mm512_add_ps(
+                    sum[row][v], finish_load16(c, g->c_dtype, row * g->ldc + 16 * v, 0xffff));
+    }
+#pragma GCC unroll 14
+    for (int row = 0; row < TILE_ROWS; row++)
+        _mm512_storeu_si512(c + row * g->ldc, round_line(sum[row][0], sum[row][1]));
 }
 
 /* What was streamed is there for other threads before they are told. */
