@@ -171,7 +171,9 @@ static void run_tile(const tp_gemm_block *block, const tile_job *job)
             prefetch_c(block, job->p, job->q);
         bool is_whole = rows == kernel->rows && cols == kernel->cols;
         if (plan->is_finished && is_whole && is_first && is_last) {
-            kernel->tile_finished(g, nk, &job->a, b, i, j, &job->ahead);
+            bool turned = plan->is_transposed;
+            kernel->tile_finished(g, nk, &job->a, b, turned ? j : i, turned ? i : j, turned,
+                                  &job->ahead);
             return;
         }
         kernel->tile(rows, cols, nk, &job->a, b, job->home, job->ld_home, !is_first, &job->ahead);

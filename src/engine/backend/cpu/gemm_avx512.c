@@ -63,9 +63,12 @@ static void tile_past_caches(int64_t k, const tp_gemm_lines *a, const void *b, f
 }
 
 static void tile_finished(const tp_gemm *g, int64_t k, const tp_gemm_lines *a, const void *b,
-                          int64_t i, int64_t j, const tp_gemm_ahead *ahead)
+                          int64_t i, int64_t j, bool is_transposed, const tp_gemm_ahead *ahead)
 {
-    tile_of_halves(g, k, a, b, i, j, ahead);
+    if (is_transposed)
+        tile_of_turned_halves(g, k, a, b, i, j, ahead);
+    else
+        tile_of_c(g, k, a, b, i, j, ahead);
 }
 
 static size_t small_scratch(const tp_gemm *g) { return small_scratch_bytes(LANE_F32, g); }

@@ -41,9 +41,12 @@ static void tile_past_caches(int64_t k, const tp_gemm_lines *a, const void *b, f
 }
 
 static void tile_finished(const tp_gemm *g, int64_t k, const tp_gemm_lines *a, const void *b,
-                          int64_t i, int64_t j, const tp_gemm_ahead *ahead)
+                          int64_t i, int64_t j, bool is_transposed, const tp_gemm_ahead *ahead)
 {
-    tile_of_halves(g, k / 2, a, b, i, j, ahead);
+    if (is_transposed)
+        tile_of_turned_halves(g, k / 2, a, b, i, j, ahead);
+    else
+        tile_of_c(g, k / 2, a, b, i, j, ahead);
 }
 
 size_t tp_gemm_small_scratch_bf16(const tp_gemm *g)

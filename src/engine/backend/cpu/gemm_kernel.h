@@ -133,7 +133,8 @@ typedef struct {
     /* (optional) The same of a whole tile at C[i, j], of halves, with what is added to the sums,
      * but for an epilogue and what is before it. */
     void (*tile_finished)(const tp_gemm *gemm, int64_t k_padded, const tp_gemm_lines *a,
-                          const void *b, int64_t i, int64_t j, const tp_gemm_ahead *ahead);
+                          const void *b, int64_t i, int64_t j, bool is_transposed,
+                          const tp_gemm_ahead *ahead);
 
     /* (optional) instead of tile(), and its results finished: reads lines of A of `half` with k
      * contiguous where they lie, of any distance. */

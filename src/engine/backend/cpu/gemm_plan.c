@@ -27,12 +27,13 @@ static tp_gemm_home choose_home(const tp_gemm_plan *plan)
     return plan->k_block >= g->k ? TP_GEMM_HOME_SCRATCH : TP_GEMM_HOME_BLOCK;
 }
 
-/* Are the sums of a tile, with what is added to them, halves of C? */
+/* Can a tile become elements of C in registers? */
 static bool is_finished(const tp_gemm_plan *plan)
 {
     const tp_gemm *g = plan->gemm;
-    return plan->kernel->tile_finished && !plan->is_transposed && !g->may_have_pre &&
-           g->epilogue == TP_GEMM_EPILOGUE_NONE && g->c_dtype == plan->kernel->half;
+    bool turns = plan->is_transposed && (g->accumulate || g->c_dtype == TP_DTYPE_F32);
+    return plan->kernel->tile_finished && !turns && !g->may_have_pre &&
+           g->epilogue == TP_GEMM_EPILOGUE_NONE;
 }
 
 /* A weight's gradient that is set once and is more than the L2 caches of the team: it is read when

@@ -43,7 +43,7 @@ typedef struct {
     bool is_in_place; /* A is read where it lies, but for what tiles() or a part's k need packed */
     tp_gemm_late late;
     bool is_small;
-    bool is_finished; /* whole tiles become halves of C by themselves */
+    bool is_finished; /* whole tiles become elements of C in registers */
     bool is_streamed; /* C goes past the caches, which would not hold it */
     int threads;
     size_t a_stride, b_stride;                           /* bytes from panel to panel */

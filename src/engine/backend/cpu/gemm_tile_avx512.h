@@ -148,11 +148,11 @@ static void tile_streamed(int64_t steps, const tp_gemm_lines *a, const uint32_t 
             _mm512_stream_ps(c + i * ldc + 16 * v, sum[i][v]);
 }
 
-/* A whole tile of halves at C[i, j], from registers. */
-static void tile_of_halves(const tp_gemm *g, int64_t steps, const tp_gemm_lines *a,
-                           const uint32_t *b, int64_t i, int64_t j, const tp_gemm_ahead *ahead)
+/* A whole tile at C[i, j], from registers. */
+static void tile_of_c(const tp_gemm *g, int64_t steps, const tp_gemm_lines *a, const uint32_t *b,
+                      int64_t i, int64_t j, const tp_gemm_ahead *ahead)
 {
-    tp_bf16 *c = (tp_bf16 *)g->c + i * g->ldc + j;
+    const int64_t at = i * g->ldc + j;
     __m512 sum[TILE_ROWS][2];
     tile_sums(TILE_ROWS, 2, steps, a, b, ahead, sum);
     if (g->bias) {
@@ -169,12 +169,88 @@ static void tile_of_halves(const tp_gemm *g, int64_t steps, const tp_gemm_lines 
         for (int row = 0; row < TILE_ROWS; row++)
 #pragma GCC unroll 2
             for (int v = 0; v < 2; v++)
-                sum[row][v] = _mm512_add_ps(
-                    sum[row][v], finish_load16(c, g->c_dtype, row * g->ldc + 16 * v, 0xffff));
+                sum[row][v] =
+                    _mm512_add_ps(sum[row][v], finish_load16(g->c, g->c_dtype,
+                                                             at + row * g->ldc + 16 * v, 0xffff));
+    }
+    if (g->c_dtype == TP_DTYPE_F32) {
+#pragma GCC unroll 14
+        for (int row = 0; row < TILE_ROWS; row++)
+#pragma GCC unroll 2
+            for (int v = 0; v < 2; v++)
+                _mm512_storeu_ps((float *)g->c + at + row * g->ldc + 16 * v, sum[row][v]);
+        return;
     }
 #pragma GCC unroll 14
     for (int row = 0; row < TILE_ROWS; row++)
-        _mm512_storeu_si512(c + row * g->ldc, round_line(sum[row][0], sum[row][1]));
+        _mm512_storeu_si512((tp_bf16 *)g->c + at + row * g->ldc,
+                            round_line(sum[row][0], sum[row][1]));
+}
+
+/* line[i] = 32 halves of row i of 8  ->  line[i]: of rows 8p+i of the 32, p = 0 .. 3, 8 halves in
+ * part p of 128 bits. */
+GEMM_INLINE void tile_turn_halves(__m512i line[8])
+{
+    __m512i t[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm512_unpacklo_epi16(line[i], line[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi16(line[i], line[i + 1]);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 8; i += 4) {
+        line[i] = _mm512_unpacklo_epi32(t[i], t[i + 2]);
+        line[i + 1] = _mm512_unpackhi_epi32(t[i], t[i + 2]);
+        line[i + 2] = _mm512_unpacklo_epi32(t[i + 1], t[i + 3]);
+        line[i + 3] = _mm512_unpackhi_epi32(t[i + 1], t[i + 3]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        t[2 * i] = _mm512_unpacklo_epi64(line[i], line[4 + i]);
+        t[2 * i + 1] = _mm512_unpackhi_epi64(line[i], line[4 + i]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++)
+        line[i] = t[i];
+}
+
+/* Halves of the transposed product: sums of row i of the tile belong to column j + i of C, those
+ * of column x to its row i0 + x. */
+static void tile_of_turned_halves(const tp_gemm *g, int64_t steps, const tp_gemm_lines *a,
+                                  const uint32_t *b, int64_t i0, int64_t j,
+                                  const tp_gemm_ahead *ahead)
+{
+    const __mmask16 columns = (1 << TILE_ROWS) - 1;
+    const __m512i pairs[] = {_mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+                             _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15)};
+    tp_bf16 *c = (tp_bf16 *)g->c + i0 * g->ldc + j;
+    __m512 sum[TILE_ROWS][2];
+    __m512i line[16];
+    tile_sums(TILE_ROWS, 2, steps, a, b, ahead, sum);
+    if (g->bias) {
+#pragma GCC unroll 14
+        for (int i = 0; i < TILE_ROWS; i++) {
+            __m512 bias = _mm512_broadcastss_ps(
+                _mm512_castps512_ps128(finish_load16(g->bias, g->bias_dtype, j + i, 1)));
+            sum[i][0] = _mm512_add_ps(sum[i][0], bias);
+            sum[i][1] = _mm512_add_ps(sum[i][1], bias);
+        }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        line[i] = i < TILE_ROWS ? round_line(sum[i][0], sum[i][1]) : _mm512_setzero_si512();
+    tile_turn_halves(line);
+    tile_turn_halves(line + 8);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++) {
+            __m512i rows = _mm512_permutex2var_epi64(line[i], pairs[half], line[8 + i]);
+            tp_bf16 *to = c + (16 * half + i) * g->ldc;
+            _mm256_mask_storeu_epi16(to, columns, _mm512_castsi512_si256(rows));
+            _mm256_mask_storeu_epi16(to + 8 * g->ldc, columns, _mm512_extracti64x4_epi64(rows, 1));
+        }
+    }
 }
 
 /* What was streamed is there for other threads before they are told. */
