@@ -106,50 +106,54 @@ static void run(const tp_launch *launch, tp_cpu_range *range)
         (void)thread;                                                               \
         run_range(m, begin, end, n_in, name##_of);                                  \
     }
-#define PLACE(name, n_in, value)                  \
+#define PLACE_FOR(name, is_rounded, n_in, value)  \
     VF_INLINE results name##_of(vf a, vf b, vf c) \
     {                                             \
-        (void)b, (void)c;                         \
+        const bool to_half = is_rounded;          \
+        (void)b, (void)c, (void)to_half;          \
         return (results){.first = value};         \
     }                                             \
     ITEMS(name, n_in)
+#define PLACE(name, n_in, value) PLACE_FOR(name, false, n_in, value)
+/* And once more for results that are rounded to halves. */
+#define PLACES(name, n_in, value)       \
+    PLACE_FOR(name, false, n_in, value) \
+    PLACE_FOR(name##_half, true, n_in, value)
 
 PLACE(add, 2, a + b)
 PLACE(mul, 2, a *b)
 PLACE(cast, 1, a)
-PLACE(silu, 1, a *vf_sigmoid(a))
-PLACE(gelu_erf, 1, vf_gelu(a, false, false))
-PLACE(gelu_tanh, 1, vf_gelu(a, true, false))
-PLACE(gelu_erf_half, 1, vf_gelu(a, false, true))
-PLACE(gelu_tanh_half, 1, vf_gelu(a, true, true))
-PLACE(swiglu, 2, a *vf_sigmoid(a) * b)
-PLACE(silu_grad, 2, b *vf_silu_slope(a, vf_sigmoid(a)))
-PLACE(gelu_erf_grad, 2, b *vf_gelu_slope(a, false, false))
-PLACE(gelu_tanh_grad, 2, b *vf_gelu_slope(a, true, false))
-PLACE(gelu_erf_grad_half, 2, b *vf_gelu_slope(a, false, true))
-PLACE(gelu_tanh_grad_half, 2, b *vf_gelu_slope(a, true, true))
+PLACES(silu, 1, a *vf_shares_of(a, to_half).sigmoid)
+PLACES(gelu_erf, 1, vf_gelu(a, false, to_half))
+PLACES(gelu_tanh, 1, vf_gelu(a, true, to_half))
+PLACES(swiglu, 2, a *vf_shares_of(a, to_half).sigmoid *b)
+PLACES(silu_grad, 2, b *vf_silu_slope(a, vf_shares_of(a, to_half)))
+PLACES(gelu_erf_grad, 2, b *vf_gelu_slope(a, false, to_half))
+PLACES(gelu_tanh_grad, 2, b *vf_gelu_slope(a, true, to_half))
 
-VF_INLINE results swiglu_grad_of(vf gate, vf up, vf dy)
+VF_INLINE results swiglu_gradients(vf gate, vf up, vf dy, const bool to_half)
 {
-    vf s = vf_sigmoid(gate);
-    return (results){.first = dy * up * vf_silu_slope(gate, s), .second = dy * gate * s};
+    vf_shares of_gate = vf_shares_of(gate, to_half);
+    return (results){.first = dy * up * vf_silu_slope(gate, of_gate),
+                     .second = dy * gate * of_gate.sigmoid};
 }
+VF_INLINE results swiglu_grad_of(vf a, vf b, vf c) { return swiglu_gradients(a, b, c, false); }
+VF_INLINE results swiglu_grad_half_of(vf a, vf b, vf c) { return swiglu_gradients(a, b, c, true); }
 ITEMS(swiglu_grad, 3)
+ITEMS(swiglu_grad_half, 3)
+
+/* By whether what is written is rounded. */
+#define RANGE_FOR(launch, name) (is_half(&(launch)->out[0]) ? name##_half_range : name##_range)
 
 static void gelu(const tp_launch *launch)
 {
-    if (is_half(&launch->out[0]))
-        run(launch, launch->attrs.tanh ? gelu_tanh_half_range : gelu_erf_half_range);
-    else
-        run(launch, launch->attrs.tanh ? gelu_tanh_range : gelu_erf_range);
+    run(launch, launch->attrs.tanh ? RANGE_FOR(launch, gelu_tanh) : RANGE_FOR(launch, gelu_erf));
 }
 
 static void gelu_grad(const tp_launch *launch)
 {
-    if (is_half(&launch->out[0]))
-        run(launch, launch->attrs.tanh ? gelu_tanh_grad_half_range : gelu_erf_grad_half_range);
-    else
-        run(launch, launch->attrs.tanh ? gelu_tanh_grad_range : gelu_erf_grad_range);
+    run(launch,
+        launch->attrs.tanh ? RANGE_FOR(launch, gelu_tanh_grad) : RANGE_FOR(launch, gelu_erf_grad));
 }
 
 static void concat_range(const void *context, int64_t begin, int64_t end, int thread)
@@ -179,13 +183,17 @@ static bool accepts(const tp_launch *launch) { return are_floats(launch, 7, 3); 
     static void name(const tp_launch *launch) { run(launch, name##_range); } \
     TP_CPU_KERNEL(name, .accepts = accepts, .run = name)
 
+#define KERNEL_BY_DTYPE(name)                                                           \
+    static void name(const tp_launch *launch) { run(launch, RANGE_FOR(launch, name)); } \
+    TP_CPU_KERNEL(name, .accepts = accepts, .run = name)
+
 KERNEL(add);
 KERNEL(mul);
 KERNEL(cast);
-KERNEL(silu);
-KERNEL(swiglu);
-KERNEL(silu_grad);
-KERNEL(swiglu_grad);
+KERNEL_BY_DTYPE(silu);
+KERNEL_BY_DTYPE(swiglu);
+KERNEL_BY_DTYPE(silu_grad);
+KERNEL_BY_DTYPE(swiglu_grad);
 TP_CPU_KERNEL(gelu, .accepts = accepts, .run = gelu);
 TP_CPU_KERNEL(gelu_grad, .accepts = accepts, .run = gelu_grad);
 TP_CPU_ROWS_KERNEL(concat, concat_range, accepts);

@@ -106,6 +106,10 @@ VF_INLINE vm vm_and(vm a, vm b) { return a & b; }
 VF_INLINE bool vm_any(vm m) { return m != 0; }
 VF_INLINE vf vf_select(vm m, vf yes, vf no) { return _mm512_mask_blend_ps(m, no, yes); }
 
+/* 1 / x, off by 2^-14 of it at most. */
+#define VF_HAS_RECIPROCAL
+VF_INLINE vf vf_reciprocal(vf x) { return _mm512_rcp14_ps(x); }
+
 /* Each lane's of 32 numbers: the one that the last 5 bits of its place say. */
 VF_INLINE vf vf_pick(const float numbers[32], vf place)
 {

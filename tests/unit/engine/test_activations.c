@@ -1,5 +1,6 @@
-/* test_gelu.c - GELU and its derivative of every half there is, and of the same numbers in f32, at
- * every level: by themselves and at the ends of both products, against double precision. */
+/* test_activations.c - GELU, SiLU, SwiGLU and their derivatives of every half there is, and of the
+ * same numbers in f32, at every level: by themselves, GELU at the ends of both products as well,
+ * against double precision. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,12 +22,15 @@ enum { HALVES = 65536, N = 40 };
 static const struct {
     tp_dtype dtype;
     int bits, smallest;
-    double value, slope, tiny;
+    double off[4]; /* by function */
+    double tiny;
 } kinds[] = {
-    {TP_DTYPE_BF16, 8, -133, 2e-6, 4e-6, 0x1p-126},
-    {TP_DTYPE_F16, 11, -24, 2e-6, 4e-6, 0x1p-14},
-    {TP_DTYPE_F32, 24, -149, 4e-7, 8e-7, 0x1p-126},
+    {TP_DTYPE_BF16, 8, -133, {2e-6, 4e-6, 7e-5, 2e-4}, 0x1p-126},
+    {TP_DTYPE_F16, 11, -24, {2e-6, 4e-6, 4e-7, 2e-6}, 0x1p-14},
+    {TP_DTYPE_F32, 24, -149, {4e-7, 8e-7, 4e-7, 2e-6}, 0x1p-126},
 };
+
+typedef enum { GELU, GELU_SLOPE, SILU, SILU_SLOPE } function;
 
 static char x[HALVES * 4], one[HALVES * 4], ones[N * 4], panels[2 * 64 * 4], y[HALVES * N * 4],
     pre[HALVES * N * 4];
@@ -77,6 +81,22 @@ static double slope(double v, bool is_tanh)
     return s + 2 * v * s * rest * du;
 }
 
+static double exact(function f, double v, bool is_tanh)
+{
+    double s = 1 / (1 + exp(-v)), rest = 1 / (1 + exp(v));
+    switch (f) {
+    case GELU:
+        return v * share(v, is_tanh);
+    case GELU_SLOPE:
+        return slope(v, is_tanh);
+    case SILU:
+        return v * s;
+    case SILU_SLOPE:
+        return s + v * s * rest;
+    }
+    return NAN;
+}
+
 static tp_operand matrix(void *data, tp_dtype dtype, int64_t rows, int64_t columns)
 {
     return (tp_operand){
@@ -96,41 +116,56 @@ static void run(tp_launch *launch)
 }
 
 /* Element i*n + j of y is f of half i. */
-static void check(const char *what, size_t kind, bool is_slope, bool is_tanh, int64_t n)
+static void check(const char *what, size_t kind, function f, bool is_tanh, int64_t n)
 {
     tp_dtype dtype = kinds[kind].dtype;
     for (int64_t i = 0; i < HALVES; i++) {
         double v = (double)get(x, dtype, i);
-        double want = is_slope ? slope(v, is_tanh) : v * share(v, is_tanh);
+        double want = exact(f, v, is_tanh);
         for (int64_t j = 0; j < n; j++) {
             double got = (double)get(y, dtype, i * n + j);
             if (isnan(v) ? isnan(got) : isinf(v))
                 continue;
             int last = TP_MAX(ilogb(fmax(fabs(want), fabs(got))) - kinds[kind].bits + 1,
                               kinds[kind].smallest);
-            double off = is_slope ? kinds[kind].slope : kinds[kind].value;
-            double most = ldexp(0.5, last) + off * fmax(fabs(want), 1) + kinds[kind].tiny;
+            double most =
+                ldexp(0.5, last) + kinds[kind].off[f] * fmax(fabs(want), 1) + kinds[kind].tiny;
             if (!(fabs(got - want) <= most))
                 fail_msg("%s, %s, %s: f(%.9g) is %.9g, not %.9g", what, tp_dtype_name(dtype),
-                         is_tanh ? "tanh" : "erf", v, got, want);
+                         is_tanh ? "tanh" : "", v, got, want);
         }
     }
 }
 
-static void check_elementwise(size_t kind, bool is_tanh)
+/* The op's result of x, and of ones for all other inputs. */
+static void check_op(const char *what, tp_op op, int n_in, size_t kind, function f, bool is_tanh)
 {
     tp_dtype dtype = kinds[kind].dtype;
-    tp_launch value = {.op = TP_OP_gelu, .n_in = 1, .n_out = 1, .attrs.tanh = is_tanh};
-    value.in[0] = matrix(x, dtype, 1, HALVES);
-    value.out[0] = matrix(y, dtype, 1, HALVES);
-    run(&value);
-    check("gelu", kind, false, is_tanh, 1);
-    tp_launch gradient = {.op = TP_OP_gelu_grad, .n_in = 2, .n_out = 1, .attrs.tanh = is_tanh};
-    gradient.in[0] = value.in[0];
-    gradient.in[1] = matrix(one, dtype, 1, HALVES);
-    gradient.out[0] = value.out[0];
-    run(&gradient);
-    check("gelu_grad", kind, true, is_tanh, 1);
+    tp_launch launch = {.op = op, .n_in = (uint8_t)n_in, .n_out = 1, .attrs.tanh = is_tanh};
+    launch.in[0] = matrix(x, dtype, 1, HALVES);
+    for (int i = 1; i < n_in; i++)
+        launch.in[i] = matrix(one, dtype, 1, HALVES);
+    launch.out[0] = matrix(y, dtype, 1, HALVES);
+    if (op == TP_OP_swiglu_grad) {
+        launch.n_out = 2;
+        launch.out[1] = matrix(pre, dtype, 1, HALVES);
+    }
+    run(&launch);
+    check(what, kind, f, is_tanh, 1);
+    if (op != TP_OP_swiglu_grad)
+        return;
+    memcpy(y, pre, (size_t)HALVES * tp_dtype_size(dtype));
+    check("swiglu_grad of up", kind, SILU, is_tanh, 1);
+}
+
+static void check_elementwise(size_t kind, bool is_tanh)
+{
+    check_op("gelu", TP_OP_gelu, 1, kind, GELU, is_tanh);
+    check_op("gelu_grad", TP_OP_gelu_grad, 2, kind, GELU_SLOPE, is_tanh);
+    check_op("silu", TP_OP_silu, 1, kind, SILU, false);
+    check_op("swiglu", TP_OP_swiglu, 2, kind, SILU, false);
+    check_op("silu_grad", TP_OP_silu_grad, 2, kind, SILU_SLOPE, false);
+    check_op("swiglu_grad", TP_OP_swiglu_grad, 3, kind, SILU_SLOPE, false);
 }
 
 /* Every output of a row is the row's one input. */
@@ -143,7 +178,7 @@ static void check_products(size_t kind, bool is_tanh)
     product.out[0] = matrix(y, dtype, HALVES, N);
     product.out[1] = matrix(pre, dtype, HALVES, N);
     run(&product);
-    check("linear_gelu", kind, false, is_tanh, N);
+    check("linear_gelu", kind, GELU, is_tanh, N);
     tp_launch pack = {.op = TP_OP_pack_panels, .n_in = 1, .n_out = 1};
     pack.in[0] = product.in[1];
     pack.out[0] = matrix(panels, dtype, 1, 2 * 64);
@@ -154,10 +189,10 @@ static void check_products(size_t kind, bool is_tanh)
     packed.in[1] = pack.out[0];
     packed.out[0] = product.out[0];
     run(&packed);
-    check("linear_panels", kind, false, is_tanh, N);
+    check("linear_panels", kind, GELU, is_tanh, N);
 }
 
-static void every_half_has_its_gelu(void **state)
+static void every_half_has_its_activation(void **state)
 {
     for (tp_isa isa = TP_ISA_PORTABLE; isa <= tp_cpu_detect(); isa++) {
         assert_int_equal(tp_cpu_force_isa(isa, NULL), TP_OK);
@@ -175,7 +210,7 @@ static void every_half_has_its_gelu(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_half_has_its_gelu),
+        cmocka_unit_test(every_half_has_its_activation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
