@@ -142,8 +142,16 @@ VF_INLINE results swiglu_grad_half_of(vf a, vf b, vf c) { return swiglu_gradient
 ITEMS(swiglu_grad, 3)
 ITEMS(swiglu_grad_half, 3)
 
-/* By whether what is written is rounded. */
-#define RANGE_FOR(launch, name) (is_half(&(launch)->out[0]) ? name##_half_range : name##_range)
+/* Is all that is written rounded? */
+static bool rounds(const tp_launch *launch)
+{
+    bool all = true;
+    for (int i = 0; i < launch->n_out; i++)
+        all = all && (!is_bound(&launch->out[i]) || is_half(&launch->out[i]));
+    return all;
+}
+
+#define RANGE_FOR(launch, name) (rounds(launch) ? name##_half_range : name##_range)
 
 static void gelu(const tp_launch *launch)
 {

@@ -130,8 +130,8 @@ typedef struct {
     /* (optional) The same of a whole tile that is set, whose lines are 64-byte aligned. */
     void (*tile_past_caches)(int64_t k_padded, const tp_gemm_lines *a, const void *b, float *c,
                              int64_t ldc, const tp_gemm_ahead *ahead);
-    /* (optional) The same of a whole tile at C[i, j], of halves, with what is added to the sums,
-     * but for an epilogue and what is before it. */
+    /* (optional) The same of a whole tile at C[i, j] with what is added to the sums, but for an
+     * epilogue and what is before it; of the transposed product halves, to which C is not added. */
     void (*tile_finished)(const tp_gemm *gemm, int64_t k_padded, const tp_gemm_lines *a,
                           const void *b, int64_t i, int64_t j, bool is_transposed,
                           const tp_gemm_ahead *ahead);

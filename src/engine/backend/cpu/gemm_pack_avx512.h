@@ -83,31 +83,40 @@ GEMM_INLINE __m512i pack_gather(const char *at, int64_t apart)
                               3);
 }
 
+/* Halves i of 128 bits of 8 registers become 128 bits of register i, in each of four parts. */
+GEMM_INLINE void pack_turn_parts(__m512i line[8])
+{
+    __m512i t[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm512_unpacklo_epi16(line[i], line[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi16(line[i], line[i + 1]);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 8; i += 4) {
+        line[i] = _mm512_unpacklo_epi32(t[i], t[i + 2]);
+        line[i + 1] = _mm512_unpackhi_epi32(t[i], t[i + 2]);
+        line[i + 2] = _mm512_unpacklo_epi32(t[i + 1], t[i + 3]);
+        line[i + 3] = _mm512_unpackhi_epi32(t[i + 1], t[i + 3]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        t[2 * i] = _mm512_unpacklo_epi64(line[i], line[4 + i]);
+        t[2 * i + 1] = _mm512_unpackhi_epi64(line[i], line[4 + i]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++)
+        line[i] = t[i];
+}
+
 /* 32 rows of 8 halves, `ld` bytes apart -> line[x] = half x of all rows.  The parts of 128 bits are
  * in their order when they are loaded, so that only shuffles within them are left. */
 GEMM_INLINE void pack_turn_halves(__m512i line[8], const char *src, int64_t ld)
 {
-    __m512i r[8], t[8];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
-        r[i] = pack_gather(src + i * ld, 8 * ld);
-#pragma GCC unroll 4
-    for (int i = 0; i < 8; i += 2) {
-        t[i] = _mm512_unpacklo_epi16(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_epi16(r[i], r[i + 1]);
-    }
-#pragma GCC unroll 2
-    for (int i = 0; i < 8; i += 4) {
-        r[i] = _mm512_unpacklo_epi32(t[i], t[i + 2]);
-        r[i + 1] = _mm512_unpackhi_epi32(t[i], t[i + 2]);
-        r[i + 2] = _mm512_unpacklo_epi32(t[i + 1], t[i + 3]);
-        r[i + 3] = _mm512_unpackhi_epi32(t[i + 1], t[i + 3]);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        line[2 * i] = _mm512_unpacklo_epi64(r[i], r[4 + i]);
-        line[2 * i + 1] = _mm512_unpackhi_epi64(r[i], r[4 + i]);
-    }
+        line[i] = pack_gather(src + i * ld, 8 * ld);
+    pack_turn_parts(line);
 }
 
 /* 16 lanes along k from `src` at element k, zero from element nk on. */

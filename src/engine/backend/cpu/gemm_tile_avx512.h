@@ -187,33 +187,6 @@ static void tile_of_c(const tp_gemm *g, int64_t steps, const tp_gemm_lines *a, c
                             round_line(sum[row][0], sum[row][1]));
 }
 
-/* line[i] = 32 halves of row i of 8  ->  line[i]: of rows 8p+i of the 32, p = 0 .. 3, 8 halves in
- * part p of 128 bits. */
-GEMM_INLINE void tile_turn_halves(__m512i line[8])
-{
-    __m512i t[8];
-#pragma GCC unroll 4
-    for (int i = 0; i < 8; i += 2) {
-        t[i] = _mm512_unpacklo_epi16(line[i], line[i + 1]);
-        t[i + 1] = _mm512_unpackhi_epi16(line[i], line[i + 1]);
-    }
-#pragma GCC unroll 2
-    for (int i = 0; i < 8; i += 4) {
-        line[i] = _mm512_unpacklo_epi32(t[i], t[i + 2]);
-        line[i + 1] = _mm512_unpackhi_epi32(t[i], t[i + 2]);
-        line[i + 2] = _mm512_unpacklo_epi32(t[i + 1], t[i + 3]);
-        line[i + 3] = _mm512_unpackhi_epi32(t[i + 1], t[i + 3]);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        t[2 * i] = _mm512_unpacklo_epi64(line[i], line[4 + i]);
-        t[2 * i + 1] = _mm512_unpackhi_epi64(line[i], line[4 + i]);
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; i++)
-        line[i] = t[i];
-}
-
 /* Halves of the transposed product: sums of row i of the tile belong to column j + i of C, those
  * of column x to its row i0 + x. */
 static void tile_of_turned_halves(const tp_gemm *g, int64_t steps, const tp_gemm_lines *a,
@@ -239,8 +212,8 @@ static void tile_of_turned_halves(const tp_gemm *g, int64_t steps, const tp_gemm
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i++)
         line[i] = i < TILE_ROWS ? round_line(sum[i][0], sum[i][1]) : _mm512_setzero_si512();
-    tile_turn_halves(line);
-    tile_turn_halves(line + 8);
+    pack_turn_parts(line); /* part p of line[i]: row 8p + i of C, its first 8 columns */
+    pack_turn_parts(line + 8);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++) {
 #pragma GCC unroll 2
