@@ -126,8 +126,9 @@ static void check(const char *what, size_t kind, function f, bool is_tanh, int64
             double got = (double)get(y, dtype, i * n + j);
             if (isnan(v) ? isnan(got) : isinf(v))
                 continue;
-            int last = TP_MAX(ilogb(fmax(fabs(want), fabs(got))) - kinds[kind].bits + 1,
-                              kinds[kind].smallest);
+            int last =
+                TP_MAX(ilogb(fmax(fmax(fabs(want), fabs(got)), 0x1p-200)) - kinds[kind].bits + 1,
+                       kinds[kind].smallest);
             double most =
                 ldexp(0.5, last) + kinds[kind].off[f] * fmax(fabs(want), 1) + kinds[kind].tiny;
             if (!(fabs(got - want) <= most))
