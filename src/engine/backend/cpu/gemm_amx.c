@@ -10,13 +10,6 @@
 
 #include "engine/backend/cpu/amx_tiles.h"
 
-static inline __m256i round_lanes(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
-
-static inline __m512i round_line(__m512 low, __m512 high)
-{
-    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
-}
-
 #include "engine/backend/cpu/gemm_finish_avx512.h"
 #include "engine/backend/cpu/gemm_pack_avx512.h"
 
@@ -127,8 +120,8 @@ static void copy_part(const tp_gemm_tiles *t, float *to, int64_t ld_to, const fl
 /* Two columns of C, of 16 rows, as pairs of bf16. */
 GEMM_INLINE __m512i round_columns(__m512 left, __m512 right)
 {
-    __m512i low = _mm512_cvtepu16_epi32(round_lanes(left));
-    return _mm512_or_si512(low, _mm512_slli_epi32(_mm512_cvtepu16_epi32(round_lanes(right)), 16));
+    __m512i low = _mm512_cvtepu16_epi32(vf_round_half(left));
+    return _mm512_or_si512(low, _mm512_slli_epi32(_mm512_cvtepu16_epi32(vf_round_half(right)), 16));
 }
 
 GEMM_INLINE void store_turned(void *c, int64_t at, int64_t ldc, __m512i columns[16])

@@ -6,29 +6,6 @@ static inline __m512 multiply_lanes(__m512 sum, __m512i a, __m512i b)
     return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
 }
 
-#if defined(TP_CPU_F16)
-static inline __m256i round_lanes(__m512 x)
-{
-    return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-#else
-/* In integers, as tp_f32_to_bf16 does it; a NaN keeps its upper bits and becomes quiet. */
-static inline __m256i round_lanes(__m512 x)
-{
-    __m512i bits = _mm512_castps_si512(x);
-    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, odd), _mm512_set1_epi32(0x7fff));
-    __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    rounded = _mm512_mask_or_epi32(rounded, is_nan, bits, _mm512_set1_epi32(0x400000));
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
-}
-#endif
-
-static inline __m512i round_line(__m512 low, __m512 high)
-{
-    return _mm512_inserti64x4(_mm512_castsi256_si512(round_lanes(low)), round_lanes(high), 1);
-}
-
 #include "engine/backend/cpu/gemm_finish_avx512.h"
 #include "engine/backend/cpu/gemm_pack_avx512.h"
 #include "engine/backend/cpu/gemm_small_avx512.h"

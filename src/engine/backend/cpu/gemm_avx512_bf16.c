@@ -6,13 +6,6 @@ static inline __m512 multiply_lanes(__m512 sum, __m512i a, __m512i b)
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
 }
 
-static inline __m256i round_lanes(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
-
-static inline __m512i round_line(__m512 low, __m512 high)
-{
-    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
-}
-
 #include "engine/backend/cpu/gemm_finish_avx512.h"
 #include "engine/backend/cpu/gemm_pack_avx512.h"
 #include "engine/backend/cpu/gemm_small_avx512.h"

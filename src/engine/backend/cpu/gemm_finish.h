@@ -1,6 +1,6 @@
 /* gemm_finish.h - from f32 sums to elements of C: bias, accumulation, GELU, rounding.
  *
- * Plain loops that the compiler vectorises; every kernel file includes them and so
+ * Plain loops that the compiler vectorises, but for GELU; every kernel file includes them and so
  * gets them in its own instruction set.  Nothing here calls the C library. */
 #ifndef TP_ENGINE_BACKEND_CPU_GEMM_FINISH_H
 #define TP_ENGINE_BACKEND_CPU_GEMM_FINISH_H

@@ -1,8 +1,4 @@
-/* gemm_finish_avx512.h - from f32 sums to elements of C with AVX-512; see gemm_finish.h.
- *
- * The including file defines before the include
- *     static inline __m256i round_lanes(__m512 x);                f32 to half, to nearest even
- *     static inline __m512i round_line(__m512 low, __m512 high);  the same of 32 */
+/* gemm_finish_avx512.h - from f32 sums to elements of C with AVX-512; see gemm_finish.h. */
 #ifndef TP_ENGINE_BACKEND_CPU_GEMM_FINISH_AVX512_H
 #define TP_ENGINE_BACKEND_CPU_GEMM_FINISH_AVX512_H
 
@@ -24,9 +20,9 @@ GEMM_INLINE void finish_store16(void *to, tp_dtype dtype, int64_t at, __m512 x, 
     if (dtype == TP_DTYPE_F32)
         _mm512_mask_storeu_ps((float *)to + at, mask, x);
     else if (mask == 0xffff)
-        _mm256_storeu_si256((__m256i *)(void *)((tp_bf16 *)to + at), round_lanes(x));
+        _mm256_storeu_si256((__m256i *)(void *)((tp_bf16 *)to + at), vf_round_half(x));
     else
-        _mm256_mask_storeu_epi16((tp_bf16 *)to + at, mask, round_lanes(x));
+        _mm256_mask_storeu_epi16((tp_bf16 *)to + at, mask, vf_round_half(x));
 }
 
 /* The final values of 16 elements of C: row offset `at`, column j. */
@@ -55,7 +51,7 @@ GEMM_INLINE void finish_line(const tp_gemm *g, const float *acc, int64_t at, int
 {
     __m512 low = finish_values(g, _mm512_loadu_ps(acc), at, j, 0xffff, accumulate);
     __m512 high = finish_values(g, _mm512_loadu_ps(acc + 16), at + 16, j + 16, 0xffff, accumulate);
-    _mm512_storeu_si512((tp_bf16 *)g->c + at, round_line(low, high));
+    _mm512_storeu_si512((tp_bf16 *)g->c + at, vf_round_halves(low, high));
 }
 
 GEMM_INLINE void finish_rows(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0,

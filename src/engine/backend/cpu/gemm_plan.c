@@ -36,17 +36,22 @@ static bool is_finished(const tp_gemm_plan *plan)
            g->epilogue == TP_GEMM_EPILOGUE_NONE;
 }
 
+static int64_t l2_bytes(void)
+{
+    int64_t l2 = (int64_t)tp_cpu_cache_sizes().l2;
+    return l2 ? l2 : 1 << 20;
+}
+
 /* A weight's gradient that is set once and is more than the L2 caches of the team: it is read when
  * those of the other weights are there. */
 static bool is_streamed(const tp_gemm_plan *plan)
 {
     const tp_gemm *g = plan->gemm;
     const int64_t line = TP_GEMM_ALIGN / (int64_t)sizeof(float);
-    bool is_gradient = !plan->a.k_contiguous && !plan->b.k_contiguous;
-    int64_t l2 = (int64_t)tp_cpu_cache_sizes().l2 * plan->threads;
-    return plan->kernel->tile_past_caches && plan->home == TP_GEMM_HOME_C && is_gradient &&
-           !g->accumulate && plan->k_block >= g->k && g->ldc % line == 0 &&
-           g->m * g->n * (int64_t)sizeof(float) > l2;
+    int64_t l2 = l2_bytes() * plan->threads;
+    return plan->kernel->tile_past_caches && plan->home == TP_GEMM_HOME_C &&
+           tp_gemm_is_gradient(plan) && !g->accumulate && plan->k_block >= g->k &&
+           g->ldc % line == 0 && g->m * g->n * (int64_t)sizeof(float) > l2;
 }
 
 /* Can x lines of an operand be read where they lie?  Only whole steps of k.  tiles() packs the last
@@ -143,7 +148,7 @@ static int64_t longest_range(const tp_gemm_plan *plan)
     const int64_t narrow = 512, small = 256, near = (2 << 20) * 5 / 8;
     int64_t k = plan->gemm->k, width = TP_MIN(plan->m, plan->n);
     bool is_narrow = width <= narrow;
-    bool is_gradient = !plan->a.k_contiguous && !plan->b.k_contiguous;
+    bool is_gradient = tp_gemm_is_gradient(plan);
     if (kernel->k_part && !is_gradient) {
         int64_t longest = 2 * kernel->k_part;
         if (is_narrow && !plan->is_in_place)
@@ -172,7 +177,7 @@ static void plan_blocks(tp_gemm_plan *plan)
     const tp_gemm_kernel *kernel = plan->kernel;
     int64_t k = plan->gemm->k;
     tp_cpu_caches caches = tp_cpu_cache_sizes();
-    int64_t l2 = caches.l2 ? (int64_t)caches.l2 : 1 << 20;
+    int64_t l2 = l2_bytes();
     int64_t share = TP_MIN(TP_MAX((int64_t)caches.l3 / 4, 2 << 20), 8 << 20);
 
     const int k_unit = 32; /* a cache line of bf16; a multiple of every k_round */

@@ -51,6 +51,12 @@ typedef struct {
     size_t late_bytes;                                   /* of the scratch, at its end */
 } tp_gemm_plan;
 
+/* Is C a weight's gradient, of operands that have rows of one k each? */
+static inline bool tp_gemm_is_gradient(const tp_gemm_plan *plan)
+{
+    return !plan->a.k_contiguous && !plan->b.k_contiguous;
+}
+
 tp_gemm_plan tp_gemm_plan_make(const tp_gemm_kernel *kernel, const tp_gemm *gemm);
 
 /* Bytes of scratch of a run. */

@@ -184,7 +184,7 @@ static void tile_of_c(const tp_gemm *g, int64_t steps, const tp_gemm_lines *a, c
 #pragma GCC unroll 14
     for (int row = 0; row < TILE_ROWS; row++)
         _mm512_storeu_si512((tp_bf16 *)g->c + at + row * g->ldc,
-                            round_line(sum[row][0], sum[row][1]));
+                            vf_round_halves(sum[row][0], sum[row][1]));
 }
 
 /* Halves of the transposed product: sums of row i of the tile belong to column j + i of C, those
@@ -211,7 +211,7 @@ static void tile_of_turned_halves(const tp_gemm *g, int64_t steps, const tp_gemm
     }
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i++)
-        line[i] = i < TILE_ROWS ? round_line(sum[i][0], sum[i][1]) : _mm512_setzero_si512();
+        line[i] = i < TILE_ROWS ? vf_round_halves(sum[i][0], sum[i][1]) : _mm512_setzero_si512();
     pack_turn_parts(line); /* part p of line[i]: row 8p + i of C, its first 8 columns */
     pack_turn_parts(line + 8);
 #pragma GCC unroll 8

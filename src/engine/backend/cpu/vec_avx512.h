@@ -49,6 +49,16 @@ VF_INLINE __m256i vf_round_half(vf x)
 #endif
 #endif
 
+/* 32 of them. */
+VF_INLINE __m512i vf_round_halves(vf low, vf high)
+{
+#if defined(__AVX512BF16__) && !defined(TP_CPU_F16)
+    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+#else
+    return _mm512_inserti64x4(_mm512_castsi256_si512(vf_round_half(low)), vf_round_half(high), 1);
+#endif
+}
+
 VF_INLINE vf vf_load_half(const vf_half *p)
 {
     return vf_widen_half(_mm256_loadu_si256((const __m256i *)p));
@@ -111,6 +121,7 @@ VF_INLINE vf vf_select(vm m, vf yes, vf no) { return _mm512_mask_blend_ps(m, no,
 VF_INLINE vf vf_reciprocal(vf x) { return _mm512_rcp14_ps(x); }
 
 /* Each lane's of 32 numbers: the one that the last 5 bits of its place say. */
+#define VF_HAS_PICK
 VF_INLINE vf vf_pick(const float numbers[32], vf place)
 {
     return _mm512_permutex2var_ps(vf_load(numbers), _mm512_castps_si512(place),

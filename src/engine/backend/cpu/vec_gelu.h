@@ -10,10 +10,8 @@
 
 #include "engine/backend/cpu/vec_math.h"
 
-#if defined(__AVX512F__)
+#if defined(VF_HAS_PICK)
 #include "engine/backend/cpu/gelu_quarters.h"
-
-enum { VF_HAS_QUARTERS = 1 };
 
 VF_INLINE vf vf_by_quarters(const vf_quarters *table, vf x)
 {
@@ -26,22 +24,6 @@ VF_INLINE vf vf_by_quarters(const vf_quarters *table, vf x)
     y = vf_fma(y, d, vf_pick(table->of[0], place));
     return vf_select(vm_lt(x, vf_zero()), y, 1.0f - y);
 }
-
-VF_INLINE vf vf_gelu_share_by_quarters(vf x, const bool tanh)
-{
-    return vf_by_quarters(tanh ? &vf_gelu_tanh_quarters : &vf_gelu_erf_quarters, x);
-}
-
-VF_INLINE vf vf_gelu_slope_by_quarters(vf x, const bool tanh)
-{
-    return vf_by_quarters(tanh ? &vf_gelu_tanh_slope_quarters : &vf_gelu_erf_slope_quarters, x);
-}
-#else
-enum { VF_HAS_QUARTERS = 0 };
-
-VF_INLINE vf vf_gelu_share_by_quarters(vf x, const bool tanh) { return (void)tanh, x; }
-
-VF_INLINE vf vf_gelu_slope_by_quarters(vf x, const bool tanh) { return (void)tanh, x; }
 #endif
 
 /* f(x) = (1 + tanh u) / 2 = sigmoid(2u) with u = sqrt(2/pi) (x + 0.044715 x^3) */
@@ -66,15 +48,21 @@ VF_INLINE vf vf_gelu_tanh_slope(vf x)
 /* `to_half`: the result will be rounded. */
 VF_INLINE vf vf_gelu(vf x, const bool tanh, const bool to_half)
 {
-    if (to_half && VF_HAS_QUARTERS)
-        return x * vf_gelu_share_by_quarters(x, tanh);
+#if defined(VF_HAS_PICK)
+    if (to_half)
+        return x * vf_by_quarters(tanh ? &vf_gelu_tanh_quarters : &vf_gelu_erf_quarters, x);
+#endif
+    (void)to_half;
     return x * (tanh ? vf_gelu_tanh_share(x) : vf_normal_cdf(x, NULL));
 }
 
 VF_INLINE vf vf_gelu_slope(vf x, const bool tanh, const bool to_half)
 {
-    if (to_half && VF_HAS_QUARTERS)
-        return vf_gelu_slope_by_quarters(x, tanh);
+#if defined(VF_HAS_PICK)
+    if (to_half)
+        return vf_by_quarters(tanh ? &vf_gelu_tanh_slope_quarters : &vf_gelu_erf_slope_quarters, x);
+#endif
+    (void)to_half;
     if (tanh)
         return vf_gelu_tanh_slope(x);
     vf density, cdf = vf_normal_cdf(x, &density);
