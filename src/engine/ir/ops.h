@@ -38,7 +38,7 @@
 
 #include "engine/device/dtype.h"
 
-enum { TP_MAX_RANK = 2, TP_MAX_IN = 8, TP_MAX_OUT = 4 };
+enum { TP_MAX_RANK = 2, TP_MAX_IN = 8, TP_MAX_OUT = 5 };
 enum { TP_PANEL = 64 }; /* outputs of a weight that lie together in pack_panels */
 
 typedef enum {

@@ -51,9 +51,9 @@ typedef struct {
 
 extern const tp_pass tp_pass_cse, tp_pass_dce, tp_pass_autocast, tp_pass_fuse_swiglu,
     tp_pass_fuse_bias_gelu, tp_pass_fuse_residual_norm, tp_pass_fuse_grad_add,
-    tp_pass_fuse_linear_ce, tp_pass_pack_weights, tp_pass_recompute, tp_pass_int8_activations,
-    tp_pass_schedule, tp_pass_tensor_parallel, tp_pass_shard_update, tp_pass_shard,
-    tp_pass_compress, tp_pass_bucket, tp_pass_overlap;
+    tp_pass_fuse_linear_ce, tp_pass_fuse_grad_norm, tp_pass_pack_weights, tp_pass_recompute,
+    tp_pass_int8_activations, tp_pass_schedule, tp_pass_tensor_parallel, tp_pass_shard_update,
+    tp_pass_shard, tp_pass_compress, tp_pass_bucket, tp_pass_overlap;
 
 extern const tp_pass *const tp_pass_pipeline[]; /* ends with NULL */
 

@@ -15,6 +15,7 @@ const tp_pass *const tp_pass_pipeline[] = {
     &tp_pass_fuse_linear_ce,
     &tp_pass_fuse_residual_norm,
     &tp_pass_fuse_grad_add,
+    &tp_pass_fuse_grad_norm,
     &tp_pass_pack_weights,
     &tp_pass_recompute,
     &tp_pass_int8_activations,

@@ -187,10 +187,34 @@ static void check_element(float got, double want, double size, tp_dtype dtype, c
 
 static int64_t ld_of_c(const problem *p, const variant *v) { return p->n + (v->is_dense ? 0 : 3); }
 
+/* In front of their sum. */
+enum { UNCHANGED = -1 };
+
+static double size_of_squares(const problem *p, const variant *v, const float *c)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++)
+            sum += (double)c[i * ld_of_c(p, v) + j] * (double)c[i * ld_of_c(p, v) + j];
+    return sum;
+}
+
+static void check_squares(const tp_gemm_kernel *kernel, const problem *p, const variant *v,
+                          const void *c, double got)
+{
+    double want = v->c == TP_DTYPE_F32 ? size_of_squares(p, v, c) : UNCHANGED;
+    bool is_right = isfinite(want) ? fabs(got - want) <= 0x1p-22 * want : !isfinite(got);
+    if (!is_right && got != want)
+        fail_msg("%s: %lldx%lldx%lld: squares are %.9g, should be %.9g", kernel->name,
+                 (long long)p->m, (long long)p->n, (long long)p->k, got, want);
+}
+
 /* Runs the kernel; the result is the caller's to guarded_free. */
-static void *run(const tp_gemm_kernel *kernel, const problem *p, const variant *v, void **ret_pre)
+static void *run(const tp_gemm_kernel *kernel, const problem *p, const variant *v, void **ret_pre,
+                 double *ret_squares)
 {
     const int64_t gap = 3, ldc = ld_of_c(p, v);
+    double squares = UNCHANGED;
     size_t c_bytes = (size_t)(p->m * ldc) * tp_dtype_size(v->c);
     void *a = lay_out(p->a, p->m, p->k, v->ab, v->a_trans, gap);
     void *b = lay_out(p->b, p->k, p->n, v->ab, v->b_trans, gap);
@@ -222,6 +246,8 @@ static void *run(const tp_gemm_kernel *kernel, const problem *p, const variant *
         .epilogue = v->epilogue,
         .may_have_pre = pre != NULL,
         .pre = pre,
+        .may_have_squares = v->c == TP_DTYPE_F32,
+        .squares = v->c == TP_DTYPE_F32 ? &squares : NULL,
         .planned_m = v->planned_m,
         .planned_k = v->planned_k,
         .threads = v->threads ? v->threads : 2,
@@ -234,6 +260,9 @@ static void *run(const tp_gemm_kernel *kernel, const problem *p, const variant *
     memset(workspace, 0xff, bytes);
     tp_gemm_kernel_run(kernel, &gemm, workspace);
     guarded_free(workspace, bytes);
+    check_squares(kernel, p, v, c, squares);
+    if (ret_squares)
+        *ret_squares = squares;
 
     for (int64_t i = 0; i < p->m; i++) /* the gap behind each row is not ours */
         for (size_t at = (size_t)p->n; at < (size_t)ldc; at++)
@@ -254,7 +283,7 @@ static void check(const tp_gemm_kernel *kernel, const problem *p, const variant 
     const int64_t ldc = ld_of_c(p, v);
     size_t c_bytes = (size_t)(p->m * ldc) * tp_dtype_size(v->c);
     void *pre;
-    void *c = run(kernel, p, v, &pre);
+    void *c = run(kernel, p, v, &pre, NULL);
     for (int64_t i = 0; i < p->m; i++)
         for (int64_t j = 0; j < p->n; j++) {
             int64_t at = i * p->n + j;
@@ -351,7 +380,7 @@ static void compare_part(const tp_gemm_kernel *kernel, const problem *whole, con
     planned.planned_m = whole->m;
     planned.planned_k = whole->k;
     assert_true(room_of(kernel, part, &planned) <= room_of(kernel, whole, v));
-    char *all = run(kernel, whole, v, NULL), *some = run(kernel, part, &planned, NULL);
+    char *all = run(kernel, whole, v, NULL, NULL), *some = run(kernel, part, &planned, NULL, NULL);
     for (int64_t i = 0; i < part->m; i++)
         if (memcmp(all + (size_t)i * distance, some + (size_t)i * distance, row) != 0)
             fail_msg("%s: row %lld of %lldx%lldx%lld is another in a part of %lld and %lld",
@@ -539,12 +568,14 @@ static void gives_the_same_bits_with_any_number_of_threads(void **state)
             for (size_t i = 0; i < TP_COUNTOF(all_kernels); i++) {
                 if (!can_run(all_kernels[i], v.ab))
                     continue;
+                double one, several;
                 v.threads = 1;
-                void *alone = run(all_kernels[i], &p, &v, NULL);
+                void *alone = run(all_kernels[i], &p, &v, NULL, &one);
                 for (int threads = 2; threads <= 4; threads++) {
                     v.threads = threads;
-                    void *together = run(all_kernels[i], &p, &v, NULL);
+                    void *together = run(all_kernels[i], &p, &v, NULL, &several);
                     assert_memory_equal(alone, together, bytes);
+                    assert_memory_equal(&one, &several, sizeof one);
                     guarded_free(together, bytes);
                 }
                 guarded_free(alone, bytes);

@@ -143,7 +143,7 @@ static void bad_text_is_refused_with_its_line(void **state)
         {X "%1048576 = silu %1", "t:2: expected a value such as %12"},
         {X "%2 = add %1, %1, %1, %1, %1, %1, %1, %1, %1", "t:2: too many operands"},
         {X "%2 = silu %1, %1", "t:2: op silu: 2 operands, at most 1"},
-        {X "%2, %3, %4, %5, %6 = silu %1", "t:2: too many values on the left"},
+        {X "%2, %3, %4, %5, %6, %7 = silu %1", "t:2: too many values on the left"},
         {"%1 = input f33[4] \"x\"", "t:1: expected a type such as f32[64,32]"},
         {"%1 = input f32 \"x\"", "t:1: expected [rows] or [rows,columns] after the dtype"},
         {"%1 = input f32[4,] \"x\"", "t:1: expected a number of columns"},
@@ -278,9 +278,11 @@ static void signatures_are_read(void **state)
 {
     const tp_signature *sig = tp_op_signature(TP_OP_linear_dw);
 
-    assert_int_equal(sig->n_in, 3);
-    assert_int_equal(sig->n_out, 1);
+    assert_int_equal(sig->n_in, 4);
+    assert_int_equal(sig->n_out, 2);
     assert_string_equal(sig->in[2].name, "dw_acc");
+    assert_string_equal(sig->out[1].name, "squares");
+    assert_int_equal(sig->alias[1], 3);
     assert_int_equal(sig->in[2].kind, TP_KIND_s);
     assert_true(sig->in[2].is_optional && sig->in[2].swaps && !sig->in[0].is_optional);
     assert_string_equal(sig->in[2].dim[1], "K");
@@ -389,8 +391,8 @@ static void violations_name_the_node(void **state)
     expect_violation(&s, "node 4 (linear y): op linear: 4 operands, at most 3");
 
     s = new_sample();
-    s.g.nodes[4].n_out = 5;
-    expect_violation(&s, "node 4 (linear y): 2 operands and 5 outputs are out of range");
+    s.g.nodes[4].n_out = 6;
+    expect_violation(&s, "node 4 (linear y): 2 operands and 6 outputs are out of range");
 
     s = new_sample();
     s.g.nodes[4].out[0] = 99;

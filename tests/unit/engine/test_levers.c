@@ -96,7 +96,7 @@ static void basic_switches_everything_off_that_is_not_set(void **state)
     assert_string_equal(origin("policy.precision"), "level basic");
     assert_false(recipe.options.policy.packing.enabled);
     assert_int_equal(recipe.options.data.num_workers, 0);
-    assert_int_equal(recipe.options.engine.disable_passes.n, 11);
+    assert_int_equal(recipe.options.engine.disable_passes.n, 12);
     assert_true(recipe.options.engine.in_place);
     assert_string_equal(origin("engine.in_place"), "command line");
     assert_int_equal(report_of("fuse-swiglu")->state, TP_LEVER_OFF);

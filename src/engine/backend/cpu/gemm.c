@@ -117,31 +117,41 @@ static void pack_block(const tp_gemm_block *block, bool needs_a, bool needs_b, i
     pack_panels(block, false, 0, block->cols.count, k0, k1);
 }
 
+/* Where C has a tile of panels p and q. */
+typedef struct {
+    int64_t i, j, at; /* of its first element */
+    int rows, cols;
+} tile_place;
+
+static tile_place place_of(const tp_gemm_block *block, int64_t p, int64_t q)
+{
+    const tp_gemm_plan *plan = block->plan;
+    int rows = tp_gemm_panel_size(&block->rows, p), cols = tp_gemm_panel_size(&block->cols, q);
+    int64_t i = block->i0 + p * plan->kernel->rows, j = block->j0 + q * plan->kernel->cols;
+    tile_place place =
+        plan->is_transposed ? (tile_place){j, i, 0, cols, rows} : (tile_place){i, j, 0, rows, cols};
+    place.at = place.i * plan->gemm->ldc + place.j;
+    return place;
+}
+
 /* A tile of finished sums to C. */
-static void finish_tile(const tp_gemm_block *block, int64_t p, int64_t q, const float *sums,
+static void finish_tile(const tp_gemm_block *block, const tile_place *c, const float *sums,
                         int64_t ld, bool accumulate)
 {
     const tp_gemm_plan *plan = block->plan;
-    int rows = tp_gemm_panel_size(&block->rows, p), cols = tp_gemm_panel_size(&block->cols, q);
-    int64_t i = block->i0 + p * plan->kernel->rows, j = block->j0 + q * plan->kernel->cols;
+    const tp_gemm_kernel *kernel = plan->kernel;
     if (plan->is_transposed)
-        plan->kernel->finish_transposed(plan->gemm, sums, ld, j, cols, i, rows, accumulate);
+        kernel->finish_transposed(plan->gemm, sums, ld, c->i, c->rows, c->j, c->cols, accumulate);
     else
-        plan->kernel->finish(plan->gemm, sums, ld, i, rows, j, cols, accumulate);
+        kernel->finish(plan->gemm, sums, ld, c->i, c->rows, c->j, c->cols, accumulate);
 }
 
 /* The lines of C that finish_tile() will write, to be there in time. */
-static void prefetch_c(const tp_gemm_block *block, int64_t p, int64_t q)
+static void prefetch_c(const tp_gemm *g, const tile_place *c)
 {
-    const tp_gemm_plan *plan = block->plan;
-    int64_t element = (int64_t)tp_dtype_size(plan->gemm->c_dtype);
-    int rows = tp_gemm_panel_size(&block->rows, p), cols = tp_gemm_panel_size(&block->cols, q);
-    int64_t i = block->i0 + p * plan->kernel->rows, j = block->j0 + q * plan->kernel->cols;
-    int64_t at = plan->is_transposed ? j * plan->gemm->ldc + i : i * plan->gemm->ldc + j;
-    int lines = plan->is_transposed ? cols : rows;
-    for (int line = 0; line < lines; line++)
-        __builtin_prefetch((const char *)plan->gemm->c + (at + line * plan->gemm->ldc) * element,
-                           1);
+    int64_t element = (int64_t)tp_dtype_size(g->c_dtype);
+    for (int line = 0; line < c->rows; line++)
+        __builtin_prefetch((const char *)g->c + (c->at + line * g->ldc) * element, 1);
 }
 
 /* The chunk of k that starts at k, of one tile. */
@@ -153,46 +163,70 @@ typedef struct {
     tp_gemm_ahead ahead;
 } tile_job;
 
+/* A tile whose sums wait elsewhere than in C. */
+static void run_tile_at_home(const tp_gemm_block *block, const tile_job *job, int64_t nk,
+                             bool is_whole, const tile_place *c)
+{
+    const tp_gemm_plan *plan = block->plan;
+    const tp_gemm_kernel *kernel = plan->kernel;
+    const char *b = tp_gemm_b_panel(block, job->q, job->k);
+    bool is_first = block->is_first && job->k == 0;
+    bool is_last = block->is_last && job->k + nk == block->k_padded;
+    if (is_last)
+        prefetch_c(plan->gemm, c);
+    if (plan->is_finished && is_whole && is_first && is_last) {
+        kernel->tile_finished(plan->gemm, nk, &job->a, b, c->i, c->j, plan->is_transposed,
+                              &job->ahead);
+        return;
+    }
+    kernel->tile(tp_gemm_panel_size(&block->rows, job->p), tp_gemm_panel_size(&block->cols, job->q),
+                 nk, &job->a, b, job->home, job->ld_home, !is_first, &job->ahead);
+    if (is_last)
+        finish_tile(block, c, job->home, job->ld_home, plan->gemm->accumulate);
+}
+
+static void run_tile_in_c(const tp_gemm_block *block, const tile_job *job, int64_t nk,
+                          const tile_place *place)
+{
+    const tp_gemm *g = block->plan->gemm;
+    const tp_gemm_kernel *kernel = block->plan->kernel;
+    const char *b = tp_gemm_b_panel(block, job->q, job->k);
+    float *c = (float *)g->c + place->at;
+    bool add = g->accumulate || !block->is_first || job->k > 0;
+    if (place->cols == kernel->cols) {
+        kernel->tile(place->rows, place->cols, nk, &job->a, b, c, g->ldc, add, &job->ahead);
+        return;
+    }
+    kernel->tile(place->rows, place->cols, nk, &job->a, b, block->scratch, kernel->cols, false,
+                 &job->ahead);
+    finish_tile(block, place, block->scratch, kernel->cols, add);
+}
+
 static void run_tile(const tp_gemm_block *block, const tile_job *job)
 {
     const tp_gemm_plan *plan = block->plan;
     const tp_gemm_kernel *kernel = plan->kernel;
     const tp_gemm *g = plan->gemm;
-    int64_t k = job->k, nk = TP_MIN(plan->k_chunk, block->k_padded - k);
-    int rows = tp_gemm_panel_size(&block->rows, job->p);
-    int cols = tp_gemm_panel_size(&block->cols, job->q);
-    const char *b = tp_gemm_b_panel(block, job->q, k);
-    bool is_first = block->is_first && k == 0;
-    bool is_last = block->is_last && k + nk == block->k_padded;
-
-    int64_t i = block->i0 + job->p * kernel->rows, j = block->j0 + job->q * kernel->cols;
-    if (plan->home != TP_GEMM_HOME_C) {
-        if (is_last)
-            prefetch_c(block, job->p, job->q);
-        bool is_whole = rows == kernel->rows && cols == kernel->cols;
-        if (plan->is_finished && is_whole && is_first && is_last) {
-            bool turned = plan->is_transposed;
-            kernel->tile_finished(g, nk, &job->a, b, turned ? j : i, turned ? i : j, turned,
-                                  &job->ahead);
-            return;
-        }
-        kernel->tile(rows, cols, nk, &job->a, b, job->home, job->ld_home, !is_first, &job->ahead);
-        if (is_last)
-            finish_tile(block, job->p, job->q, job->home, job->ld_home, g->accumulate);
+    int64_t nk = TP_MIN(plan->k_chunk, block->k_padded - job->k);
+    bool is_whole = tp_gemm_panel_size(&block->rows, job->p) == kernel->rows &&
+                    tp_gemm_panel_size(&block->cols, job->q) == kernel->cols;
+    bool ends = job->k + nk == block->k_padded;
+    double *squares = ends ? tp_gemm_squares(block, job->p, job->q) : NULL;
+    tile_place place = place_of(block, job->p, job->q);
+    float *c = (float *)g->c + place.at;
+    if (plan->is_streamed && is_whole && (uintptr_t)c % TP_GEMM_ALIGN == 0) {
+        double sum = kernel->tile_past_caches(nk, &job->a, tp_gemm_b_panel(block, job->q, job->k),
+                                              c, g->ldc, &job->ahead);
+        if (squares)
+            *squares = sum;
         return;
     }
-    bool add = g->accumulate || !is_first;
-    if (cols == kernel->cols) {
-        float *c = (float *)g->c + i * g->ldc + j;
-        bool is_aligned = (uintptr_t)c % TP_GEMM_ALIGN == 0;
-        if (plan->is_streamed && rows == kernel->rows && is_aligned)
-            kernel->tile_past_caches(nk, &job->a, b, c, g->ldc, &job->ahead);
-        else
-            kernel->tile(rows, cols, nk, &job->a, b, c, g->ldc, add, &job->ahead);
-        return;
-    }
-    kernel->tile(rows, cols, nk, &job->a, b, block->scratch, kernel->cols, false, &job->ahead);
-    finish_tile(block, job->p, job->q, block->scratch, kernel->cols, add);
+    if (plan->home == TP_GEMM_HOME_C)
+        run_tile_in_c(block, job, nk, &place);
+    else
+        run_tile_at_home(block, job, nk, is_whole, &place);
+    if (squares)
+        *squares = kernel->squares(c, g->ldc, place.rows, place.cols);
 }
 
 /* What tile `tile` of `tiles` in a strip should prefetch: its share of the rows of the next A
@@ -351,7 +385,7 @@ typedef struct gemm_phase {
 
 static char *scratch_of(const tp_gemm_plan *plan, char *workspace, int thread)
 {
-    return workspace + plan->a_bytes + plan->b_bytes + plan->block_bytes +
+    return workspace + plan->a_bytes + plan->b_bytes + plan->block_bytes + plan->squares_bytes +
            (size_t)thread * plan->scratch_bytes;
 }
 
@@ -449,21 +483,42 @@ size_t tp_gemm_kernel_workspace(const tp_gemm_kernel *kernel, const tp_gemm *g)
     return tp_gemm_plan_workspace(&plan);
 }
 
+/* Of C, from those of its tiles in their order; of few rows, without tiles, as they lie. */
+static double sum_of_squares(const gemm_phase *phase)
+{
+    const tp_gemm_plan *plan = phase->plan;
+    const tp_gemm *g = plan->gemm;
+    double sum = 0;
+    for (int64_t j = 0; plan->is_small && j < g->n; j += TP_GEMM_MAX_COLS)
+        sum += plan->kernel->squares((const float *)g->c + j, g->ldc, (int)g->m,
+                                     (int)TP_MIN(g->n - j, TP_GEMM_MAX_COLS));
+    int64_t tiles =
+        tp_gemm_div_up(plan->m, plan->kernel->rows) * tp_gemm_div_up(plan->n, plan->kernel->cols);
+    for (int64_t i = 0; !plan->is_small && i < tiles; i++)
+        sum += phase->block.squares[i];
+    return sum;
+}
+
 void tp_gemm_kernel_run(const tp_gemm_kernel *kernel, const tp_gemm *g, void *workspace)
 {
     TP_ASSERT(g->m >= 1 && g->n >= 1 && g->k >= 1);
+    TP_ASSERT(!g->squares || (g->may_have_squares && g->c_dtype == TP_DTYPE_F32));
     const tp_gemm_plan plan = tp_gemm_plan_make(kernel, g);
-    char *panels = workspace;
+    char *panels = workspace, *sums = panels + plan.a_bytes + plan.b_bytes;
+    double *squares = (double *)(void *)(sums + plan.block_bytes);
     gemm_phase phase = {.plan = &plan,
                         .workspace = panels,
                         .block = {.plan = &plan,
                                   .a = panels,
                                   .b = panels + plan.a_bytes,
-                                  .sums = (float *)(void *)(panels + plan.a_bytes + plan.b_bytes)}};
+                                  .sums = (float *)(void *)sums,
+                                  .squares = g->squares ? squares : NULL}};
     if (plan.is_small)
         run_phase(&phase, small_part, tp_gemm_div_up(g->n, 64), 8);
     else
         run_blocks(&phase);
+    if (g->squares)
+        *g->squares = sum_of_squares(&phase);
 }
 
 size_t tp_gemm_workspace(const tp_gemm *g) { return tp_gemm_kernel_workspace(choose_kernel(g), g); }

@@ -8,6 +8,7 @@
  *     value  = A B [+ bias] [+ C when accumulate]
  *     pre    = value                          (when asked for)
  *     C      = epilogue(value)
+ *     squares = the sum of the squares of C   (when asked for, of f32)
  */
 #ifndef TP_ENGINE_BACKEND_CPU_GEMM_H
 #define TP_ENGINE_BACKEND_CPU_GEMM_H
@@ -39,11 +40,13 @@ typedef struct {
     tp_dtype ab_dtype; /* f32 or bf16, of A and B */
     tp_dtype c_dtype;  /* f32 or bf16, of C and pre */
     bool accumulate;
-    bool may_have_bias, may_have_pre; /* a plan is made before there are addresses */
-    const void *bias;                 /* [n]; NULL: none */
+    /* a plan is made before there are addresses */
+    bool may_have_bias, may_have_pre, may_have_squares;
+    const void *bias; /* [n]; NULL: none */
     tp_dtype bias_dtype;
     tp_gemm_epilogue epilogue;
-    void *pre; /* (optional) [m,n] with leading dimension ldc */
+    void *pre;       /* (optional) [m,n] with leading dimension ldc */
+    double *squares; /* (optional) of one number */
     /* (optional) of the run that this one is a part of: it is cut as that is, so that it needs no
      * more room, and that rows of A, or products of k that are zero, are left out changes no bit */
     int64_t planned_m, planned_k;

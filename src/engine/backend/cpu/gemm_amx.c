@@ -12,6 +12,7 @@
 
 #include "engine/backend/cpu/gemm_finish_avx512.h"
 #include "engine/backend/cpu/gemm_pack_avx512.h"
+#include "engine/backend/cpu/gemm_squares.h"
 
 enum {
     ROWS = 32,
@@ -24,7 +25,11 @@ enum {
 
 static void enter(void) { configure_tiles(NULL); }
 
-static void leave(void) { TILE_RELEASE(); }
+static void leave(void)
+{
+    TILE_RELEASE();
+    _mm_sfence(); /* what was streamed is there for other threads before they are told */
+}
 
 static void pack_a(void *panels, const tp_gemm_operand *a, const tp_gemm_part *part)
 {
@@ -159,6 +164,22 @@ static void finish_turned(const tp_gemm *g, const float *sums, int64_t ld, int64
     }
 }
 
+/* A whole tile of sums to C past the caches: lines that are written whole are not read for it, nor
+ * read again for their squares, the sum of which is returned. */
+static double stream_sums(const float *sums, int64_t ld, float *c, int64_t ldc)
+{
+    __m512 left = _mm512_setzero_ps(), right = _mm512_setzero_ps();
+#pragma GCC unroll 4
+    for (int i = 0; i < ROWS; i++, sums += ld, c += ldc) {
+        __m512 low = _mm512_load_ps(sums), high = _mm512_load_ps(sums + 16);
+        left = _mm512_fmadd_ps(low, low, left);
+        right = _mm512_fmadd_ps(high, high, right);
+        _mm512_stream_ps(c, low);
+        _mm512_stream_ps(c + 16, high);
+    }
+    return (double)_mm512_reduce_add_ps(_mm512_add_ps(left, right));
+}
+
 static void finish_one(const tp_gemm_tiles *t, const float *sums, int64_t i, int64_t j)
 {
     bool is_whole = t->rows == ROWS && t->cols == COLS;
@@ -178,6 +199,7 @@ static void tiles(const tp_gemm_tiles *t)
     const int rows = (int)((t->rows + steps - 1) / steps);
     const bool from_c = direct && t->accumulates && !t->adds, to_c = direct && t->is_last;
     const bool is_whole = t->rows == ROWS && t->cols == COLS;
+    const bool streams = to_c && is_whole && t->is_streamed && (uintptr_t)g->c % LINE == 0;
     coming next = {.next = t->ahead,
                    .stride = t->ahead_stride,
                    .lines = t->ahead_lines,
@@ -187,12 +209,13 @@ static void tiles(const tp_gemm_tiles *t)
     const char *b = t->b;
     float *sums = t->sums;
     int64_t i = t->i, j = t->j;
+    double *to = t->squares;
     for (int64_t n = t->count; n > 0; n--, a.at += t->a_next, b += t->b_next) {
         float *c = (float *)g->c + i * g->ldc + j;
         bool warms = n > 1 ? from_c || t->is_last : t->is_last_but_one;
         int64_t ci = n > 1 ? i + t->i_next : t->i, cj = n > 1 ? j + t->j_next : t->j;
         next.c = (const char *)g->c + (ci * g->ldc + cj) * element;
-        next.rows = warms ? rows : 0;
+        next.rows = warms && !t->is_streamed ? rows : 0;
         if (from_c && !is_whole)
             copy_part(t, sums, t->ld, c, g->ldc);
         if (from_c && is_whole)
@@ -202,14 +225,21 @@ static void tiles(const tp_gemm_tiles *t)
         else
             zero_sums();
         multiply(a, b, t->k_padded, &next);
-        if (to_c && is_whole) {
+        double squares = 0;
+        if (to_c && is_whole && !streams) {
             store_sums(c, g->ldc);
         } else {
             store_sums(sums, t->ld);
-            if (to_c)
+            if (streams)
+                squares = stream_sums(sums, t->ld, c, g->ldc);
+            else if (to_c)
                 copy_part(t, c, g->ldc, sums, t->ld);
             else if (t->is_last)
                 finish_one(t, sums, i, j);
+        }
+        if (to) {
+            *to = streams ? squares : squares_of_tile(c, g->ldc, t->rows, t->cols);
+            to += t->squares_next;
         }
         sums += t->sums_next;
         i += t->i_next;
@@ -230,6 +260,7 @@ const tp_gemm_kernel tp_gemm_kernel_amx = {
     .pack_a = pack_a,
     .pack_b = pack_b,
     .tiles = tiles,
+    .squares = squares_of_tile,
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,
     .small_rows = 2,

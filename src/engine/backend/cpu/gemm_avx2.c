@@ -5,6 +5,7 @@
 
 #include "engine/backend/cpu/gemm_finish.h"
 #include "engine/backend/cpu/gemm_pack.h"
+#include "engine/backend/cpu/gemm_squares.h"
 
 enum { ROWS = 6, COLS = 16 };
 
@@ -96,5 +97,6 @@ const tp_gemm_kernel GEMM_KERNEL(avx2) = {
     .pack_a = pack_a,
     .pack_b = pack_b,
     .tile = tile,
+    .squares = squares_of_tile,
     .finish = finish,
 };

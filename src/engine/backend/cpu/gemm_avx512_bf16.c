@@ -9,6 +9,7 @@ static inline __m512 multiply_lanes(__m512 sum, __m512i a, __m512i b)
 #include "engine/backend/cpu/gemm_finish_avx512.h"
 #include "engine/backend/cpu/gemm_pack_avx512.h"
 #include "engine/backend/cpu/gemm_small_avx512.h"
+#include "engine/backend/cpu/gemm_squares.h"
 #include "engine/backend/cpu/gemm_tile_avx512.h"
 
 static void pack_a(void *panels, const tp_gemm_operand *a, const tp_gemm_part *part)
@@ -27,10 +28,10 @@ static void tile(int rows, int cols, int64_t k, const tp_gemm_lines *a, const vo
     tile_any_size(rows, cols, k / 2, a, b, c, ldc, add, ahead);
 }
 
-static void tile_past_caches(int64_t k, const tp_gemm_lines *a, const void *b, float *c,
-                             int64_t ldc, const tp_gemm_ahead *ahead)
+static double tile_past_caches(int64_t k, const tp_gemm_lines *a, const void *b, float *c,
+                               int64_t ldc, const tp_gemm_ahead *ahead)
 {
-    tile_streamed(k / 2, a, b, c, ldc, ahead);
+    return tile_streamed(k / 2, a, b, c, ldc, ahead);
 }
 
 static void tile_finished(const tp_gemm *g, int64_t k, const tp_gemm_lines *a, const void *b,
@@ -70,6 +71,7 @@ const tp_gemm_kernel tp_gemm_kernel_avx512_bf16 = {
     .tile_past_caches = tile_past_caches,
     .tile_finished = tile_finished,
     .leave = tile_fence,
+    .squares = squares_of_tile,
     .finish = finish_rows,
     .finish_transposed = finish_transposed_tile,
     .small_rows = 16,

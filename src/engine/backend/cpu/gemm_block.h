@@ -24,7 +24,8 @@ typedef struct {
     bool is_first, is_last; /* range of k */
     tp_gemm_cut rows, cols;
     char *a, *b;
-    float *sums; /* TP_GEMM_HOME_BLOCK */
+    float *sums;     /* TP_GEMM_HOME_BLOCK */
+    double *squares; /* (optional) of every tile of C */
     float *scratch;
     char *late; /* of this thread: a panel that is packed late */
 } tp_gemm_block;
@@ -41,6 +42,15 @@ static inline char *tp_gemm_b_panel(const tp_gemm_block *block, int64_t q, int64
     const tp_gemm_plan *plan = block->plan;
     return block->b + (size_t)q * plan->b_stride +
            k * plan->kernel->cols * plan->kernel->element_size;
+}
+
+/* Of a tile, where they are known when this range of k is done, and wanted. */
+static inline double *tp_gemm_squares(const tp_gemm_block *block, int64_t p, int64_t q)
+{
+    const tp_gemm_plan *plan = block->plan;
+    int64_t across = tp_gemm_div_up(plan->n, plan->kernel->cols);
+    int64_t i = block->i0 / plan->kernel->rows + p, j = block->j0 / plan->kernel->cols + q;
+    return block->squares && block->is_last ? block->squares + i * across + j : NULL;
 }
 
 /* A panel, or a part of one, that was packed into lines. */

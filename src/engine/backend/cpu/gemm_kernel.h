@@ -101,6 +101,9 @@ typedef struct {
     int64_t i_next, j_next;
     int rows, cols; /* of C, of each tile */
     bool is_transposed, accumulates;
+    bool is_streamed; /* whole tiles of C whose lines are aligned go past the caches */
+    double *squares;  /* (optional) of the first tile, finished; the next one's is so many behind */
+    int64_t squares_next;
 } tp_gemm_tiles;
 
 typedef struct {
@@ -127,9 +130,11 @@ typedef struct {
      * copy of what was just written, in larger words, would wait for all stores before it. */
     void (*tile)(int rows, int cols, int64_t k_padded, const tp_gemm_lines *a, const void *b,
                  float *c, int64_t ldc, bool add, const tp_gemm_ahead *ahead);
-    /* (optional) The same of a whole tile that is set, whose lines are 64-byte aligned. */
-    void (*tile_past_caches)(int64_t k_padded, const tp_gemm_lines *a, const void *b, float *c,
-                             int64_t ldc, const tp_gemm_ahead *ahead);
+    /* (optional) The same of a whole tile that is set, whose lines are 64-byte aligned.  Returns
+     * the sum of its squares. */
+    double (*tile_past_caches)(int64_t k_padded, const tp_gemm_lines *a, const void *b, float *c,
+                               int64_t ldc, const tp_gemm_ahead *ahead);
+    double (*squares)(const float *c, int64_t ldc, int rows, int cols);
     /* (optional) The same of a whole tile at C[i, j] with what is added to the sums, but for an
      * epilogue and what is before it; of the transposed product halves, to which C is not added. */
     void (*tile_finished)(const tp_gemm *gemm, int64_t k_padded, const tp_gemm_lines *a,

@@ -49,9 +49,9 @@ static bool is_streamed(const tp_gemm_plan *plan)
     const tp_gemm *g = plan->gemm;
     const int64_t line = TP_GEMM_ALIGN / (int64_t)sizeof(float);
     int64_t l2 = l2_bytes() * plan->threads;
-    return plan->kernel->tile_past_caches && plan->home == TP_GEMM_HOME_C &&
-           tp_gemm_is_gradient(plan) && !g->accumulate && plan->k_block >= g->k &&
-           g->ldc % line == 0 && g->m * g->n * (int64_t)sizeof(float) > l2;
+    bool can = plan->kernel->tile_past_caches || plan->kernel->tiles;
+    return can && plan->home == TP_GEMM_HOME_C && tp_gemm_is_gradient(plan) && !g->accumulate &&
+           plan->k_block >= g->k && g->ldc % line == 0 && g->m * g->n * (int64_t)sizeof(float) > l2;
 }
 
 /* Can x lines of an operand be read where they lie?  Only whole steps of k.  tiles() packs the last
@@ -245,6 +245,10 @@ static void plan_memory(tp_gemm_plan *plan)
     if (kernel->tiles && plan->late != TP_GEMM_LATE_NONE)
         plan->late_bytes *= TP_GEMM_GROUP;
     plan->scratch_bytes += plan->late_bytes;
+    if (plan->gemm->may_have_squares)
+        plan->squares_bytes =
+            align_up(sizeof(double) * (size_t)(tp_gemm_div_up(plan->m, kernel->rows) *
+                                               tp_gemm_div_up(plan->n, kernel->cols)));
 }
 
 static bool is_small(const tp_gemm_kernel *kernel, const tp_gemm *g)
@@ -310,6 +314,6 @@ tp_gemm_plan tp_gemm_plan_make(const tp_gemm_kernel *kernel, const tp_gemm *g)
 
 size_t tp_gemm_plan_workspace(const tp_gemm_plan *plan)
 {
-    return plan->a_bytes + plan->b_bytes + plan->block_bytes +
+    return plan->a_bytes + plan->b_bytes + plan->block_bytes + plan->squares_bytes +
            plan->scratch_bytes * (size_t)plan->threads;
 }

@@ -48,6 +48,7 @@ typedef struct {
     int threads;
     size_t a_stride, b_stride;                           /* bytes from panel to panel */
     size_t a_bytes, b_bytes, block_bytes, scratch_bytes; /* of the workspace; scratch per thread */
+    size_t squares_bytes;                                /* a number for each tile of C */
     size_t late_bytes;                                   /* of the scratch, at its end */
 } tp_gemm_plan;
 

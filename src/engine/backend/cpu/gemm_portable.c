@@ -1,6 +1,7 @@
 /* gemm_portable.c - the matrix product in plain C, for any processor. */
 #include "engine/backend/cpu/gemm_finish.h"
 #include "engine/backend/cpu/gemm_pack.h"
+#include "engine/backend/cpu/gemm_squares.h"
 
 enum { ROWS = 4, COLS = 8 };
 
@@ -58,5 +59,6 @@ const tp_gemm_kernel GEMM_KERNEL(portable) = {
     .pack_a = pack_a,
     .pack_b = pack_b,
     .tile = tile,
+    .squares = squares_of_tile,
     .finish = finish,
 };

@@ -135,9 +135,10 @@ GEMM_INLINE void tile_any_size(int rows, int cols, int64_t steps, const tp_gemm_
         tile_rows(TILE_ROWS, 2, steps, a, b, c, ldc, add, ahead);
 }
 
-/* A whole tile of C, past the caches: lines that are written whole are not read for it. */
-static void tile_streamed(int64_t steps, const tp_gemm_lines *a, const uint32_t *b, float *c,
-                          int64_t ldc, const tp_gemm_ahead *ahead)
+/* A whole tile of C, past the caches: lines that are written whole are not read for it.  Nor are
+ * they read again for their squares. */
+static double tile_streamed(int64_t steps, const tp_gemm_lines *a, const uint32_t *b, float *c,
+                            int64_t ldc, const tp_gemm_ahead *ahead)
 {
     __m512 sum[TILE_ROWS][2];
     tile_sums(TILE_ROWS, 2, steps, a, b, ahead, sum);
@@ -146,6 +147,13 @@ static void tile_streamed(int64_t steps, const tp_gemm_lines *a, const uint32_t 
 #pragma GCC unroll 2
         for (int v = 0; v < 2; v++)
             _mm512_stream_ps(c + i * ldc + 16 * v, sum[i][v]);
+    __m512 squares[2] = {_mm512_mul_ps(sum[0][0], sum[0][0]), _mm512_mul_ps(sum[0][1], sum[0][1])};
+#pragma GCC unroll 14
+    for (int i = 1; i < TILE_ROWS; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < 2; v++)
+            squares[v] = _mm512_fmadd_ps(sum[i][v], sum[i][v], squares[v]);
+    return (double)_mm512_reduce_add_ps(_mm512_add_ps(squares[0], squares[1]));
 }
 
 /* A whole tile at C[i, j], from registers. */

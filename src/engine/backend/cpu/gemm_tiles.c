@@ -55,7 +55,12 @@ static tp_gemm_tiles chunk_of(const tp_gemm_block *block, const tile_run *run, i
         .ahead_stride = run->ahead_stride,
         .ahead_lines = run->ahead_lines,
         .is_transposed = plan->is_transposed,
+        .is_streamed = plan->is_streamed,
     };
+    if (tiles.is_last) {
+        tiles.squares = tp_gemm_squares(block, run->p, run->q);
+        tiles.squares_next = run->is_column ? tp_gemm_div_up(plan->n, cols) : 1;
+    }
     tiles.a.at += k * run->a_element;
     if (run->ahead_lines > 0)
         tiles.ahead = run->ahead + run->count * (k / depth) * run->ahead_lines * run->ahead_stride;

@@ -80,6 +80,8 @@ static tp_gemm backward_w(const tp_launch *launch)
     set_a(&g, transposed ? x : dy, true);
     set_b(&g, transposed ? dy : x, false);
     set_c(&g, &launch->out[0]);
+    g.may_have_squares = is_present(&launch->out[1]);
+    g.squares = launch->out[1].data;
     return g;
 }
 

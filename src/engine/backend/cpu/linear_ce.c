@@ -105,11 +105,13 @@ static tp_gemm dx_product(const work *a)
                      .c_dtype = a->launch->out[2].dtype};
 }
 
-/* dw[V,C] += dlogits^T x */
-static tp_gemm dw_product(const work *a, bool accumulate)
+/* dw[V,C] += dlogits^T x.  `ends`: nothing more is added. */
+static tp_gemm dw_product(const work *a, bool accumulate, bool ends)
 {
-    const tp_operand *dw = &a->launch->out[3];
-    return (tp_gemm){.threads = a->launch->threads,
+    const tp_operand *dw = &a->launch->out[3], *squares = &a->launch->out[4];
+    return (tp_gemm){.may_have_squares = is_present(squares),
+                     .squares = ends ? squares->data : NULL,
+                     .threads = a->launch->threads,
                      .team = a->launch->team,
                      .m = a->w->dim[0],
                      .n = a->w->dim[1],
@@ -138,7 +140,7 @@ static size_t product_bytes(const work *a)
     bytes = larger(bytes, tp_gemm_workspace(&g));
     if (a->launch->op != TP_OP_linear_ce_train)
         return bytes;
-    g = dw_product(a, true);
+    g = dw_product(a, true, true);
     return larger(bytes, tp_gemm_workspace(&g));
 }
 
@@ -281,9 +283,11 @@ static void clear_dw(const tp_launch *launch)
     const tp_operand *dw = &launch->out[3];
     for (int64_t v = 0; is_bound(dw) && v < dw->dim[0]; v++)
         memset(row_at(dw, v), 0, (size_t)dw->dim[1] * sizeof(float));
+    if (is_bound(&launch->out[4]))
+        *(double *)launch->out[4].data = 0;
 }
 
-static void chunk_backward(const work *a, bool accumulate)
+static void chunk_backward(const work *a, bool accumulate, bool ends)
 {
     if (is_bound(&a->launch->out[2])) {
         tp_gemm g = dx_product(a);
@@ -291,7 +295,7 @@ static void chunk_backward(const work *a, bool accumulate)
         tp_cpu_static(a->launch, a->n, a->n * a->x->dim[1] * 8, scatter_range, a);
     }
     if (is_bound(&a->launch->out[3])) {
-        tp_gemm g = dw_product(a, accumulate);
+        tp_gemm g = dw_product(a, accumulate, ends);
         tp_gemm_run(&g, a->gemm);
     }
 }
@@ -308,7 +312,7 @@ static void run(const tp_launch *launch)
         tp_gemm_run(&g, a.gemm);
         tp_cpu_static(launch, a.n, a.n * a.w->dim[0] * 8, softmax_range, &a);
         if (a.train)
-            chunk_backward(&a, adds_to(launch, 5) || done > 0);
+            chunk_backward(&a, adds_to(launch, 5) || done > 0, done + a.n == n_active);
     }
     if (a.train && n_active == 0 && !adds_to(launch, 5))
         clear_dw(launch);

@@ -41,9 +41,11 @@ TP_REF_KERNEL(embed_grad)
     const tp_operand *ids = &launch->in[0], *dy = &launch->in[1], *dtable = &launch->out[0];
     if (!is_bound(dtable))
         return;
+    const tp_operand *squares = &launch->out[1];
     const int64_t skipped = (int64_t)launch->attrs.skip - 1;
     ref_each (dtable, v, c)
         ref_store(dtable, v, c, ref_accumulated(launch, 2, v, c));
+    double change = 0; /* of squares: what has not changed is in them, NaN or not */
     for (int64_t t = 0; t < dy->dim[0]; t++) {
         int64_t id = ref_index(ids, t);
         if (id < 0 || id >= dtable->dim[0] || seen_before(ids, t) || id == skipped)
@@ -54,7 +56,11 @@ TP_REF_KERNEL(embed_grad)
                 if (ref_index(ids, later) == id)
                     sum += ref_load(dy, later, c);
             }
+            change -= ref_load(dtable, id, c) * ref_load(dtable, id, c);
             ref_store(dtable, id, c, sum);
+            change += ref_load(dtable, id, c) * ref_load(dtable, id, c);
         }
     }
+    if (is_bound(squares))
+        ref_store(squares, 0, 0, ref_accumulated(launch, 3, 0, 0) + change);
 }

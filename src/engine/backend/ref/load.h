@@ -109,6 +109,14 @@ static inline int64_t ref_index(const tp_operand *operand, int64_t i)
     return ((const int32_t *)operand->data)[i];
 }
 
+static inline double ref_sum_of_squares(const tp_operand *x)
+{
+    double sum = 0;
+    ref_each (x, r, c)
+        sum += ref_load(x, r, c) * ref_load(x, r, c);
+    return sum;
+}
+
 /* What an accumulator held before this launch: 0 when there is none, or nothing in it yet. */
 static inline double ref_accumulated(const tp_launch *launch, int input, int64_t row,
                                      int64_t column)

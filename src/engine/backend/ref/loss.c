@@ -252,6 +252,8 @@ TP_REF_KERNEL(linear_ce_train, .workspace = workspace_linear_ce_train)
         for (int64_t c = 0; c < x->dim[1]; c++)
             ref_store(dw, v, c, sum[c]);
     }
+    if (launch->op == TP_OP_linear_ce_train && is_bound(&launch->out[4]))
+        ref_store(&launch->out[4], 0, 0, ref_sum_of_squares(dw));
 }
 
 /* Its dw is not bound. */

@@ -21,6 +21,8 @@ TP_OP(embed, "ids:ids[T] table:w[V,C] -> y:f[T,C]", .attributes = "skip", .trait
 /* Ids in the numbers of a part of a table that begins at n0; those before it are negative. */
 TP_OP(shift, "ids:ids[T] -> y:ids[T]", .attributes = "n0");
 
-TP_OP(embed_grad, "ids:ids[T] dy:f[T,C] dtable_acc:s[V,C] -> dtable:s[V,C]", .attributes = "skip",
-      .traits = TP_OP_ACCUMULATES, .flops = "T*C", .bytes = embed_grad_bytes, .splits = "V",
-      .suffix = "dw");
+/* squares: the sum of the squares of what it adds to; then of dtable, by the rows that changed. */
+TP_OP(embed_grad,
+      "ids:ids[T] dy:f[T,C] dtable_acc:s[V,C] squares:d[1]? -> dtable:s[V,C] squares:d[1]?",
+      .attributes = "skip", .traits = TP_OP_ACCUMULATES, .flops = "T*C", .bytes = embed_grad_bytes,
+      .splits = "V", .suffix = "dw");

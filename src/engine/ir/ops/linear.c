@@ -9,9 +9,10 @@ TP_OP(linear, "x:f[T,K] w:w[N,K]^ b:w[N]? -> y:f[T,N]", .attributes = "transpose
 TP_OP(linear_dx, "dy:f[T,N] w:w[N,K]^ dx_acc:f[T,K]? -> dx:f[T,K]", .attributes = "transposed",
       .splits = "N; K", .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES, .flops = "2*T*N*K");
 
-TP_OP(linear_dw, "x:f[T,K] dy:f[T,N] dw_acc:s[N,K]^? -> dw:s[N,K]^", .attributes = "transposed",
-      .splits = "N; K", .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES, .flops = "2*T*N*K",
-      .suffix = "dw");
+/* squares: the sum of the squares of dw, as it is afterwards; see passes/fuse_grad_norm.c. */
+TP_OP(linear_dw, "x:f[T,K] dy:f[T,N] dw_acc:s[N,K]^? squares:d[1]? -> dw:s[N,K]^ squares:d[1]?",
+      .attributes = "transposed", .splits = "N; K", .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES,
+      .flops = "2*T*N*K", .suffix = "dw");
 
 TP_OP(linear_db, "dy:f[T,N] db_acc:s[N]? -> db:s[N]", .splits = "N", .traits = TP_OP_ACCUMULATES,
       .flops = "T*N", .suffix = "db");

@@ -32,10 +32,10 @@ TP_OP(linear_ce,
       "-> loss:s[1] logp:s[T] lse:s[T]",
       .attributes = "chunk, temperature", .traits = TP_OP_CONTRACTS, .flops = "2*T*V*C");
 
-/* The same loss together with d(dloss*loss)/dx and /dw. */
+/* The same loss together with d(dloss*loss)/dx and /dw.  squares: as linear_dw. */
 TP_OP(linear_ce_train,
       "x:f[T,C] w:w[V,C] targets:targets[T] weights:weights[T] dloss:s[1] "
-      "dw_acc:s[V,C]? -> loss:s[1] logp:s[T] dx:f[T,C]~ dw:s[V,C]~",
+      "dw_acc:s[V,C]? squares:d[1]? -> loss:s[1] logp:s[T] dx:f[T,C]~ dw:s[V,C]~ squares:d[1]?~",
       .attributes = "chunk, temperature", .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES,
       .flops = "6*T*V*C");
 

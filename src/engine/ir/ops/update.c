@@ -8,6 +8,10 @@
 TP_OP(sumsq, "x:f[..] sum_acc:d[1]? -> sum:d[1]", .traits = TP_OP_UPDATE | TP_OP_ACCUMULATES,
       .flops = "2*T*C", .splits = "T; C");
 
+/* One number, added to what was there. */
+TP_OP(add_number, "x:d[1] sum_acc:d[1]? -> sum:d[1]", .traits = TP_OP_UPDATE | TP_OP_ACCUMULATES,
+      .flops = "1");
+
 /* In place.  limits: unscale, the largest size of an element; g = g * unscale, no larger than that.
  */
 TP_OP(clip_value, "g:s[..] limits:d[3] -> g:s[..]", .traits = TP_OP_UPDATE, .flops = "2*T*C",
