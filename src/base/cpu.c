@@ -348,6 +348,12 @@ tp_cpu_caches tp_cpu_cache_sizes(void)
     return machine.caches;
 }
 
+size_t tp_cpu_l2_bytes(void)
+{
+    size_t l2 = tp_cpu_cache_sizes().l2;
+    return l2 ? l2 : 1 << 20;
+}
+
 int tp_cpu_count(void)
 {
     tp_limits limits;

@@ -68,6 +68,8 @@ bool tp_isa_parse(const char *name, tp_isa *ret_isa);
 
 /* Per core for L1d and L2, of the first core's group for L3. */
 tp_cpu_caches tp_cpu_cache_sizes(void);
+/* L2 of a core; 1 MiB where the machine does not say. */
+size_t tp_cpu_l2_bytes(void);
 
 /* Processors that this process may keep busy (see limits.h); at least 1.  Of a quota of 1.5
  * one: threads wait for each other, so a second one would be throttled and the first wait. */

@@ -36,19 +36,13 @@ static bool is_finished(const tp_gemm_plan *plan)
            g->epilogue == TP_GEMM_EPILOGUE_NONE;
 }
 
-static int64_t l2_bytes(void)
-{
-    int64_t l2 = (int64_t)tp_cpu_cache_sizes().l2;
-    return l2 ? l2 : 1 << 20;
-}
-
 /* A weight's gradient that is set once and is more than the L2 caches of the team: it is read when
  * those of the other weights are there. */
 static bool is_streamed(const tp_gemm_plan *plan)
 {
     const tp_gemm *g = plan->gemm;
     const int64_t line = TP_GEMM_ALIGN / (int64_t)sizeof(float);
-    int64_t l2 = l2_bytes() * plan->threads;
+    int64_t l2 = (int64_t)tp_cpu_l2_bytes() * plan->threads;
     bool can = plan->kernel->tile_past_caches || plan->kernel->tiles;
     return can && plan->home == TP_GEMM_HOME_C && tp_gemm_is_gradient(plan) && !g->accumulate &&
            plan->k_block >= g->k && g->ldc % line == 0 && g->m * g->n * (int64_t)sizeof(float) > l2;
@@ -177,7 +171,7 @@ static void plan_blocks(tp_gemm_plan *plan)
     const tp_gemm_kernel *kernel = plan->kernel;
     int64_t k = plan->gemm->k;
     tp_cpu_caches caches = tp_cpu_cache_sizes();
-    int64_t l2 = l2_bytes();
+    int64_t l2 = (int64_t)tp_cpu_l2_bytes();
     int64_t share = TP_MIN(TP_MAX((int64_t)caches.l3 / 4, 2 << 20), 8 << 20);
 
     const int k_unit = 32; /* a cache line of bf16; a multiple of every k_round */

@@ -162,8 +162,9 @@ VF_INLINE void adamw_piece(const step *s, float *p, const void *g, bool g_bf16, 
  * caches its lines need not be read first. */
 static bool goes_past_caches(const pieces *a, const tp_operand *copy)
 {
-    size_t bytes = (size_t)(a->rows * a->width) * sizeof(vf_half), l2 = tp_cpu_cache_sizes().l2;
-    return is_bound(copy) && a->rows == 1 && l2 && bytes > l2 && (uintptr_t)copy->data % 64 == 0;
+    size_t bytes = (size_t)(a->rows * a->width) * sizeof(vf_half);
+    return is_bound(copy) && a->rows == 1 && bytes > tp_cpu_l2_bytes() &&
+           (uintptr_t)copy->data % 64 == 0;
 }
 
 static void adamw_range(const void *context, int64_t begin, int64_t end, int thread)
