@@ -12,11 +12,15 @@ static int64_t even_part(int64_t total, int64_t most, int64_t unit)
 }
 
 /* Are sums of C f32 of C itself, with nothing to do but to add? */
+static bool only_adds(const tp_gemm *g)
+{
+    bool is_plain = !g->may_have_bias && !g->may_have_pre && g->epilogue == TP_GEMM_EPILOGUE_NONE;
+    return g->c_dtype == TP_DTYPE_F32 && is_plain;
+}
+
 static bool adds_in_place(const tp_gemm_plan *plan)
 {
-    const tp_gemm *g = plan->gemm;
-    bool only_adds = !g->may_have_bias && !g->may_have_pre && g->epilogue == TP_GEMM_EPILOGUE_NONE;
-    return g->c_dtype == TP_DTYPE_F32 && only_adds && !plan->is_transposed;
+    return only_adds(plan->gemm) && !plan->is_transposed;
 }
 
 static tp_gemm_home choose_home(const tp_gemm_plan *plan)
@@ -67,11 +71,13 @@ static bool lies_in_lines(const tp_gemm_kernel *kernel, const tp_gemm *g, bool k
  * is contiguous, into columns where it is not; the units are about a tenth of a cycle per
  * element.  With few rows of A the weight decides: 0.3 cycles per element to pack it into
  * columns would be a fifth of the product with 64 rows.  Lines that are read in place cost
- * nothing. */
+ * nothing.  The sums of a weight's gradient lie in C, between ranges of k that are as short as
+ * suits L2: turned, they would not. */
 static bool is_cheaper_transposed(const tp_gemm_kernel *kernel, const tp_gemm *g)
 {
     enum { LINES_FROM_K = 1, LINES_FROM_X = 3, COLUMNS_FROM_K = 3, COLUMNS_FROM_X = 2, TURN = 3 };
-    if (!kernel->finish_transposed)
+    bool is_gradient = g->a_trans && !g->b_trans;
+    if (!kernel->finish_transposed || (is_gradient && only_adds(g)))
         return false;
     double m = (double)g->m, n = (double)g->n, k = (double)g->k;
     int a_lines = lies_in_lines(kernel, g, !g->a_trans, g->m, g->lda) ? 0
