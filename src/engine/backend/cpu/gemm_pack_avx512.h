@@ -21,6 +21,9 @@ typedef enum {
 
 /* Bytes between a load and its prefetch: along a row, and where rows are crossed. */
 enum { PACK_AHEAD = 512, PACK_ASIDE = 128 };
+/* The same in rows, of few panels: what a row has of them is too short for the processor's own
+ * prefetches. */
+enum { PACK_ROWS_AHEAD = 32 };
 
 /* 16 halves as f32. */
 GEMM_INLINE __m512i gemm_widen(__m256i half)
@@ -237,8 +240,12 @@ GEMM_INLINE void pack_whole_columns(char *panel, size_t stride, int64_t panels, 
                                     int64_t ld, int64_t steps)
 {
     for (int64_t s = 0; s < steps; s++, src += 4 * ld, panel += 128)
-        for (int64_t p = 0; p < panels; p++)
+        for (int64_t p = 0; p < panels; p++) {
+            const char *ahead = src + p * 64 + PACK_ROWS_AHEAD * ld * 2;
+            _mm_prefetch(ahead, _MM_HINT_T1);
+            _mm_prefetch(ahead + ld * 2, _MM_HINT_T1);
             pack_whole_pair((uint32_t *)(void *)(panel + p * (int64_t)stride), src + p * 64, ld);
+        }
 }
 
 /* One panel of lines, panel[steps / 16][width][16], from nx rows with k contiguous: a copy.
@@ -271,8 +278,10 @@ GEMM_INLINE void pack_whole_lines(char *panel, size_t stride, const char *src, i
     for (int64_t p = 0; p < panels; p++, panel += stride, src += 64) {
         _Alignas(64) char rows[32][64];
 #pragma GCC unroll 8
-        for (int k = 0; k < 32; k++)
+        for (int k = 0; k < 32; k++) {
             _mm512_store_si512(rows[k], _mm512_loadu_si512(src + k * ld * 2));
+            _mm_prefetch(src + (k + 2 * PACK_ROWS_AHEAD) * ld * 2, _MM_HINT_T1);
+        }
         for (int x = 0; x < 32; x += 8) {
             __m512i line[8];
             pack_turn_halves(line, &rows[0][x * 2], 64);
