@@ -313,14 +313,15 @@ static panel_range share_of(int64_t count, int part, int parts)
 
 /* What a cell of a grid of `rows` rows costs for each k, in multiply-adds: those of its tiles, and
  * ten for each row and column of its panels, which another thread has packed or which are packed
- * for it alone.  Rows that are read in place cost nothing. */
+ * for it alone.  Rows that are read in place are nobody's: half of that. */
 static int64_t cost_of_cell(const tp_gemm_block *block, int rows, int threads)
 {
-    const int64_t of_panels = 10;
+    const int64_t of_panels = 10, in_place = 5;
     const tp_gemm_kernel *kernel = block->plan->kernel;
     int64_t down = tp_gemm_div_up(block->rows.count, rows) * kernel->rows;
     int64_t across = tp_gemm_div_up(block->cols.count, threads / rows) * kernel->cols;
-    return down * across + (block->plan->is_in_place ? 0 : of_panels * (down + across));
+    return down * across + (block->plan->is_in_place ? in_place : of_panels) * down +
+           of_panels * across;
 }
 
 /* Rows of the grid of threads whose cells cost least; of two equal ones the grid in which fewer
