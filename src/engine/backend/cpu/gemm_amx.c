@@ -136,32 +136,125 @@ GEMM_INLINE void store_turned(void *c, int64_t at, int64_t ldc, __m512i columns[
         _mm512_storeu_si512((tp_bf16 *)c + at + i * ldc, columns[i]);
 }
 
-/* sums[32 columns of C][32 rows of C] to bf16, without what C held before: rounded before they are
- * transposed, so that half as many shuffles turn them, into whole lines. */
-static void finish_turned(const tp_gemm *g, const float *sums, int64_t ld, int64_t i, int64_t j)
+/* What becomes of a whole tile of C in bf16.  Constants where a tile is finished, so that its loops
+ * ask for nothing. */
+typedef struct {
+    bool has_bias, adds, has_pre; /* adds: what C held before */
+    tp_gemm_epilogue epilogue;
+} ending;
+
+GEMM_INLINE __m512 activate(const ending e, __m512 x)
 {
+    return e.epilogue == TP_GEMM_EPILOGUE_NONE
+               ? x
+               : vf_gelu(x, e.epilogue == TP_GEMM_EPILOGUE_GELU_TANH, true);
+}
+
+/* sums[32 rows of C][32 columns of C]. */
+GEMM_INLINE void finish_straight(const tp_gemm *g, const ending e, const float *sums, int64_t ld,
+                                 int64_t i, int64_t j)
+{
+    const int64_t ldc = g->ldc;
+    tp_bf16 *c = (tp_bf16 *)g->c + i * ldc + j;
+    tp_bf16 *pre = e.has_pre ? (tp_bf16 *)g->pre + i * ldc + j : NULL;
+    __m512 bias[2];
+    for (int side = 0; e.has_bias && side < 2; side++)
+        bias[side] = finish_load16(g->bias, g->bias_dtype, j + 16 * side, 0xffff);
+#pragma GCC unroll 4
+    for (int row = 0; row < ROWS; row++, sums += ld, c += ldc) {
+        __m512 value[2];
+#pragma GCC unroll 2
+        for (int side = 0; side < 2; side++) {
+            value[side] = _mm512_loadu_ps(sums + 16 * side);
+            if (e.has_bias)
+                value[side] = _mm512_add_ps(value[side], bias[side]);
+            if (e.adds)
+                value[side] = _mm512_add_ps(value[side], vf_load_half(c + 16 * side));
+        }
+        if (e.has_pre) {
+            _mm512_storeu_si512(pre, vf_round_halves(value[0], value[1]));
+            pre += ldc;
+        }
+        _mm512_storeu_si512(c, vf_round_halves(activate(e, value[0]), activate(e, value[1])));
+    }
+}
+
+/* sums[32 columns of C][32 rows of C], without what C held before: rounded before they are
+ * transposed, so that half as many shuffles turn them, into whole lines. */
+GEMM_INLINE void finish_turned(const tp_gemm *g, const ending e, const float *sums, int64_t ld,
+                               int64_t i, int64_t j)
+{
+    __m512 bias[2];
+    for (int side = 0; e.has_bias && side < 2; side++)
+        bias[side] = finish_load16(g->bias, g->bias_dtype, j + 16 * side, 0xffff);
     for (int row = 0; row < ROWS; row += 16) {
         __m512i c[16], pre[16];
+#pragma GCC unroll 16
         for (int x = 0; x < 16; x++) {
             __m512 value[2];
+#pragma GCC unroll 2
             for (int side = 0; side < 2; side++) {
                 int column = 2 * x + side;
                 value[side] = _mm512_loadu_ps(sums + column * ld + row);
-                if (g->bias)
+                if (e.has_bias)
                     value[side] = _mm512_add_ps(
-                        value[side], _mm512_broadcastss_ps(_mm512_castps512_ps128(
-                                         finish_load16(g->bias, g->bias_dtype, j + column, 1))));
+                        value[side],
+                        _mm512_permutexvar_ps(_mm512_set1_epi32(column % 16), bias[column / 16]));
             }
             pre[x] = round_columns(value[0], value[1]);
-            c[x] = g->epilogue == TP_GEMM_EPILOGUE_NONE
+            c[x] = e.epilogue == TP_GEMM_EPILOGUE_NONE
                        ? pre[x]
-                       : round_columns(finish_gelu(g, value[0]), finish_gelu(g, value[1]));
+                       : round_columns(activate(e, value[0]), activate(e, value[1]));
         }
         int64_t at = (i + row) * g->ldc + j;
-        if (g->pre)
+        if (e.has_pre)
             store_turned(g->pre, at, g->ldc, pre);
         store_turned(g->c, at, g->ldc, c);
     }
+}
+
+/* Not inlined: every ending has registers of its own. */
+#define ENDING(name, bias, adds_, pre, epilogue_)                                               \
+    static __attribute__((noinline)) void name(const tp_gemm *g, const float *sums, int64_t ld, \
+                                               int64_t i, int64_t j, bool turns)                \
+    {                                                                                           \
+        const ending e = {bias, adds_, pre, TP_GEMM_EPILOGUE_##epilogue_};                      \
+        if (turns && !(adds_))                                                                  \
+            finish_turned(g, e, sums, ld, i, j);                                                \
+        else                                                                                    \
+            finish_straight(g, e, sums, ld, i, j);                                              \
+    }
+
+ENDING(end_plain, false, false, false, NONE)
+ENDING(end_bias, true, false, false, NONE)
+ENDING(end_adds, false, true, false, NONE)
+ENDING(end_tanh, false, false, false, GELU_TANH)
+ENDING(end_tanh_bias, true, false, false, GELU_TANH)
+ENDING(end_tanh_pre, false, false, true, GELU_TANH)
+ENDING(end_tanh_pre_bias, true, false, true, GELU_TANH)
+ENDING(end_erf, false, false, false, GELU_ERF)
+ENDING(end_erf_bias, true, false, false, GELU_ERF)
+ENDING(end_erf_pre, false, false, true, GELU_ERF)
+ENDING(end_erf_pre_bias, true, false, true, GELU_ERF)
+
+typedef void end_tile(const tp_gemm *g, const float *sums, int64_t ld, int64_t i, int64_t j,
+                      bool turns);
+
+/* How a whole tile ends, or NULL: some other way. */
+static end_tile *ending_of(const tp_gemm *g, bool accumulates, bool turns)
+{
+    static end_tile *const gelu[2][2][2] = {
+        {{end_tanh, end_tanh_bias}, {end_tanh_pre, end_tanh_pre_bias}},
+        {{end_erf, end_erf_bias}, {end_erf_pre, end_erf_pre_bias}}};
+    if (g->c_dtype != TP_DTYPE_BF16)
+        return NULL;
+    if (g->epilogue != TP_GEMM_EPILOGUE_NONE)
+        return accumulates ? NULL
+                           : gelu[g->epilogue == TP_GEMM_EPILOGUE_GELU_ERF][g->pre != NULL]
+                                 [g->bias != NULL];
+    if (g->pre || (accumulates && (turns || g->bias)))
+        return NULL;
+    return accumulates ? end_adds : g->bias ? end_bias : end_plain;
 }
 
 /* A whole tile of sums to C past the caches: lines that are written whole are not read for it, nor
@@ -182,10 +275,7 @@ static double stream_sums(const float *sums, int64_t ld, float *c, int64_t ldc)
 
 static void finish_one(const tp_gemm_tiles *t, const float *sums, int64_t i, int64_t j)
 {
-    bool is_whole = t->rows == ROWS && t->cols == COLS;
-    if (t->is_transposed && is_whole && !t->accumulates && t->gemm->c_dtype == TP_DTYPE_BF16)
-        finish_turned(t->gemm, sums, t->ld, i, j);
-    else if (t->is_transposed)
+    if (t->is_transposed)
         finish_transposed_tile(t->gemm, sums, t->ld, i, t->rows, j, t->cols, t->accumulates);
     else
         finish_rows(t->gemm, sums, t->ld, i, t->rows, j, t->cols, t->accumulates);
@@ -199,6 +289,7 @@ static void tiles(const tp_gemm_tiles *t)
     const int rows = (int)((t->rows + steps - 1) / steps);
     const bool from_c = direct && t->accumulates && !t->adds, to_c = direct && t->is_last;
     const bool is_whole = t->rows == ROWS && t->cols == COLS;
+    end_tile *const end = is_whole ? ending_of(g, t->accumulates, t->is_transposed) : NULL;
     const bool streams = to_c && is_whole && t->is_streamed && (uintptr_t)g->c % LINE == 0;
     coming next = {.next = t->ahead,
                    .stride = t->ahead_stride,
@@ -234,6 +325,8 @@ static void tiles(const tp_gemm_tiles *t)
                 squares = stream_sums(sums, t->ld, c, g->ldc);
             else if (to_c)
                 copy_part(t, c, g->ldc, sums, t->ld);
+            else if (t->is_last && end)
+                end(g, sums, t->ld, i, j, t->is_transposed);
             else if (t->is_last)
                 finish_one(t, sums, i, j);
         }
