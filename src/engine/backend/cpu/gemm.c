@@ -106,7 +106,7 @@ static void pack_block(const tp_gemm_block *block, bool needs_a, bool needs_b, i
 {
     const tp_gemm_plan *plan = block->plan;
     int64_t k = block->k_padded, units = tp_gemm_div_up(k, PACKED_K);
-    bool has_rows = needs_a && needs_b && tp_gemm_is_gradient(plan);
+    bool has_rows = needs_a && needs_b && tp_gemm_is_gradient(plan->gemm);
     if (!has_rows || units < 2 * plan->threads) {
         pack_some_panels(block, needs_a, needs_b, thread, threads);
         return;

@@ -48,8 +48,9 @@ static bool is_streamed(const tp_gemm_plan *plan)
     const int64_t line = TP_GEMM_ALIGN / (int64_t)sizeof(float);
     int64_t l2 = (int64_t)tp_cpu_l2_bytes() * plan->threads;
     bool can = plan->kernel->tile_past_caches || plan->kernel->tiles;
-    return can && plan->home == TP_GEMM_HOME_C && tp_gemm_is_gradient(plan) && !g->accumulate &&
-           plan->k_block >= g->k && g->ldc % line == 0 && g->m * g->n * (int64_t)sizeof(float) > l2;
+    return can && plan->home == TP_GEMM_HOME_C && tp_gemm_is_gradient(plan->gemm) &&
+           !g->accumulate && plan->k_block >= g->k && g->ldc % line == 0 &&
+           g->m * g->n * (int64_t)sizeof(float) > l2;
 }
 
 /* Can x lines of an operand be read where they lie?  Only whole steps of k.  tiles() packs the last
@@ -76,8 +77,7 @@ static bool lies_in_lines(const tp_gemm_kernel *kernel, const tp_gemm *g, bool k
 static bool is_cheaper_transposed(const tp_gemm_kernel *kernel, const tp_gemm *g)
 {
     enum { LINES_FROM_K = 1, LINES_FROM_X = 3, COLUMNS_FROM_K = 3, COLUMNS_FROM_X = 2, TURN = 3 };
-    bool is_gradient = g->a_trans && !g->b_trans;
-    if (!kernel->finish_transposed || (is_gradient && only_adds(g)))
+    if (!kernel->finish_transposed || (tp_gemm_is_gradient(g) && only_adds(g)))
         return false;
     double m = (double)g->m, n = (double)g->n, k = (double)g->k;
     int a_lines = lies_in_lines(kernel, g, !g->a_trans, g->m, g->lda) ? 0
@@ -148,7 +148,7 @@ static int64_t longest_range(const tp_gemm_plan *plan)
     const int64_t narrow = 512, small = 256, near = (2 << 20) * 5 / 8;
     int64_t k = plan->gemm->k, width = TP_MIN(plan->m, plan->n);
     bool is_narrow = width <= narrow;
-    bool is_gradient = tp_gemm_is_gradient(plan);
+    bool is_gradient = tp_gemm_is_gradient(plan->gemm);
     if (kernel->k_part && !is_gradient) {
         int64_t longest = 2 * kernel->k_part;
         if (is_narrow && !plan->is_in_place)

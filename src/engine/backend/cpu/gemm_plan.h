@@ -24,6 +24,12 @@ static inline int64_t tp_gemm_even(int64_t total, int64_t most)
     return total < 1 ? 1 : tp_gemm_div_up(total, tp_gemm_div_up(total, most < 1 ? 1 : most));
 }
 
+/* Is C a weight's gradient, of operands that have rows of one k each? */
+static inline bool tp_gemm_is_gradient(const tp_gemm *gemm)
+{
+    return gemm->a_trans && !gemm->b_trans;
+}
+
 /* The operand that each thread packs itself, panel by panel, when it needs them. */
 typedef enum { TP_GEMM_LATE_NONE, TP_GEMM_LATE_A, TP_GEMM_LATE_B } tp_gemm_late;
 
@@ -51,12 +57,6 @@ typedef struct {
     size_t squares_bytes;                                /* a number for each tile of C */
     size_t late_bytes;                                   /* of the scratch, at its end */
 } tp_gemm_plan;
-
-/* Is C a weight's gradient, of operands that have rows of one k each? */
-static inline bool tp_gemm_is_gradient(const tp_gemm_plan *plan)
-{
-    return !plan->a.k_contiguous && !plan->b.k_contiguous;
-}
 
 tp_gemm_plan tp_gemm_plan_make(const tp_gemm_kernel *kernel, const tp_gemm *gemm);
 
