@@ -311,6 +311,18 @@ static panel_range share_of(int64_t count, int part, int parts)
     return (panel_range){count * part / parts, count * (part + 1) / parts};
 }
 
+/* Of what is added to C where rows of it are divided within pages: what one core asks for ahead
+ * belongs to another.  For each k, as cost_of_cell(); measured in vectors only. */
+static int64_t cost_of_sharing_rows(const tp_gemm_block *block, int64_t down, int64_t across)
+{
+    const int64_t page = 4096, of_element = 44;
+    const tp_gemm_plan *plan = block->plan;
+    bool adds = plan->home == TP_GEMM_HOME_C && plan->gemm->accumulate && !plan->kernel->tiles;
+    bool is_divided = across < block->cols.count * plan->kernel->cols;
+    bool is_short = across * (int64_t)sizeof(float) < page;
+    return adds && is_divided && is_short ? of_element * down * across / plan->gemm->k : 0;
+}
+
 /* What a cell of a grid of `rows` rows costs for each k, in multiply-adds: those of its tiles, and
  * some for each row and column of its panels.  What all pack for each other comes from another
  * core, and its lines belong to two when they are written next; what is packed late is near, but
@@ -326,7 +338,8 @@ static int64_t cost_of_cell(const tp_gemm_block *block, int rows, int threads)
     int64_t across = tp_gemm_div_up(block->cols.count, threads / rows) * kernel->cols;
     int64_t row = plan->is_in_place ? in_place : plan->late == TP_GEMM_LATE_A ? late_a : shared;
     int64_t column = plan->late == TP_GEMM_LATE_B ? late_b : shared;
-    return down * across + speed * (row * down + column * across);
+    return down * across + speed * (row * down + column * across) +
+           cost_of_sharing_rows(block, down, across);
 }
 
 /* Rows of the grid of threads whose cells cost least; of two equal ones the grid in which fewer
