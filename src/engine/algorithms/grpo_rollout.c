@@ -492,7 +492,7 @@ void tp_grpo_tell_distribution(trainer *t)
     int32_t n_tokens = tp_tokenizer_vocab_size(t->tokenizer);
     int64_t vocab = tp_model_get_info(t->model)->vocab;
     double at = tp_trainer_needs(t->o).temperature;
-    bool is_other = t->o->generation.temperature != 1 && !at;
+    bool is_other = t->o->generation.temperature != 1 && at == 0;
     if (at > 0)
         tp_trainer_notice(t,
                           "log-probabilities are those of logits divided by %g, the temperature "

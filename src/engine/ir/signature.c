@@ -116,7 +116,7 @@ static double attribute(const char *name, size_t n, const tp_attrs *attrs)
         return (double)attrs->field;
 #include "engine/ir/attrs.def"
 #undef ATTR
-    TP_ASSERT(!"an attribute");
+    TP_ASSERT(false && "an attribute");
     return NAN;
 }
 

@@ -332,8 +332,9 @@ static void hear(void *user, const char *what, uint64_t done, uint64_t total)
 
 /* While a call is in the trainer what takes long is told to the run's observer. */
 static void hear_no_more(const tp_work_listener *before) { (void)tp_work_listen(*before); }
-#define HEAR(t) \
-    TP_CLEANUP(hear_no_more) tp_work_listener before = tp_work_listen((tp_work_listener){hear, t})
+#define HEAR(t)              \
+    TP_CLEANUP(hear_no_more) \
+    __attribute__((unused)) tp_work_listener before = tp_work_listen((tp_work_listener){hear, t})
 
 /* Zero configuration for the ranks that have met. */
 static tp_status fit_to_ranks(tp_train_loop *l, tp_error *err)

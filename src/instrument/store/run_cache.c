@@ -219,6 +219,6 @@ sqlite3 *tp_run_cache_open(const char *folder, const tp_run_index_options *optio
     if (!db)
         db = open_file(":memory:");
     if (!db)
-        TP_ASSERT(!"SQLite has no memory");
+        TP_ASSERT(false && "SQLite has no memory");
     return db;
 }
