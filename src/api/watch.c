@@ -185,11 +185,13 @@ bool tp_watch_is_over(const tp_watch *w)
 
 /* ---- lines ---- */
 
+typedef enum { AS_VALUE, AS_COUNT, AS_SECONDS, AS_BYTES, AS_SMALL } value_form;
+
 /* Which figures are shown, in this order, and how. */
 static const struct {
     const char *label;
     tp_run_role role;
-    enum { AS_VALUE, AS_COUNT, AS_SECONDS, AS_BYTES, AS_SMALL } as;
+    value_form as;
 } figures[] = {{"loss", TP_ROLE_LOSS, AS_VALUE},
                {"validation", TP_ROLE_EVAL_LOSS, AS_VALUE},
                {"reward", TP_ROLE_REWARD, AS_VALUE},
@@ -203,7 +205,7 @@ static const struct {
                {"step time", TP_ROLE_STEP_TIME, AS_SECONDS},
                {"memory", TP_ROLE_MEMORY, AS_BYTES}};
 
-static char *value_text(double v, int as, char out[32])
+static char *value_text(double v, value_form as, char out[32])
 {
     if (as == AS_VALUE || !isfinite(v))
         return tp_human_value(v, 4, out);

@@ -124,8 +124,8 @@ static void say_target(const decay_spread *s, double target, double steps, doubl
     tp_dimension_input_number(f, "target", target);
     if (isinf(time) || time == 0) {
         tp_dimension_input_text(f, keys[0],
-                                time ? "never: the plateau of the curve is before it"
-                                     : "none: the curve begins there");
+                                time != 0 ? "never: the plateau of the curve is before it"
+                                          : "none: the curve begins there");
         return;
     }
     say_time(f, keys, time, s->z * s->sd_log_time, steps);
