@@ -25,13 +25,12 @@ static int output_of(const tp_graph *g, const tp_node *n, const char *gradient)
     return -1;
 }
 
-/* The operand for the sum of the squares of output k, or -1. */
-static int squares_operand(const tp_node *n, int k)
+/* Can the node sum the squares of output k?  Their operand stands behind what it adds to. */
+static bool can_sum(const tp_node *n, int k)
 {
     const tp_signature *sig = tp_op_signature(n->op);
     int at = tp_operand_find(sig->in, sig->n_in, "squares");
-    bool is_of_output = at >= 0 && tp_op_alias(n->op, k) == at - 1;
-    return is_of_output && n->n_in >= at ? at : -1;
+    return at >= 0 && tp_op_alias(n->op, k) == at - 1 && n->n_in >= at;
 }
 
 /* Do all that write the gradient sum its squares as well, and does any? */
@@ -42,7 +41,7 @@ static bool is_summed(tp_graph *const *set, size_t n_set, const char *gradient)
         for (uint32_t j = 1; j < set[i]->n_nodes; j++) {
             const tp_node *n = &set[i]->nodes[j];
             int k = output_of(set[i], n, gradient);
-            if (k >= 0 && squares_operand(n, k) < 0)
+            if (k >= 0 && !can_sum(n, k))
                 return false;
             is_written |= k >= 0;
         }
@@ -93,12 +92,6 @@ static void read_sum(tp_graph *g, uint32_t node)
     g->nodes[node].in[0] = squares;
 }
 
-static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)
-{
-    (void)g, (void)options, (void)changed, (void)err;
-    return TP_OK;
-}
-
 static tp_status join(tp_graph *g, tp_graph *const *set, size_t n_set,
                       const tp_pass_options *options, bool *changed, tp_error *err)
 {
@@ -123,5 +116,4 @@ static tp_status join(tp_graph *g, tp_graph *const *set, size_t n_set,
 const tp_pass tp_pass_fuse_grad_norm = {.name = "fuse-grad-norm",
                                         .promise =
                                             "squares of gradients are summed where they are made",
-                                        .run = run,
                                         .join = join};

@@ -42,6 +42,7 @@ typedef struct {
 typedef struct {
     const char *name;
     const char *promise; /* one line for people */
+    /* (optional) for each graph by itself */
     TP_CHECKED tp_status (*run)(tp_graph *g, const tp_pass_options *options, bool *changed,
                                 tp_error *err);
     /* (optional) for each graph once all have been run over: what it takes from the others */

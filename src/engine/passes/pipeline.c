@@ -101,7 +101,7 @@ static tp_status settle(const tp_pass *pass, tp_graph *g, tp_status status, bool
 static tp_status run_one(const tp_pass *pass, tp_graph *const *set, size_t n,
                          const tp_pass_options *options, tp_error *err)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && pass->run; i++) {
         bool changed = false;
         tp_graph_count_uses(set[i]);
         tp_status status = pass->run(set[i], options, &changed, err);

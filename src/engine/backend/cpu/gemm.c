@@ -511,8 +511,7 @@ static double sum_of_squares(const gemm_phase *phase)
     for (int64_t j = 0; plan->is_small && j < g->n; j += TP_GEMM_MAX_COLS)
         sum += plan->kernel->squares((const float *)g->c + j, g->ldc, (int)g->m,
                                      (int)TP_MIN(g->n - j, TP_GEMM_MAX_COLS));
-    int64_t tiles =
-        tp_gemm_div_up(plan->m, plan->kernel->rows) * tp_gemm_div_up(plan->n, plan->kernel->cols);
+    int64_t tiles = tp_gemm_tiles_in_all(plan);
     for (int64_t i = 0; !plan->is_small && i < tiles; i++)
         sum += phase->block.squares[i];
     return sum;

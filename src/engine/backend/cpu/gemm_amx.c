@@ -257,20 +257,14 @@ static end_tile *ending_of(const tp_gemm *g, bool accumulates, bool turns)
     return accumulates ? end_adds : g->bias ? end_bias : end_plain;
 }
 
-/* A whole tile of sums to C past the caches: lines that are written whole are not read for it, nor
- * read again for their squares, the sum of which is returned. */
-static double stream_sums(const float *sums, int64_t ld, float *c, int64_t ldc)
+/* A whole tile of sums to C past the caches: lines that are written whole are not read for it. */
+static void stream_sums(const float *sums, int64_t ld, float *c, int64_t ldc)
 {
-    __m512 left = _mm512_setzero_ps(), right = _mm512_setzero_ps();
 #pragma GCC unroll 4
     for (int i = 0; i < ROWS; i++, sums += ld, c += ldc) {
-        __m512 low = _mm512_load_ps(sums), high = _mm512_load_ps(sums + 16);
-        left = _mm512_fmadd_ps(low, low, left);
-        right = _mm512_fmadd_ps(high, high, right);
-        _mm512_stream_ps(c, low);
-        _mm512_stream_ps(c + 16, high);
+        _mm512_stream_ps(c, _mm512_load_ps(sums));
+        _mm512_stream_ps(c + 16, _mm512_load_ps(sums + 16));
     }
-    return (double)_mm512_reduce_add_ps(_mm512_add_ps(left, right));
 }
 
 static void finish_one(const tp_gemm_tiles *t, const float *sums, int64_t i, int64_t j)
@@ -316,13 +310,12 @@ static void tiles(const tp_gemm_tiles *t)
         else
             zero_sums();
         multiply(a, b, t->k_padded, &next);
-        double squares = 0;
         if (to_c && is_whole && !streams) {
             store_sums(c, g->ldc);
         } else {
             store_sums(sums, t->ld);
             if (streams)
-                squares = stream_sums(sums, t->ld, c, g->ldc);
+                stream_sums(sums, t->ld, c, g->ldc);
             else if (to_c)
                 copy_part(t, c, g->ldc, sums, t->ld);
             else if (t->is_last && end)
@@ -331,7 +324,8 @@ static void tiles(const tp_gemm_tiles *t)
                 finish_one(t, sums, i, j);
         }
         if (to) {
-            *to = streams ? squares : squares_of_tile(c, g->ldc, t->rows, t->cols);
+            *to = streams ? squares_of_tile(sums, t->ld, ROWS, COLS)
+                          : squares_of_tile(c, g->ldc, t->rows, t->cols);
             to += t->squares_next;
         }
         sums += t->sums_next;

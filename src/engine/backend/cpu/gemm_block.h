@@ -48,7 +48,7 @@ static inline char *tp_gemm_b_panel(const tp_gemm_block *block, int64_t q, int64
 static inline double *tp_gemm_squares(const tp_gemm_block *block, int64_t p, int64_t q)
 {
     const tp_gemm_plan *plan = block->plan;
-    int64_t across = tp_gemm_div_up(plan->n, plan->kernel->cols);
+    int64_t across = tp_gemm_tiles_across(plan);
     int64_t i = block->i0 / plan->kernel->rows + p, j = block->j0 / plan->kernel->cols + q;
     return block->squares && block->is_last ? block->squares + i * across + j : NULL;
 }

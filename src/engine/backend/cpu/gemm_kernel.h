@@ -134,6 +134,8 @@ typedef struct {
      * the sum of its squares. */
     double (*tile_past_caches)(int64_t k_padded, const tp_gemm_lines *a, const void *b, float *c,
                                int64_t ldc, const tp_gemm_ahead *ahead);
+    /* The sum of the squares of elements of C, in the order of additions that tile_past_caches()
+     * has: whether C goes past the caches depends on threads. */
     double (*squares)(const float *c, int64_t ldc, int rows, int cols);
     /* (optional) The same of a whole tile at C[i, j] with what is added to the sums, but for an
      * epilogue and what is before it; of the transposed product halves, to which C is not added. */

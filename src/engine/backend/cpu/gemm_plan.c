@@ -246,9 +246,7 @@ static void plan_memory(tp_gemm_plan *plan)
         plan->late_bytes *= TP_GEMM_GROUP;
     plan->scratch_bytes += plan->late_bytes;
     if (plan->gemm->may_have_squares)
-        plan->squares_bytes =
-            align_up(sizeof(double) * (size_t)(tp_gemm_div_up(plan->m, kernel->rows) *
-                                               tp_gemm_div_up(plan->n, kernel->cols)));
+        plan->squares_bytes = align_up(sizeof(double) * (size_t)tp_gemm_tiles_in_all(plan));
 }
 
 static bool is_small(const tp_gemm_kernel *kernel, const tp_gemm *g)

@@ -58,6 +58,17 @@ typedef struct {
     size_t late_bytes;                                   /* of the scratch, at its end */
 } tp_gemm_plan;
 
+/* Tiles of C, or of the transposed one: side by side, and in all. */
+static inline int64_t tp_gemm_tiles_across(const tp_gemm_plan *plan)
+{
+    return tp_gemm_div_up(plan->n, plan->kernel->cols);
+}
+
+static inline int64_t tp_gemm_tiles_in_all(const tp_gemm_plan *plan)
+{
+    return tp_gemm_div_up(plan->m, plan->kernel->rows) * tp_gemm_tiles_across(plan);
+}
+
 tp_gemm_plan tp_gemm_plan_make(const tp_gemm_kernel *kernel, const tp_gemm *gemm);
 
 /* Bytes of scratch of a run. */

@@ -59,7 +59,7 @@ static tp_gemm_tiles chunk_of(const tp_gemm_block *block, const tile_run *run, i
     };
     if (tiles.is_last) {
         tiles.squares = tp_gemm_squares(block, run->p, run->q);
-        tiles.squares_next = run->is_column ? tp_gemm_div_up(plan->n, cols) : 1;
+        tiles.squares_next = run->is_column ? tp_gemm_tiles_across(plan) : 1;
     }
     tiles.a.at += k * run->a_element;
     if (run->ahead_lines > 0)
