@@ -5,12 +5,13 @@
  * block of 64 queries past the key blocks they see, with the running maximum m
  * and sum l of the softmax (queries are lanes):
  *
- *     S[key,query] = K Q^T
- *     m' = max(m, S)   P = exp(scale (S - m'))   l = l exp(scale (m - m')) + sum P
- *     O[d,query] = O exp(scale (m - m')) + V^T P
+ *     S[key,query] = scale log2(e) K Q^T
+ *     m' = max(m, S)   P = 2^(S - m')   l = l 2^(m - m') + sum P
+ *     O[d,query] = O 2^(m - m') + V^T P
  *
- * m need not be the maximum itself: it stays as it is until P would exceed 2^8,
- * which spares nearly all of the scaling of O.
+ * m need not be the maximum itself: it is a whole number, so that the rounding of P to bf16
+ * does not depend on it (generation has others, paged.c), and stays as it is until P would
+ * exceed 2^8, which spares nearly all of the scaling of O.
  *
  * Blocks are blocks of the packed tokens, whatever sequences they belong to;
  * each query has its own range of keys.  An item's result does not depend on
@@ -26,7 +27,7 @@ typedef struct {
     int64_t lse_stride;
     int64_t tokens, key_rows, q_blocks, k_blocks;
     int64_t heads, kv_heads, D, padded;
-    float scale, scale2; /* times log2(e) */
+    float scale2; /* times log2(e) */
 
     /* workspace */
     int32_t *first, *last; /* [q_blocks * 64] */
@@ -89,7 +90,6 @@ static forward forward_of(const tp_launch *launch)
                  .heads = attrs->heads,
                  .kv_heads = attrs->kv_heads,
                  .D = attrs->head_dim,
-                 .scale = attrs->scale,
                  .scale2 = attrs->scale * 1.442695041f};
     f.q_blocks = ceil_div(f.tokens, BLOCK);
     f.k_blocks = ceil_div(f.key_rows, BLOCK);
@@ -133,8 +133,8 @@ VF_INLINE bool softmax_lane(const forward *f, item_scratch *s, int64_t lane, int
                             const block_part *part, const int32_t *first, const int32_t *last)
 {
     const int64_t from = part->key, to = part->key + part->keys;
-    const float slack = 8 / f->scale2;
-    vf before = vf_load(s->m + lane), largest0 = vf_set(-INFINITY), largest1 = largest0;
+    vf before = vf_load(s->m + lane), scale2 = vf_set(f->scale2);
+    vf largest0 = vf_set(-INFINITY), largest1 = largest0;
     float *column = s->s + lane;
     if (part->masked) {
         vi low = vi_load(first + lane), high = vi_load(last + lane);
@@ -150,19 +150,19 @@ VF_INLINE bool softmax_lane(const forward *f, item_scratch *s, int64_t lane, int
             largest1 = vf_max(largest1, vf_load(column + (n + 1) * BLOCK));
         }
     }
-    vf largest = vf_max(largest0, largest1);
-    vm grows = vm_lt(before + slack, largest);
-    vf m = vf_select(grows, largest, before);
+    vf largest = vf_max(largest0, largest1) * scale2;
+    vm grows = vm_lt(before + 8.0f, largest);
+    vf m = vf_select(grows, vf_round(largest), before);
     /* A query that has seen nothing yet has the maximum -infinity, and P = 0. */
     vf base = vf_select(vm_eq(m, vf_set(-INFINITY)), vf_zero(), m);
-    vf shift = -(base * f->scale2), scale2 = vf_set(f->scale2), sum = vf_zero();
+    vf sum = vf_zero();
     for (int64_t n = from; n < to; n += 2) {
-        vf even = vf_exp2(vf_fma(vf_load(column + n * BLOCK), scale2, shift));
-        vf odd = vf_exp2(vf_fma(vf_load(column + (n + 1) * BLOCK), scale2, shift));
+        vf even = vf_exp2(vf_fma(vf_load(column + n * BLOCK), scale2, -base));
+        vf odd = vf_exp2(vf_fma(vf_load(column + (n + 1) * BLOCK), scale2, -base));
         sum += even + odd;
         el_store_b(s->p, n, lane, even, odd);
     }
-    vf correction = vf_exp2((before - base) * f->scale2);
+    vf correction = vf_exp2(before - base);
     correction = vf_select(grows, correction, vf_set(1.0f));
     vf_store(s->m + lane, m);
     vf_store(s->l + lane, vf_fma(vf_load(s->l + lane), correction, sum));
@@ -205,7 +205,7 @@ static void visit_keys(const forward *f, item_scratch *s, int64_t g, int64_t blo
         visit_part(f, s, g, block, &part[i], first, last);
 }
 
-/* o = O / l and lse = scale m + ln l; zeros for queries that see nothing. */
+/* o = O / l and lse = m ln 2 + ln l; zeros for queries that see nothing. */
 static void finish_item(const forward *f, item_scratch *s, const block_source *to, int64_t h,
                         const int32_t *first, const int32_t *last)
 {
@@ -215,7 +215,7 @@ static void finish_item(const forward *f, item_scratch *s, const block_source *t
         vf l = vf_select(any, vf_load(s->l + lane), vf_set(1.0f));
         vf m = vf_select(any, vf_load(s->m + lane), vf_zero());
         vf_store(factor + lane, vf_select(any, 1.0f / l, vf_zero()));
-        vf_store(lse + lane, vf_fma(m, vf_set(f->scale), vf_log(l)));
+        vf_store(lse + lane, vf_fma(m, vf_set(0.693147181f), vf_log(l)));
     }
     if (is_bound(f->o)) {
         for (int64_t r = 0; r < to->n; r++) {

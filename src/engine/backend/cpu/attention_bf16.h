@@ -33,15 +33,9 @@ VF_INLINE void el_store_b(el *b, int64_t n, int64_t lane, vf even, vf odd)
 /* The four forms of a block of 64 rows of D, all from its A form x[64, padded]. */
 static inline void b_straight(const el *x, int64_t padded, el *to) /* K = 64, N = D */
 {
-    for (int64_t r = 0; r < BLOCK; r += 2) {
-        for (int64_t d = 0; d < padded; d += 16) {
-            const el *at = x + r * padded + d;
-            __m512i even = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)at));
-            __m512i odd = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(at + padded)));
-            _mm512_storeu_si512(to + r * padded + d * 2,
-                                _mm512_or_si512(even, _mm512_slli_epi32(odd, 16)));
-        }
-    }
+    for (int64_t r = 0; r < BLOCK; r += 2)
+        pair_rows(x + r * padded, x + (r + 1) * padded, padded,
+                  (word32 *)(void *)(to + r * padded));
 }
 
 static inline void b_turned(const el *x, int64_t padded, el *to) /* K = D, N = 64 */

@@ -40,6 +40,16 @@ static inline void transpose_16x16(const word32 *from, int64_t ld_from, word32 *
     }
 }
 
+/* to[i] = even[i] and odd[i] of n halves, a multiple of 16 */
+static inline void pair_rows(const uint16_t *even, const uint16_t *odd, int64_t n, word32 *to)
+{
+    for (int64_t i = 0; i < n; i += 16) {
+        __m512i low = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(even + i)));
+        __m512i high = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(odd + i)));
+        _mm512_storeu_si512(to + i, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+    }
+}
+
 /* to[columns, rows] = from[rows, columns]; both are multiples of 16 */
 static inline void transpose_32(const word32 *from, int64_t rows, int64_t columns, word32 *to)
 {
