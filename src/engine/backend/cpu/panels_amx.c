@@ -12,7 +12,9 @@
  *     sums 0 1 += rows 0.. (tile 4) * outputs (tiles 6, 7)
  *          2 3 += rows 16.. (tile 5)
  *
- * Either way an element is one chain over k in steps of 32. */
+ * Either way an element is one chain over k in steps of 32.  What comes from memory is asked for
+ * into the second level, by the first rows that meet it: from a panel's halves no processor guesses
+ * what is read next. */
 #include "engine/backend/cpu/amx_tiles.h"
 #include "engine/backend/cpu/panels.h"
 
@@ -24,8 +26,9 @@ enum {
     ROWS = 32,                 /* of a block */
     RANGE = 512,               /* k of a block of 32 rows that stay in L1 */
     ROW_CHUNK = 128,
-    GROUP = 4, /* panels that pass a block of rows */
-    AHEAD = 2048
+    GROUP = 4, /* panels that pass a block of rows; of one chunk one, in one stream from memory */
+    AHEAD = STEP,            /* bytes that a stream of whole panels is asked for ahead ... */
+    FAR = RANGE / 2 * STRIDE /* ... and one of halves, each half of them: a range */
 };
 
 /* One thread's memory: sums of a block, and the last k of x and of a panel, with zeros behind. */
@@ -86,6 +89,12 @@ static void finish_block(const amx_product *a, const scratch *s, int64_t row, in
             finish(&a->p, row + i, panel * TP_PANEL + n, vf_load(&s->sums[i][n]));
 }
 
+static void expect(const char *from, int64_t bytes)
+{
+    for (int64_t at = 0; at < bytes; at += LINE)
+        __builtin_prefetch(from + at, 0, 2);
+}
+
 /* Up to 16 rows and one panel. */
 static void few_rows(const amx_product *a, scratch *s, int64_t row, int64_t panel)
 {
@@ -96,8 +105,7 @@ static void few_rows(const amx_product *a, scratch *s, int64_t row, int64_t pane
     TILE_ZERO(3);
     for (int64_t k = 0; k < a->p.K; k += DEPTH) {
         step at = step_at(a, s, row, panel, k);
-        for (int line = 0; line < STEP; line += LINE)
-            __builtin_prefetch(at.w + AHEAD + line);
+        expect(at.w + AHEAD, STEP);
         TILE_LOAD(4, at.x, at.stride);
         TILE_LOAD(6, at.w, STRIDE);
         TILE_MULTIPLY(0, 4, 6);
@@ -114,9 +122,9 @@ static void few_rows(const amx_product *a, scratch *s, int64_t row, int64_t pane
     TILE_STORE(3, &s->sums[0][48], SUMS_STRIDE);
 }
 
-/* 17 to 32 rows, half a panel, k0 .. k1. */
+/* 17 to 32 rows, half a panel, k0 .. k1.  `brings`: what comes after it is not in a cache. */
 static void half_panel(const amx_product *a, scratch *s, int64_t row, int64_t panel, int64_t half,
-                       int64_t k0, int64_t k1, float *sums)
+                       int64_t k0, int64_t k1, float *sums, bool brings)
 {
     enum { SUMS_STRIDE = sizeof s->sums[0] };
     float *low = sums + 16 * GROUP * TP_PANEL;
@@ -134,6 +142,7 @@ static void half_panel(const amx_product *a, scratch *s, int64_t row, int64_t pa
     for (int64_t k = k0; k < k1; k += DEPTH) {
         step at = step_at(a, s, row, panel, k);
         const char *w = at.w + half * 2 * LINE;
+        expect(at.w + FAR + half * (STEP / 2), brings ? STEP / 2 : 0);
         TILE_LOAD(4, at.x, at.stride);
         TILE_LOAD(6, w, STRIDE);
         TILE_MULTIPLY(0, 4, 6);
@@ -150,7 +159,7 @@ static void half_panel(const amx_product *a, scratch *s, int64_t row, int64_t pa
 }
 
 static void run_block(const amx_product *a, scratch *s, int64_t row, int64_t rows, int64_t panel,
-                      int64_t panels)
+                      int64_t panels, bool brings)
 {
     load_x_tail(a, s, row, rows);
     if (rows <= 16) {
@@ -165,7 +174,8 @@ static void run_block(const amx_product *a, scratch *s, int64_t row, int64_t row
     for (int64_t k = 0; k < a->p.K; k += RANGE) {
         int64_t end = k + RANGE < a->p.K ? k + RANGE : a->p.K;
         for (int64_t q = 0; q < 2 * panels; q++)
-            half_panel(a, s, row, panel + q / 2, q % 2, k, end, &s->sums[0][q * TP_PANEL / 2]);
+            half_panel(a, s, row, panel + q / 2, q % 2, k, end, &s->sums[0][q * TP_PANEL / 2],
+                       brings);
     }
     finish_block(a, s, row, rows, panel, panels);
 }
@@ -181,7 +191,7 @@ static void product_range(const void *context, int64_t begin, int64_t end, int t
         int64_t last = first + ROW_CHUNK < p->rows ? first + ROW_CHUNK : p->rows;
         for (int64_t row = first; row < last; row += ROWS)
             run_block(a, &a->scratch[thread], row, last - row < ROWS ? last - row : ROWS, panel,
-                      left < a->group ? left : a->group);
+                      left < a->group ? left : a->group, row == first);
     }
     TILE_RELEASE();
 }
@@ -192,7 +202,7 @@ static void linear_panels(const tp_launch *launch)
     int64_t panels = a.p.w->dim[0], bytes = panels * a.p.w->dim[1] * 2;
     if (!is_bound(a.p.y) || a.p.rows == 0)
         return;
-    a.group = a.p.rows > 16 && panels * a.p.chunks >= 4 * GROUP * launch->threads ? GROUP : 1;
+    a.group = a.p.chunks > 1 && panels * a.p.chunks >= 4 * GROUP * launch->threads ? GROUP : 1;
     a.groups = ceil_div(panels, a.group);
     tp_cpu_static(launch, a.groups * a.p.chunks, bytes * ceil_div(a.p.rows, 16), product_range, &a);
 }
