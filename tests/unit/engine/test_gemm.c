@@ -163,7 +163,9 @@ static double gelu(tp_gemm_epilogue epilogue, double x)
 typedef struct {
     tp_dtype ab, c;
     bool a_trans, b_trans, accumulate, has_bias, has_pre;
-    bool is_dense; /* no gap behind the rows of C */
+    bool is_dense;  /* no gap behind the rows of C */
+    bool is_padded; /* zeros behind the rows of A, to a multiple of 32 */
+    bool is_far;
     tp_dtype bias;
     tp_gemm_epilogue epilogue;
     int threads; /* 0: two */
@@ -209,14 +211,25 @@ static void check_squares(const tp_gemm_kernel *kernel, const problem *p, const 
                  (long long)p->m, (long long)p->n, (long long)p->k, got, want);
 }
 
+/* Zeros in the gap behind each row. */
+static void pad(void *data, int64_t rows, int64_t cols, int64_t gap, tp_dtype dtype)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < gap; j++)
+            set(data, dtype, i * (cols + gap) + cols + j, 0);
+}
+
 /* Runs the kernel; the result is the caller's to guarded_free. */
 static void *run(const tp_gemm_kernel *kernel, const problem *p, const variant *v, void **ret_pre,
                  double *ret_squares)
 {
     const int64_t gap = 3, ldc = ld_of_c(p, v);
+    int64_t padding = v->is_padded && !v->a_trans ? (p->k + 31) / 32 * 32 - p->k : 0;
+    int64_t a_gap = v->is_padded ? padding : gap;
     double squares = UNCHANGED;
     size_t c_bytes = (size_t)(p->m * ldc) * tp_dtype_size(v->c);
-    void *a = lay_out(p->a, p->m, p->k, v->ab, v->a_trans, gap);
+    void *a = lay_out(p->a, p->m, p->k, v->ab, v->a_trans, a_gap);
+    pad(a, p->m, p->k, padding, v->ab);
     void *b = lay_out(p->b, p->k, p->n, v->ab, v->b_trans, gap);
     void *bias = lay_out(p->bias, 1, p->n, v->bias, false, 0);
     char *c = guarded_alloc(c_bytes);
@@ -230,8 +243,10 @@ static void *run(const tp_gemm_kernel *kernel, const problem *p, const variant *
         .n = p->n,
         .k = p->k,
         .a = a,
-        .lda = (v->a_trans ? p->m : p->k) + gap,
+        .lda = (v->a_trans ? p->m : p->k) + a_gap,
         .a_trans = v->a_trans,
+        .a_padding = padding,
+        .c_is_far = v->is_far,
         .b = b,
         .ldb = (v->b_trans ? p->k : p->n) + gap,
         .b_trans = v->b_trans,
@@ -450,6 +465,50 @@ static void multiplies_lines_in_place(void **state)
     check_shapes(shapes, TP_COUNTOF(shapes));
 }
 
+/* Steps of k that zeros make whole: A lies in place, unless the product is transposed. */
+static void multiplies_rows_with_zeros_behind_them(void **state)
+{
+    static const int64_t shapes[][3] = {{64, 33, 77}, {70, 45, 257},  {97, 20, 1059}, {40, 70, 31},
+                                        {20, 70, 65}, {33, 17, 4999}, {3, 40, 67}};
+    for (size_t i = 0; i < TP_COUNTOF(shapes); i++) {
+        problem p = make_problem(shapes[i][0], shapes[i][1], shapes[i][2]);
+        multiply(&p);
+        for (unsigned bits = 0; bits < 32; bits++) {
+            variant v = {.ab = bits & 1 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+                         .c = bits & 2 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+                         .a_trans = bits & 4,
+                         .b_trans = bits & 8,
+                         .accumulate = bits & 16,
+                         .is_padded = true};
+            check_kernels(&p, &v);
+        }
+        free_problem(&p);
+    }
+}
+
+/* Whole tiles go past the caches, where they are whole lines. */
+static void multiplies_what_no_cache_holds(void **state)
+{
+    static const int64_t shapes[][3] = {
+        {64, 96, 32}, {70, 80, 64}, {40, 192, 64}, {33, 208, 64}, {40, 200, 64}};
+    for (size_t i = 0; i < TP_COUNTOF(shapes); i++) {
+        problem p = make_problem(shapes[i][0], shapes[i][1], shapes[i][2]);
+        multiply(&p);
+        for (unsigned bits = 0; bits < 16; bits++) {
+            variant v = {.ab = TP_DTYPE_BF16,
+                         .c = bits & 1 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+                         .b_trans = bits & 2,
+                         .accumulate = bits & 4,
+                         .has_bias = bits & 8,
+                         .bias = TP_DTYPE_F32,
+                         .is_dense = true,
+                         .is_far = true};
+            check_kernels(&p, &v);
+        }
+        free_problem(&p);
+    }
+}
+
 /* Rows of 1, 2, 4 and 8 pass over B together, in parts of k where they are long; up to half of a
  * tile's columns are computed by themselves, alone and behind whole tiles. */
 static void multiplies_few_rows(void **state)
@@ -603,6 +662,8 @@ int main(void)
         cmocka_unit_test(a_part_has_the_bits_of_the_whole),
         cmocka_unit_test(multiplies_small_and_odd_shapes),
         cmocka_unit_test(multiplies_lines_in_place),
+        cmocka_unit_test(multiplies_rows_with_zeros_behind_them),
+        cmocka_unit_test(multiplies_what_no_cache_holds),
         cmocka_unit_test(multiplies_few_rows),
         cmocka_unit_test(multiplies_in_several_ranges_of_k),
         cmocka_unit_test(multiplies_columns_packed_late),

@@ -32,7 +32,8 @@ typedef struct {
     const void *a; /* A[m,k]: a[i * lda + p], or a[p * lda + i] when a_trans */
     int64_t lda;
     bool a_trans;
-    const void *b; /* B[k,n]: b[p * ldb + j], or b[j * ldb + p] when b_trans (a weight [N,K]) */
+    int64_t a_padding; /* elements behind the k-th of each row of A that are there and 0 */
+    const void *b;     /* B[k,n]: b[p * ldb + j], or b[j * ldb + p] when b_trans (a weight [N,K]) */
     int64_t ldb;
     bool b_trans;
     void *c;
@@ -40,6 +41,7 @@ typedef struct {
     tp_dtype ab_dtype; /* f32 or bf16, of A and B */
     tp_dtype c_dtype;  /* f32 or bf16, of C and pre */
     bool accumulate;
+    bool c_is_far; /* a hint: no cache holds C until it is read */
     /* a plan is made before there are addresses */
     bool may_have_bias, may_have_pre, may_have_squares;
     const void *bias; /* [n]; NULL: none */

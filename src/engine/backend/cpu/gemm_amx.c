@@ -237,6 +237,26 @@ ENDING(end_erf_bias, true, false, false, GELU_ERF)
 ENDING(end_erf_pre, false, false, true, GELU_ERF)
 ENDING(end_erf_pre_bias, true, false, true, GELU_ERF)
 
+/* sums[32 columns of C][32 rows of C] past the caches. */
+static void stream_turned(const tp_gemm *g, const float *sums, int64_t ld, int64_t i, int64_t j,
+                          bool turns)
+{
+    (void)turns;
+    for (int column = 0; column < COLS; column += 16) {
+        for (int row = 0; row < ROWS; row += 16) {
+            float *c = (float *)g->c + (i + row) * g->ldc + j + column;
+            __m512i lanes[16];
+#pragma GCC unroll 16
+            for (int x = 0; x < 16; x++)
+                lanes[x] = _mm512_loadu_si512(sums + (column + x) * ld + row);
+            pack_transpose(lanes);
+#pragma GCC unroll 16
+            for (int x = 0; x < 16; x++, c += g->ldc)
+                _mm512_stream_si512((void *)c, lanes[x]);
+        }
+    }
+}
+
 typedef void end_tile(const tp_gemm *g, const float *sums, int64_t ld, int64_t i, int64_t j,
                       bool turns);
 
@@ -246,8 +266,10 @@ static end_tile *ending_of(const tp_gemm *g, bool accumulates, bool turns)
     static end_tile *const gelu[2][2][2] = {
         {{end_tanh, end_tanh_bias}, {end_tanh_pre, end_tanh_pre_bias}},
         {{end_erf, end_erf_bias}, {end_erf_pre, end_erf_pre_bias}}};
+    bool is_plain = !accumulates && !g->bias && !g->pre && g->epilogue == TP_GEMM_EPILOGUE_NONE;
+    bool has_lines = (uintptr_t)g->c % LINE == 0 && g->ldc % 16 == 0;
     if (g->c_dtype != TP_DTYPE_BF16)
-        return NULL;
+        return g->c_is_far && turns && is_plain && has_lines ? stream_turned : NULL;
     if (g->epilogue != TP_GEMM_EPILOGUE_NONE)
         return accumulates ? NULL
                            : gelu[g->epilogue == TP_GEMM_EPILOGUE_GELU_ERF][g->pre != NULL]
@@ -300,7 +322,7 @@ static void tiles(const tp_gemm_tiles *t)
         bool warms = n > 1 ? from_c || t->is_last : t->is_last_but_one;
         int64_t ci = n > 1 ? i + t->i_next : t->i, cj = n > 1 ? j + t->j_next : t->j;
         next.c = (const char *)g->c + (ci * g->ldc + cj) * element;
-        next.rows = warms && !t->is_streamed ? rows : 0;
+        next.rows = warms && !t->is_streamed && end != stream_turned ? rows : 0;
         if (from_c && !is_whole)
             copy_part(t, sums, t->ld, c, g->ldc);
         if (from_c && is_whole)

@@ -59,11 +59,11 @@ static inline tp_gemm_lines tp_gemm_packed_lines(const tp_gemm_plan *plan, const
     return (tp_gemm_lines){panel, TP_GEMM_ALIGN, (int64_t)TP_GEMM_ALIGN * plan->kernel->rows};
 }
 
-/* Are steps of k whole?  Not always in a part of a larger run, whose plan it has: a step that is
- * not whole would read past the end of a row. */
+/* Are steps of k whole, with what a row has behind its last?  Not always in a part of a larger run,
+ * whose plan it has: a step that is not whole would read past the end of a row. */
 static inline bool tp_gemm_is_whole(const tp_gemm_block *block)
 {
-    return block->nk == block->k_padded;
+    return block->k_padded - block->nk <= block->plan->a.padding;
 }
 
 /* Panel p of A from k on, where it lies. */

@@ -48,6 +48,7 @@ typedef struct {
     const void *data;
     int64_t ld;
     bool k_contiguous; /* element (x, k) at data[x * ld + k], else data[k * ld + x] */
+    int64_t padding;   /* elements behind the last k that are there and 0 */
     tp_dtype dtype;
 } tp_gemm_operand;
 

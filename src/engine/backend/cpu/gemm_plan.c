@@ -53,19 +53,20 @@ static bool is_streamed(const tp_gemm_plan *plan)
            g->m * g->n * (int64_t)sizeof(float) > l2;
 }
 
-/* Can x lines of an operand be read where they lie?  Only whole steps of k.  tiles() packs the last
- * lines, where they fill no panel, again for each panel of B: not worth it for few.  tile() finds
- * lines in L1 only where they do not all meet in one set. */
-static bool lies_in_lines(const tp_gemm_kernel *kernel, const tp_gemm *g, bool k_contiguous,
-                          int64_t x, int64_t ld)
+/* Can x lines of an operand be read where they lie?  Only whole steps of k, padding included.
+ * tiles() packs the last lines, where they fill no panel, again for each panel of B: not worth it
+ * for few.  tile() finds lines in L1 only where they do not all meet in one set. */
+static bool lies_in_lines(const tp_gemm_kernel *kernel, int64_t k, const tp_gemm_operand *operand,
+                          int64_t x)
 {
     const int64_t apart = 4096; /* bytes between places of one set */
-    int64_t element = (int64_t)tp_dtype_size(g->ab_dtype);
-    if (!k_contiguous || g->k % kernel->k_round != 0)
+    int64_t element = (int64_t)tp_dtype_size(operand->dtype);
+    if (!operand->k_contiguous || tp_gemm_round_up(k, kernel->k_round) - k > operand->padding)
         return false;
     if (kernel->tiles)
         return x >= 2 * kernel->rows;
-    return kernel->reads_rows && element == kernel->element_size && ld * element % apart != 0;
+    return kernel->reads_rows && element == kernel->element_size &&
+           operand->ld * element % apart != 0;
 }
 
 /* Is it cheaper to compute C^T = B^T A^T?  Packing an operand into lines costs little where k
@@ -74,18 +75,20 @@ static bool lies_in_lines(const tp_gemm_kernel *kernel, const tp_gemm *g, bool k
  * columns would be a fifth of the product with 64 rows.  Lines that are read in place cost
  * nothing.  The sums of a weight's gradient lie in C, between ranges of k that are as short as
  * suits L2: turned, they would not. */
-static bool is_cheaper_transposed(const tp_gemm_kernel *kernel, const tp_gemm *g)
+static bool is_cheaper_transposed(const tp_gemm_plan *plan)
 {
+    const tp_gemm_kernel *kernel = plan->kernel;
+    const tp_gemm *g = plan->gemm;
     enum { LINES_FROM_K = 1, LINES_FROM_X = 3, COLUMNS_FROM_K = 3, COLUMNS_FROM_X = 2, TURN = 3 };
     if (!kernel->finish_transposed || (tp_gemm_is_gradient(g) && only_adds(g)))
         return false;
     double m = (double)g->m, n = (double)g->n, k = (double)g->k;
-    int a_lines = lies_in_lines(kernel, g, !g->a_trans, g->m, g->lda) ? 0
-                  : g->a_trans                                        ? LINES_FROM_X
-                                                                      : LINES_FROM_K;
-    int b_lines = lies_in_lines(kernel, g, g->b_trans, g->n, g->ldb) ? 0
-                  : g->b_trans                                       ? LINES_FROM_K
-                                                                     : LINES_FROM_X;
+    int a_lines = lies_in_lines(kernel, g->k, &plan->a, g->m) ? 0
+                  : g->a_trans                                ? LINES_FROM_X
+                                                              : LINES_FROM_K;
+    int b_lines = lies_in_lines(kernel, g->k, &plan->b, g->n) ? 0
+                  : g->b_trans                                ? LINES_FROM_K
+                                                              : LINES_FROM_X;
     double straight = m * a_lines + n * (g->b_trans ? COLUMNS_FROM_K : COLUMNS_FROM_X);
     double turned = n * b_lines + m * (g->a_trans ? COLUMNS_FROM_X : COLUMNS_FROM_K);
     return turned * k + TURN * m * n < straight * k;
@@ -259,8 +262,8 @@ static tp_gemm_plan plan_for(const tp_gemm_kernel *kernel, const tp_gemm *g)
     tp_gemm_plan plan = {
         .gemm = g,
         .kernel = kernel,
-        .a = {g->a, g->lda, !g->a_trans, g->ab_dtype},
-        .b = {g->b, g->ldb, g->b_trans, g->ab_dtype},
+        .a = {g->a, g->lda, !g->a_trans, g->a_padding, g->ab_dtype},
+        .b = {g->b, g->ldb, g->b_trans, 0, g->ab_dtype},
         .m = g->m,
         .n = g->n,
         .is_small = is_small(kernel, g),
@@ -270,7 +273,7 @@ static tp_gemm_plan plan_for(const tp_gemm_kernel *kernel, const tp_gemm *g)
         plan.scratch_bytes = align_up(kernel->small_scratch(g));
         return plan;
     }
-    plan.is_transposed = is_cheaper_transposed(kernel, g);
+    plan.is_transposed = is_cheaper_transposed(&plan);
     if (plan.is_transposed) {
         tp_gemm_operand a = plan.a;
         plan.a = plan.b;
@@ -278,7 +281,7 @@ static tp_gemm_plan plan_for(const tp_gemm_kernel *kernel, const tp_gemm *g)
         plan.m = g->n;
         plan.n = g->m;
     }
-    plan.is_in_place = lies_in_lines(kernel, g, plan.a.k_contiguous, plan.m, plan.a.ld);
+    plan.is_in_place = lies_in_lines(kernel, g->k, &plan.a, plan.m);
     plan_blocks(&plan);
     plan.home = choose_home(&plan);
     plan.is_finished = is_finished(&plan);

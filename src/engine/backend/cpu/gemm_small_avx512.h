@@ -58,7 +58,7 @@ GEMM_INLINE small_job small_prepare(const pack_lane lane, const tp_gemm *g, void
     small_job job = {.gemm = g, .x = x, .rows = small_x_rows(g), .x_ld = small_x_ld(lane, g)};
     job.sums = (float *)scratch + job.rows * job.x_ld;
     const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1;
-    tp_gemm_operand a = {g->a, g->lda, !g->a_trans, g->ab_dtype};
+    tp_gemm_operand a = {g->a, g->lda, !g->a_trans, 0, g->ab_dtype};
     memset(x, 0, (size_t)(job.rows * job.x_ld) * sizeof *x);
     if (g->b_trans) {
         tp_gemm_part all = {0, g->m, 0, g->k, job.x_ld * per_lane, 0};

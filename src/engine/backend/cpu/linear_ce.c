@@ -21,7 +21,8 @@ enum {
     MIN_CHUNK = 64, /* rows; also the unit */
     MAX_CHUNK = 512,
     CHUNK_BYTES = 192 << 20, /* of logits, at most */
-    WHOLE_BYTES = 64 << 20   /* of all logits: below, they may be one chunk */
+    WHOLE_BYTES = 64 << 20,  /* of all logits: below, they may be one chunk */
+    FAR_BYTES = 32 << 20     /* of logits: no cache holds more */
 };
 
 typedef struct {
@@ -77,6 +78,7 @@ static tp_gemm logits_product(const work *a)
                      .b_trans = true,
                      .c = a->logits,
                      .ldc = a->padded_vocabulary,
+                     .c_is_far = a->n * a->padded_vocabulary * 4 > FAR_BYTES,
                      .ab_dtype = a->x->dtype,
                      .c_dtype = TP_DTYPE_F32};
 }
@@ -85,6 +87,14 @@ static tp_gemm logits_product(const work *a)
 static int64_t dlogits_stride(const work *a)
 {
     return a->padded_vocabulary * (is_half(a->x) ? 2 : 1);
+}
+
+/* Behind each row of dlogits: so many are 0, for whole lines. */
+static int64_t dlogits_padding(const work *a)
+{
+    const int64_t line = 32; /* halves */
+    int64_t V = a->w->dim[0];
+    return is_half(a->x) ? ceil_div(V, line) * line - V : 0;
 }
 
 /* dx[n,C] = dlogits w */
@@ -97,6 +107,7 @@ static tp_gemm dx_product(const work *a)
                      .k = a->w->dim[0],
                      .a = a->logits,
                      .lda = dlogits_stride(a),
+                     .a_padding = dlogits_padding(a),
                      .b = a->w->data,
                      .ldb = a->w->stride,
                      .c = a->dgathered,
@@ -229,6 +240,8 @@ static void row_backward(const work *a, float *z, double sum, int32_t target, do
     row_gradient(z, z, bf16, n, known ? (float)(factor / sum) : NAN);
     if (known)
         vf_put_n(z, bf16, target, 1, vf_set((float)at_target));
+    for (int64_t i = n; i < n + dlogits_padding(a); i++)
+        ((vf_half *)(void *)z)[i] = 0;
 }
 
 static void softmax_range(const void *context, int64_t begin, int64_t end, int thread)
