@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/cpu.h"
+#include "engine/backend/backend.h"
 
 typedef enum {
     TP_BREAK_NOTHING, /* to do on purpose, for tests */
@@ -35,6 +36,9 @@ typedef struct tp_self_test tp_self_test;
 /* The cases with what ref makes of them; NULL without memory. */
 tp_self_test *tp_self_test_open(void);
 void tp_self_test_close(tp_self_test *test);
+
+/* Is there a case that the kernel takes, where no faster one does? */
+bool tp_self_test_covers(const tp_self_test *test, const tp_kernel *kernel);
 
 /* Runs at a level what a run at this level would: kernels of lower levels that are not excluded
  * belong to it.  `why` gets what happened ("SIGILL in linear"), "" when it passed. */
