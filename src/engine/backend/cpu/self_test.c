@@ -24,6 +24,7 @@
 
 #include "base/platform.h"
 #include "engine/backend/backend.h"
+#include "engine/device/device_backend.h"
 
 enum {
     MEMORY = 24 << 20, /* operands, what ref makes of them, a workspace; touched as needed */
@@ -305,14 +306,36 @@ void tp_self_test_close(tp_self_test *t)
     free(t);
 }
 
-bool tp_self_test_covers(const tp_self_test *t, const tp_kernel *kernel)
+/* With halves of binary16, whose kernels are the same source as those of bf16. */
+static tp_launch with_f16(tp_launch launch)
+{
+    for (int i = 0; i < launch.n_in; i++)
+        if (launch.in[i].dtype == TP_DTYPE_BF16)
+            launch.in[i].dtype = TP_DTYPE_F16;
+    for (int i = 0; i < launch.n_out; i++)
+        if (launch.out[i].dtype == TP_DTYPE_BF16)
+            launch.out[i].dtype = TP_DTYPE_F16;
+    return launch;
+}
+
+static bool has_case(const tp_self_test *t, const tp_kernel *kernel)
 {
     for (size_t i = 0; i < t->n; i++) {
-        const tp_launch *launch = &t->cases[i].launch;
-        if (launch->op == kernel->op && (!kernel->accepts || kernel->accepts(launch)))
+        tp_launch launch = t->cases[i].launch, f16 = with_f16(launch);
+        if (launch.op == kernel->op &&
+            (!kernel->accepts || kernel->accepts(&launch) || kernel->accepts(&f16)))
             return true;
     }
     return false;
+}
+
+/* A kernel of the level that no case is for, or NULL. */
+static const tp_kernel *find_unproved(const tp_self_test *t, tp_isa isa)
+{
+    for (const tp_kernel *const *k = tp_backend_cpu.kernels; *k; k++)
+        if ((*k)->isa == isa && !(*k)->is_always_usable && !has_case(t, *k))
+            return *k;
+    return NULL;
 }
 
 /* ---- the child ---- */
@@ -408,6 +431,8 @@ static void child(tp_self_test *t, tp_isa isa, tp_self_test_break breaks)
     own_signals(breaks == TP_BREAK_HANG);
     if (tp_cpu_force_isa(isa, NULL) != TP_OK)
         _exit(1);
+    if (find_unproved(t, isa))
+        v->wrong = 3;
     for (size_t i = 0; i < t->n && !v->wrong; i++) {
         self_case *c = &t->cases[i];
         v->current = (int)i;
@@ -425,7 +450,7 @@ static void child(tp_self_test *t, tp_isa isa, tp_self_test_break breaks)
 
 /* ---- the parent ---- */
 
-static void describe(const tp_self_test *t, int signal, char *why, size_t size)
+static void describe(const tp_self_test *t, tp_isa isa, int signal, char *why, size_t size)
 {
     const verdict *v = t->verdict;
     const self_case *c = &t->cases[v->current];
@@ -434,6 +459,8 @@ static void describe(const tp_self_test *t, int signal, char *why, size_t size)
         snprintf(why, size, "%s of %s does not end", op, dtype);
     else if (signal)
         snprintf(why, size, "SIG%s in %s of %s", sigabbrev_np(signal), op, dtype);
+    else if (v->wrong == 3)
+        snprintf(why, size, "no case for %s", find_unproved(t, isa)->name);
     else if (v->wrong == 1)
         snprintf(why, size, "%s of %s needs more workspace than there is", op, dtype);
     else if (v->wrong)
@@ -491,6 +518,6 @@ tp_self_test_result tp_self_test_run(tp_self_test *t, tp_isa isa, tp_self_test_b
         signal = WTERMSIG(status);
     if (is_foreign_end(signal, why, size))
         return TP_SELF_TEST_NOT_RUN;
-    describe(t, signal, why, size);
+    describe(t, isa, signal, why, size);
     return TP_SELF_TEST_FAILED;
 }

@@ -11,7 +11,6 @@
 #include <stddef.h>
 
 #include "base/cpu.h"
-#include "engine/backend/backend.h"
 
 typedef enum {
     TP_BREAK_NOTHING, /* to do on purpose, for tests */
@@ -37,11 +36,9 @@ typedef struct tp_self_test tp_self_test;
 tp_self_test *tp_self_test_open(void);
 void tp_self_test_close(tp_self_test *test);
 
-/* Is there a case that the kernel takes, where no faster one does? */
-bool tp_self_test_covers(const tp_self_test *test, const tp_kernel *kernel);
-
 /* Runs at a level what a run at this level would: kernels of lower levels that are not excluded
- * belong to it.  `why` gets what happened ("SIGILL in linear"), "" when it passed. */
+ * belong to it.  A level with a kernel that no case is for has failed.  `why` gets what happened
+ * ("SIGILL in linear"), "" when it passed. */
 tp_self_test_result tp_self_test_run(tp_self_test *test, tp_isa isa, tp_self_test_break breaks,
                                      char *why, size_t size);
 
