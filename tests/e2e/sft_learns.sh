@@ -1,4 +1,4 @@
-# A tiny model learns one-digit sums within seconds, whatever its seed: loss on questions it never saw, and answers.
+# A tiny model learns one-digit sums within seconds, not of this seed alone: loss on questions it never saw, and answers.
 . "$SOURCE/tests/cli/lib.sh"
 write_recipe tiny.yaml
 run train --quiet tiny.yaml run.dir=learned engine.threads=1 \
