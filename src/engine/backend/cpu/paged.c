@@ -177,16 +177,10 @@ VF_INLINE void visit(const paged *a, const item_scratch *s, const bool paired, c
     int64_t n = s->visible[end - 1], whole = ceil_div(n, WHOLE_KEYS) * WHOLE_KEYS;
     head_span span = span_of(a, tile, item->g, index);
     expect_span(a, next);
-    if (paired && dots)
-        score_tiles(a, s, first, end, n, &span);
-    else
-        score_span(a, s, paired, dots, first, end, n, &span);
+    score_span(a, s, paired, dots, first, end, n, &span);
     for (int64_t i = first; i < end; i++)
         soften(a, s, dots, i, whole);
-    if (paired && dots)
-        gather_tiles(a, s, first, end, &span);
-    else
-        gather_span(a, s, paired, dots, first, end, &span);
+    gather_span(a, s, paired, dots, first, end, &span);
 }
 
 static void finish_item(const paged *a, const item_scratch *s, const paged_item *item)

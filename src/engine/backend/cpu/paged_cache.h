@@ -5,15 +5,9 @@
 
 #include "engine/backend/cpu/kernel.h"
 #include "engine/backend/cpu/transpose.h"
-
-#if defined(__AVX512BF16__)
-enum { MULTIPLIES_BF16 = 1 };
-#else
-enum { MULTIPLIES_BF16 = 0 };
-#endif
+#include "engine/backend/cpu/vec_pair.h"
 
 enum {
-    LANE = 4,       /* bytes */
     SPAN_KEYS = 64, /* that a query meets at a time, as far as whole blocks make them up */
     SPAN_BLOCKS = 4 /* of 16 places or more */
 };

@@ -7,7 +7,6 @@
 #define TP_ENGINE_BACKEND_CPU_PAGED_PRODUCTS_H
 
 #include "engine/backend/cpu/paged_cache.h"
-#include "engine/backend/cpu/vec_pair.h"
 
 /* A block holds a multiple of them, and P zeros up to one. */
 #if defined(TP_CPU_ATTENTION_AMX)
@@ -16,17 +15,6 @@ enum { WHOLE_KEYS = 32 };
 #else
 enum { WHOLE_KEYS = 16 };
 #endif
-
-enum {
-    KEY_VECTORS = 2, /* S: registers of keys ... */
-    KEY_ROWS = VF_N == 16  ? 8
-               : VF_N == 8 ? 4
-                           : 2,         /* ... by queries */
-    VALUE_VECTORS = VF_N == 16 ? 4 : 2, /* O: registers of dimensions ... */
-    VALUE_ROWS = VF_N == 16  ? 4
-                 : VF_N == 8 ? 3
-                             : 2 /* ... by queries */
-};
 
 /* One thread's memory for one item of Q queries. */
 typedef struct {
@@ -44,6 +32,119 @@ static int64_t padded_E(const paged *a) { return ceil_div(a->E, VF_N) * VF_N; }
 
 /* Bytes of an element of Q and P. */
 VF_INLINE int64_t left_size(const bool dots) { return dots ? 2 : 4; }
+
+#if defined(TP_CPU_ATTENTION_AMX)
+/* Tiles 0 to 3 are sums of `rows` queries, 4 their Q or P; 6 and 7 are of the cache. */
+static void configure(const item_scratch *s, int64_t rows)
+{
+    if (*s->tile_rows == rows)
+        return;
+    uint8_t few = (uint8_t)rows;
+    configure_tiles((const uint8_t[]){few, few, few, few, few, few, AMX_ROWS, AMX_ROWS});
+    *s->tile_rows = (int)rows;
+}
+
+static int64_t rows_from(int64_t i, int64_t end) { return end - i < AMX_ROWS ? end - i : AMX_ROWS; }
+
+/* S of queries first .. end-1 with the first n keys of the span: 32 keys of a block, or 64 from two
+ * places. */
+VF_INLINE void score_span(const paged *a, const item_scratch *s, const bool paired, const bool dots,
+                          int64_t first, int64_t end, int64_t n, const head_span *span)
+{
+    TP_ASSERT(paired && dots);
+    int64_t q_stride = padded_E(a) * 2, k_stride = a->places * LANE, s_stride = a->span * LANE;
+    for (int64_t i = first; i < end; i += AMX_ROWS) {
+        configure(s, rows_from(i, end));
+        for (int64_t key = 0; key < n; key += 2 * WHOLE_KEYS) {
+            int64_t next = key + WHOLE_KEYS;
+            bool both = next < n;
+            const char *q = s->q + i * q_stride;
+            const char *low = span->keys[key / a->places] + key % a->places * LANE;
+            const char *high = both ? span->keys[next / a->places] + next % a->places * LANE : low;
+            float *to = s->s + i * a->span + key;
+            TILE_ZERO(0);
+            TILE_ZERO(1);
+            TILE_ZERO(2);
+            TILE_ZERO(3);
+            for (int64_t d = 0; d < a->E; d += 32, q += AMX_ROW_BYTES) {
+                int64_t at = d / 2 * k_stride;
+                TILE_LOAD(4, q, q_stride);
+                TILE_LOAD(6, low + at, k_stride);
+                TILE_MULTIPLY(0, 4, 6);
+                TILE_LOAD(7, low + at + AMX_ROW_BYTES, k_stride);
+                TILE_MULTIPLY(1, 4, 7);
+                if (!both)
+                    continue;
+                TILE_LOAD(6, high + at, k_stride);
+                TILE_MULTIPLY(2, 4, 6);
+                TILE_LOAD(7, high + at + AMX_ROW_BYTES, k_stride);
+                TILE_MULTIPLY(3, 4, 7);
+            }
+            TILE_STORE(0, to, s_stride);
+            TILE_STORE(1, to + 16, s_stride);
+            if (!both)
+                continue;
+            TILE_STORE(2, to + 32, s_stride);
+            TILE_STORE(3, to + 48, s_stride);
+        }
+    }
+}
+
+/* O += P V of the same queries, 64 dimensions at a time, or 32. */
+VF_INLINE void gather_span(const paged *a, const item_scratch *s, const bool paired,
+                           const bool dots, int64_t first, int64_t end, const head_span *span)
+{
+    TP_ASSERT(paired && dots);
+    int64_t p_stride = a->span * 2, v_stride = a->E * LANE, o_stride = padded_E(a) * LANE;
+    for (int64_t i = first; i < end; i += AMX_ROWS) {
+        int64_t rows = rows_from(i, end), n = s->visible[i + rows - 1];
+        configure(s, rows);
+        for (int64_t d = 0; d < a->E; d += 64) {
+            bool both = d + 32 < a->E;
+            float *o = s->o + i * padded_E(a) + d;
+            TILE_LOAD(0, o, o_stride);
+            TILE_LOAD(1, o + 16, o_stride);
+            if (both) {
+                TILE_LOAD(2, o + 32, o_stride);
+                TILE_LOAD(3, o + 48, o_stride);
+            }
+            for (int64_t key = 0; key < n; key += WHOLE_KEYS) {
+                const char *v = span->values[key / a->places] + key % a->places / 2 * v_stride;
+                v += d * LANE;
+                TILE_LOAD(4, s->p + i * p_stride + key * 2, p_stride);
+                TILE_LOAD(6, v, v_stride);
+                TILE_MULTIPLY(0, 4, 6);
+                TILE_LOAD(7, v + AMX_ROW_BYTES, v_stride);
+                TILE_MULTIPLY(1, 4, 7);
+                if (!both)
+                    continue;
+                TILE_LOAD(6, v + 2 * AMX_ROW_BYTES, v_stride);
+                TILE_MULTIPLY(2, 4, 6);
+                TILE_LOAD(7, v + 3 * AMX_ROW_BYTES, v_stride);
+                TILE_MULTIPLY(3, 4, 7);
+            }
+            TILE_STORE(0, o, o_stride);
+            TILE_STORE(1, o + 16, o_stride);
+            if (both) {
+                TILE_STORE(2, o + 32, o_stride);
+                TILE_STORE(3, o + 48, o_stride);
+            }
+        }
+    }
+}
+
+static void release_tiles(void) { TILE_RELEASE(); }
+#else
+enum {
+    KEY_VECTORS = 2, /* S: registers of keys ... */
+    KEY_ROWS = VF_N == 16  ? 8
+               : VF_N == 8 ? 4
+                           : 2,         /* ... by queries */
+    VALUE_VECTORS = VF_N == 16 ? 4 : 2, /* O: registers of dimensions ... */
+    VALUE_ROWS = VF_N == 16  ? 4
+                 : VF_N == 8 ? 3
+                             : 2 /* ... by queries */
+};
 
 /* One step of a product: x is a pair or an f32 of query (or P) element `at`, w the cache's
  * lanes: pairs (two elements of x) or f32 (one). */
@@ -178,117 +279,6 @@ VF_INLINE void gather_span(const paged *a, const item_scratch *s, const bool pai
         gather_rows(a, s, paired, dots, VALUE_ROWS, i, span);
     for (; i < end; i++)
         gather_rows(a, s, paired, dots, 1, i, span);
-}
-
-#if defined(TP_CPU_ATTENTION_AMX)
-/* Tiles 0 to 3 are sums of `rows` queries, 4 their Q or P; 6 and 7 are of the cache. */
-static void configure(const item_scratch *s, int64_t rows)
-{
-    if (*s->tile_rows == rows)
-        return;
-    uint8_t few = (uint8_t)rows;
-    configure_tiles((const uint8_t[]){few, few, few, few, few, few, AMX_ROWS, AMX_ROWS});
-    *s->tile_rows = (int)rows;
-}
-
-static int64_t rows_from(int64_t i, int64_t end) { return end - i < AMX_ROWS ? end - i : AMX_ROWS; }
-
-/* 32 keys a block's tiles, or 64 from two places of the span. */
-static void score_tiles(const paged *a, const item_scratch *s, int64_t first, int64_t end,
-                        int64_t n, const head_span *span)
-{
-    int64_t q_stride = padded_E(a) * 2, k_stride = a->places * LANE, s_stride = a->span * LANE;
-    for (int64_t i = first; i < end; i += AMX_ROWS) {
-        configure(s, rows_from(i, end));
-        for (int64_t key = 0; key < n; key += 2 * WHOLE_KEYS) {
-            int64_t next = key + WHOLE_KEYS;
-            bool both = next < n;
-            const char *q = s->q + i * q_stride;
-            const char *low = span->keys[key / a->places] + key % a->places * LANE;
-            const char *high = both ? span->keys[next / a->places] + next % a->places * LANE : low;
-            float *to = s->s + i * a->span + key;
-            TILE_ZERO(0);
-            TILE_ZERO(1);
-            TILE_ZERO(2);
-            TILE_ZERO(3);
-            for (int64_t d = 0; d < a->E; d += 32, q += AMX_ROW_BYTES) {
-                int64_t at = d / 2 * k_stride;
-                TILE_LOAD(4, q, q_stride);
-                TILE_LOAD(6, low + at, k_stride);
-                TILE_MULTIPLY(0, 4, 6);
-                TILE_LOAD(7, low + at + AMX_ROW_BYTES, k_stride);
-                TILE_MULTIPLY(1, 4, 7);
-                if (!both)
-                    continue;
-                TILE_LOAD(6, high + at, k_stride);
-                TILE_MULTIPLY(2, 4, 6);
-                TILE_LOAD(7, high + at + AMX_ROW_BYTES, k_stride);
-                TILE_MULTIPLY(3, 4, 7);
-            }
-            TILE_STORE(0, to, s_stride);
-            TILE_STORE(1, to + 16, s_stride);
-            if (!both)
-                continue;
-            TILE_STORE(2, to + 32, s_stride);
-            TILE_STORE(3, to + 48, s_stride);
-        }
-    }
-}
-
-/* 64 dimensions at a time, or 32. */
-static void gather_tiles(const paged *a, const item_scratch *s, int64_t first, int64_t end,
-                         const head_span *span)
-{
-    int64_t p_stride = a->span * 2, v_stride = a->E * LANE, o_stride = padded_E(a) * LANE;
-    for (int64_t i = first; i < end; i += AMX_ROWS) {
-        int64_t rows = rows_from(i, end), n = s->visible[i + rows - 1];
-        configure(s, rows);
-        for (int64_t d = 0; d < a->E; d += 64) {
-            bool both = d + 32 < a->E;
-            float *o = s->o + i * padded_E(a) + d;
-            TILE_LOAD(0, o, o_stride);
-            TILE_LOAD(1, o + 16, o_stride);
-            if (both) {
-                TILE_LOAD(2, o + 32, o_stride);
-                TILE_LOAD(3, o + 48, o_stride);
-            }
-            for (int64_t key = 0; key < n; key += WHOLE_KEYS) {
-                const char *v = span->values[key / a->places] + key % a->places / 2 * v_stride;
-                v += d * LANE;
-                TILE_LOAD(4, s->p + i * p_stride + key * 2, p_stride);
-                TILE_LOAD(6, v, v_stride);
-                TILE_MULTIPLY(0, 4, 6);
-                TILE_LOAD(7, v + AMX_ROW_BYTES, v_stride);
-                TILE_MULTIPLY(1, 4, 7);
-                if (!both)
-                    continue;
-                TILE_LOAD(6, v + 2 * AMX_ROW_BYTES, v_stride);
-                TILE_MULTIPLY(2, 4, 6);
-                TILE_LOAD(7, v + 3 * AMX_ROW_BYTES, v_stride);
-                TILE_MULTIPLY(3, 4, 7);
-            }
-            TILE_STORE(0, o, o_stride);
-            TILE_STORE(1, o + 16, o_stride);
-            if (both) {
-                TILE_STORE(2, o + 32, o_stride);
-                TILE_STORE(3, o + 48, o_stride);
-            }
-        }
-    }
-}
-
-static void release_tiles(void) { TILE_RELEASE(); }
-#else
-static void score_tiles(const paged *a, const item_scratch *s, int64_t first, int64_t end,
-                        int64_t n, const head_span *span)
-{
-    score_span(a, s, true, MULTIPLIES_BF16, first, end, n, span);
-}
-
-static void gather_tiles(const paged *a, const item_scratch *s, int64_t first, int64_t end,
-                         const head_span *span)
-{
-    gather_span(a, s, true, MULTIPLIES_BF16, first, end, span);
 }
 
 static void release_tiles(void) {}

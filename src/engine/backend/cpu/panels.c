@@ -19,7 +19,6 @@ enum {
                 : VF_N == 8 ? 3
                             : 2,
     ROW_CHUNK = 16 * TILE_ROWS,
-    LANE = 4,
     AHEAD = 4096 /* bytes of prefetch when few rows wait for memory */
 };
 
@@ -29,12 +28,6 @@ typedef struct {
     const char *at;
     int64_t bytes;
 } wanted;
-
-#if defined(__AVX512BF16__)
-enum { WIDENS_ONCE = 0 };
-#else
-enum { WIDENS_ONCE = 1 };
-#endif
 
 enum {
     RANGE = 96,                /* of k; even, and whole vectors: w is a part of L1 then */
@@ -263,7 +256,7 @@ static void run_wide_item(const product *p, wide_item *s, int64_t panel, int64_t
 static void product_range(const void *context, int64_t begin, int64_t end, int thread)
 {
     const product *p = context;
-    bool is_wide = WIDENS_ONCE && p->bf16 && p->rows >= WIDE_ROWS;
+    bool is_wide = !MULTIPLIES_BF16 && p->bf16 && p->rows >= WIDE_ROWS;
     wide_item *s = is_wide ? (wide_item *)p->launch->workspace + thread : NULL;
     for (int64_t item = begin; item < end; item++) {
         int64_t panel = item / p->chunks, next = item + 1 < end ? (item + 1) / p->chunks : panel;
@@ -287,7 +280,7 @@ static void linear_panels(const tp_launch *launch)
 
 static size_t workspace(const tp_launch *launch)
 {
-    bool is_wide = WIDENS_ONCE && is_half(&launch->in[0]) && launch->in[0].dim[0] >= WIDE_ROWS;
+    bool is_wide = !MULTIPLIES_BF16 && is_half(&launch->in[0]) && launch->in[0].dim[0] >= WIDE_ROWS;
     return is_wide ? sizeof(wide_item) * (size_t)launch->threads : 0;
 }
 

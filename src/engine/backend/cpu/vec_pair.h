@@ -8,6 +8,15 @@
 
 #include "engine/backend/cpu/vec.h"
 
+enum { LANE = 4 }; /* bytes */
+
+/* Does the processor multiply pairs of bf16, without widening them? */
+#if defined(__AVX512BF16__)
+enum { MULTIPLIES_BF16 = 1 };
+#else
+enum { MULTIPLIES_BF16 = 0 };
+#endif
+
 #if defined(TP_CPU_F16)
 VF_INLINE vf vp_of_halves(vi x, int shift)
 {
