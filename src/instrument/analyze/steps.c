@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/order.h"
+#include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
 
@@ -36,7 +37,23 @@ bool tp_step_number(const char *name, size_t len, int64_t *ret)
     return true;
 }
 
-TP_ORDER(by_start, tp_step, TP_COMPARE(x->start, y->start) ?: TP_COMPARE(x->number, y->number))
+/* Of those that start together the one that ends last comes first. */
+TP_ORDER(by_start, tp_step,
+         TP_COMPARE(x->start, y->start) ?: TP_COMPARE(y->end, x->end)
+                                        ?: TP_COMPARE(x->number, y->number))
+
+/* The profiler's own mark. */
+static bool is_profiler_step(const char *name) { return tp_str_starts(name, "ProfilerStep#"); }
+
+/* A step inside another, such as a micro-step, is a part of it. */
+static void drop_nested(tp_steps *steps)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < steps->n; i++)
+        if (n == 0 || steps->v[i].end > steps->v[n - 1].end)
+            steps->v[n++] = steps->v[i];
+    steps->n = n;
+}
 
 /* Equal numbers next to each other or overlapping: threads of one step. */
 static void merge(tp_steps *steps)
@@ -58,6 +75,7 @@ void tp_steps_find(const tp_events *events, tp_steps *ret)
 {
     tp_steps steps = {0};
     size_t cap = 0, n_names = events->strings.n;
+    bool has_profiler_steps = false;
     /* Names repeat: each is looked at once.  0 unknown, 1 no step, 2 step. */
     TP_FREED uint8_t *seen = tp_vec_new(n_names + 1, 1);
     for (size_t i = 0; i < events->n; i++) {
@@ -65,10 +83,16 @@ void tp_steps_find(const tp_events *events, tp_steps *ret)
         uint32_t name = events->name[i];
         if (events->kind[i] != TP_EVENT_ANNOTATION || events->phase[i] != 'X' || seen[name] == 1)
             continue;
-        if (!tp_step_number(tp_events_str(events, name), tp_string_len(&events->strings, name),
-                            &number)) {
+        const char *text = tp_events_str(events, name);
+        if (!tp_step_number(text, tp_string_len(&events->strings, name), &number)) {
             seen[name] = 1;
             continue;
+        }
+        if (is_profiler_step(text) != has_profiler_steps) {
+            if (has_profiler_steps)
+                continue;
+            has_profiler_steps = true;
+            steps.n = 0;
         }
         int64_t start = events->start[i], end, dur = events->dur[i] > 0 ? events->dur[i] : 0;
         if (__builtin_add_overflow(start, dur, &end))
@@ -78,6 +102,7 @@ void tp_steps_find(const tp_events *events, tp_steps *ret)
     }
     if (steps.n)
         qsort(steps.v, steps.n, sizeof *steps.v, by_start);
+    drop_nested(&steps);
     merge(&steps);
     *ret = steps;
 }

@@ -1,8 +1,9 @@
 /* steps.h - the steps of a run, as the trace marks them.
  *
  * A step is a host annotation whose name ends in a number after "ProfilerStep#", "step" or
- * "iteration" (any case; "step 7", "train_step_7", "Iteration: 7").  Steps of several
- * threads with the same number are one. */
+ * "iteration" (any case; "step 7", "train_step_7", "Iteration: 7"); in a trace that has any
+ * "ProfilerStep#", those alone.  Steps of several threads with the same number are one, and one
+ * inside another is a part of it. */
 #ifndef TP_INSTRUMENT_ANALYZE_STEPS_H
 #define TP_INSTRUMENT_ANALYZE_STEPS_H
 

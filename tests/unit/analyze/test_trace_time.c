@@ -247,6 +247,35 @@ static void doubtful_data_is_marked(void **state)
     tp_trace_close(file);
 }
 
+static void expect_steps(const char *events, const char *expected)
+{
+    tp_trace_file *file = read_trace("steps.json", events);
+    tp_buf text = {0};
+    tp_steps steps;
+    tp_steps_find(file->events, &steps);
+    for (size_t i = 0; i < steps.n; i++)
+        tp_buf_addf(&text, "%lld from %lld to %lld; ", (long long)steps.v[i].number,
+                    (long long)steps.v[i].start / 1000, (long long)steps.v[i].end / 1000);
+    assert_string_equal(tp_buf_str(&text), expected);
+    tp_steps_release(&steps);
+    tp_buf_release(&text);
+    tp_trace_close(file);
+}
+
+static void a_step_inside_another_is_a_part_of_it(void **state)
+{
+    (void)state;
+    expect_steps(
+        NOTE("ProfilerStep#3", 1, 0, 100) "," NOTE("train_step 1003", 1, 5, 90) "," NOTE(
+            "micro_step 0", 1, 5, 20) "," NOTE("ProfilerStep#4", 1, 100,
+                                               100) "," NOTE("train_step 1004", 1, 90, 120),
+        "3 from 0 to 100; 4 from 100 to 200; ");
+    expect_steps(NOTE("micro_step 0", 2, 5, 20) "," NOTE("train_step 7", 1, 0, 100) "," NOTE(
+                     "micro_step 1", 1, 30, 70) "," NOTE("train_step 8", 1, 100,
+                                                         50) "," NOTE("train_step 8", 2, 120, 40),
+                 "7 from 0 to 100; 8 from 100 to 160; ");
+}
+
 static void steps_are_found_by_their_names(void **state)
 {
     int64_t n = 0;
@@ -271,6 +300,7 @@ int main(void)
                                        cmocka_unit_test(a_host_that_waits_is_not_on_the_path),
                                        cmocka_unit_test(the_scope_changes_the_answer),
                                        cmocka_unit_test(doubtful_data_is_marked),
+                                       cmocka_unit_test(a_step_inside_another_is_a_part_of_it),
                                        cmocka_unit_test(steps_are_found_by_their_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
