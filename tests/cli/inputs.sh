@@ -153,6 +153,8 @@ printf 'step,loss\n1,2\n2,1\n' >table.csv
 is "a run from standard input" "$? $("$TOOL" get out loss.5.2)" "0 3"
 "$TEMPER" metrics - <table.csv >out 2>err
 expect_out "standard input: tables (CSV) of metrics" "loss         2"
+printf 'step,loss\n1,1.8e309\n2,-1e999\n' | "$TEMPER" metrics - --json >out 2>err
+is "a loss that no double holds" "$("$TOOL" get out loss.0.2) $("$TOOL" get out loss.1.2)" "Infinity -Infinity"
 (cat lines.jsonl >fifo &)
 run metrics fifo loss --json
 expect 0
@@ -204,8 +206,9 @@ expect 0
 is "files of a folder" "$("$TOOL" get out files.1.file)" many/rank1.json
 run trace stats many --vs one --json
 expect 0
+echo '{"a": 1}' >many/config.json
 run trace many
-expect 0
+expect 0 "'many/config.json' is no trace: left out"
 expect_out "rank0.json" "rank1.json"
 run trace many ranks --json
 is "file of a rank" "$("$TOOL" get out ranks.1.file)" many/rank1.json

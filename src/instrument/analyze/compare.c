@@ -160,10 +160,17 @@ static void add_totals(tp_comparison *c, const tp_selection *sel, side *s)
 
 /* ---- evidence ---- */
 
-static tp_change judge(const tp_compare_row *row)
+static bool has_few_steps(const side *before, const side *after)
+{
+    return before->n_steps < TP_COMPARE_MIN_STEPS || after->n_steps < TP_COMPARE_MIN_STEPS;
+}
+
+/* Of steps that are all alike there is no interval. */
+static tp_change judge(const tp_compare_row *row, bool is_few)
 {
     if (isnan(row->e.lo) || isnan(row->e.hi))
-        return row->before_step == row->after_step ? TP_CHANGE_SAME : TP_CHANGE_NOT_SHOWN;
+        return row->before_step == row->after_step && !is_few ? TP_CHANGE_SAME
+                                                              : TP_CHANGE_NOT_SHOWN;
     return tp_change_judge(&row->e, TP_CHANGE_MARGIN * row->before_step);
 }
 
@@ -186,7 +193,7 @@ static tp_status weigh_rows(const tp_comparison *c, const side *before, const si
 {
     const size_t values = 2000000000, n_before = before->n_steps, n_after = after->n_steps;
     *ret_untested = 0;
-    if (n_before < TP_COMPARE_MIN_STEPS || n_after < TP_COMPARE_MIN_STEPS)
+    if (has_few_steps(before, after))
         return TP_OK;
     size_t most = values / tp_change_resamples(n_before, n_after) / (n_before + n_after);
     most = TP_MAX(most, N_TOTALS);
@@ -246,7 +253,7 @@ static tp_status conclude(const tp_comparison *c, side *before, side *after,
         status = tp_adjust(method, p, kept, p, err);
     for (size_t i = 0; i < kept && status == TP_OK; i++) {
         rows[i].e.p = p[i];
-        rows[i].verdict = judge(&rows[i]);
+        rows[i].verdict = judge(&rows[i], has_few_steps(before, after));
     }
     *ret = (tp_compare_table){rows, kept, n_untested};
     return status;

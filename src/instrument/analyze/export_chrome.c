@@ -62,13 +62,21 @@ static void put_known_args(tp_buf *out, const tp_events *e, size_t i)
         tp_buf_addc(out, '}');
 }
 
+/* Its own, or Kineto's for its kind: those of other sources mean nothing to who reads Kineto's. */
+static const char *category_of(const tp_events *e, size_t i)
+{
+    const char *own = tp_events_category(e, i);
+    const char *kinetos = tp_event_kind_category(e->kind[i]);
+    return !kinetos || tp_event_kind_of(own, strlen(own)) == e->kind[i] ? own : kinetos;
+}
+
 static void put_event(tp_buf *out, const tp_events *e, size_t i)
 {
     tp_slice args = tp_events_args(e, i);
     tp_buf_addf(out, ",\n{\"ph\":\"%c\",\"name\":", e->phase[i]);
     put_string(out, e, e->name[i]);
     tp_buf_adds(out, ",\"cat\":");
-    const char *category = tp_events_category(e, i);
+    const char *category = category_of(e, i);
     tp_json_quote(out, category, strlen(category));
     put_row(out, e, e->track[i]);
     tp_buf_adds(out, ",\"ts\":");

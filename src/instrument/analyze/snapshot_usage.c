@@ -201,7 +201,9 @@ static void add_segments(const tp_snapshot *s, tp_snapshot_usage *u)
         u->reserved = tp_add_saturating(u->reserved, known(g->total));
         u->allocated = tp_add_saturating(u->allocated, known(g->allocated));
         u->active = tp_add_saturating(u->active, known(g->active));
-        u->requested = tp_add_saturating(u->requested, known(g->requested));
+        u->requested = u->requested == TP_UNKNOWN || g->requested == TP_UNKNOWN
+                           ? TP_UNKNOWN
+                           : tp_add_saturating(u->requested, g->requested);
         if (known(g->active) == 0)
             u->free_segment_bytes = tp_add_saturating(u->free_segment_bytes, known(g->total));
     }

@@ -43,8 +43,9 @@ typedef struct {
 } tp_stack_bytes;
 
 typedef struct {
-    int64_t reserved, allocated, active, requested; /* sums over segments */
-    tp_text_count *states;                          /* blocks by state */
+    int64_t reserved, allocated, active; /* sums over segments */
+    int64_t requested;                   /* likewise; TP_UNKNOWN before PyTorch 2.1 */
+    tp_text_count *states;               /* blocks by state */
     size_t n_states;
     int64_t inactive_bytes, largest_inactive;
     int64_t rounding_bytes;      /* size - requested of active blocks */

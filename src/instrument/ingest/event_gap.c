@@ -4,6 +4,7 @@
 
 #include "base/platform.h"
 #include "instrument/ingest/event_scan.h"
+#include "instrument/ingest/fields.h"
 
 enum { FIRST_GAPS = 512, MAX_GAPS = 4096, MAX_CHILDREN = 32, MAX_REPAIR = 4096 };
 
@@ -60,12 +61,16 @@ static gap_result gap_error(tp_event_scan *scan, const char *at, const char *err
 /* "key" : with p at the quote; sets next behind the colon, at the value. */
 static gap_result parse_key(tp_event_scan *scan, const char *p, bool in_args, gap_info *g)
 {
+    enum { LONGEST = 256 }; /* of an escaped key; none of ours is as long */
     const char *end = scan->end, *name = p + 1, *q = name;
+    bool is_escaped = false;
     while (q < end && *q != '"') {
-        if (*q == '\\')
+        if (*q == '\\') {
+            is_escaped = true;
             q++;
-        else if ((unsigned char)*q < 0x20)
+        } else if ((unsigned char)*q < 0x20) {
             return gap_error(scan, q, "a control character in a key");
+        }
         q++;
     }
     if (q >= end)
@@ -78,7 +83,12 @@ static gap_result parse_key(tp_event_scan *scan, const char *p, bool in_args, ga
     const char *value = tp_scan_space(colon + 1, end);
     if (value >= end)
         return GAP_MORE;
-    g->key = key_of(name, (size_t)(q - name), in_args);
+    tp_slice key = {name, (size_t)(q - name)};
+    char plain[LONGEST];
+    uint64_t odd = 0;
+    if (is_escaped && key.len <= sizeof plain)
+        key = (tp_slice){plain, tp_field_unescape(key, plain, &odd)};
+    g->key = key_of(key.data, key.len, in_args);
     g->next = value;
     return GAP_FOUND;
 }

@@ -40,6 +40,8 @@ static const struct {
     {"overhead", TP_EVENT_OVERHEAD},
     {"cuda_profiler_range", TP_EVENT_RANGE},
     {"Trace", TP_EVENT_TRACE},
+    {"cuda_graph", TP_EVENT_GRAPH}, /* of our own exports, as the next */
+    {"osrt", TP_EVENT_OS},
 };
 
 tp_event_kind tp_event_kind_of(const char *category, size_t len)
@@ -48,6 +50,14 @@ tp_event_kind tp_event_kind_of(const char *category, size_t len)
         if (strlen(kinds[i].category) == len && memcmp(kinds[i].category, category, len) == 0)
             return kinds[i].kind;
     return TP_EVENT_OTHER;
+}
+
+const char *tp_event_kind_category(tp_event_kind kind)
+{
+    for (size_t i = 0; i < TP_COUNTOF(kinds); i++)
+        if (kinds[i].kind == kind)
+            return kinds[i].category;
+    return NULL;
 }
 
 const char *tp_event_kind_name(tp_event_kind kind)

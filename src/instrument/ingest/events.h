@@ -52,6 +52,8 @@ typedef enum {
 } tp_event_kind;
 
 tp_event_kind tp_event_kind_of(const char *category, size_t len);
+/* Kineto's category for it; NULL: it has none. */
+const char *tp_event_kind_category(tp_event_kind kind);
 const char *tp_event_kind_name(tp_event_kind kind);
 
 /* Work on a GPU that counts as busy: kernels, copies, fills (and whole graphs). */
@@ -207,6 +209,7 @@ typedef struct {
     uint64_t odd_numbers;        /* bare inf, nan, N/A and the like                       */
     uint64_t odd_commas;         /* missing, doubled or trailing commas                   */
     uint64_t missing_time;       /* spans without ts: counted, no row                     */
+    uint64_t missing_duration;   /* spans without dur or end: counted, no row              */
     uint64_t clamped_times;      /* beyond 64 bits of nanoseconds                         */
     uint64_t negative_durations; /* kept as they are                                      */
     uint64_t absurd_durations;   /* longer than 7 days; kept                              */

@@ -19,7 +19,8 @@ typedef struct {
 } tp_kineto_member;
 
 typedef struct {
-    uint32_t row, below; /* the one that was open before, plus one */
+    uint32_t row;   /* TP_NO_ROW: such are not kept */
+    uint32_t below; /* the one that was open before, plus one */
 } tp_open_span;
 
 typedef struct {

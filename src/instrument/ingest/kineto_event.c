@@ -1,7 +1,9 @@
 /* One event, from the scanner's slots into the store. */
 #include "instrument/ingest/kineto.h"
 
+#include "base/platform.h"
 #include "instrument/ingest/fields.h"
+#include "instrument/ingest/number_map.h"
 
 static const int64_t absurd_ns = INT64_C(7) * 86400 * 1000000000;
 
@@ -34,12 +36,14 @@ static bool start_of(tp_kineto *k, int64_t *ret)
 }
 
 /* The end has to fit too, so that nobody's sums overflow. */
-static int64_t dur_of(tp_kineto *k, int64_t *start)
+static bool dur_of(tp_kineto *k, int64_t *start, int64_t *ret)
 {
     tp_event_counts *counts = &k->events->counts;
     int64_t dur, end;
-    if (!time_of(k, TP_KEY_DUR, &dur))
-        return 0;
+    if (!time_of(k, TP_KEY_DUR, &dur)) {
+        counts->missing_duration++;
+        return false;
+    }
     counts->negative_durations += dur < 0;
     counts->absurd_durations += dur > absurd_ns;
     if (__builtin_add_overflow(*start, dur, &end)) {
@@ -48,7 +52,8 @@ static int64_t dur_of(tp_kineto *k, int64_t *start)
             *start /= 2;
         dur = dur > 0 ? INT64_MAX / 4 : -(INT64_MAX / 4);
     }
-    return dur;
+    *ret = dur;
+    return true;
 }
 
 /* --- whose it is --- */
@@ -165,10 +170,7 @@ static void complete(tp_kineto *k)
     tp_event_row row = {.category = category, .kind = kind, .phase = 'X'};
     k->events->counts.category[category].n++;
     k->events->counts.kind[kind]++;
-    if (!start_of(k, &row.start))
-        return;
-    row.dur = dur_of(k, &row.start);
-    if (is_kept(k, kind))
+    if (start_of(k, &row.start) && dur_of(k, &row.start, &row.dur) && is_kept(k, kind))
         fill_row(k, &row);
 }
 
@@ -219,7 +221,7 @@ static void metadata(tp_kineto *k)
                     &of, tp_kineto_string(k, is_labels ? TP_KEY_LABELS : TP_KEY_LABEL));
 }
 
-/* --- spans in two halves --- */
+/* --- spans in two halves: of a thread, the last that began ends first --- */
 
 static uint32_t *top_of(tp_kineto *k, uint32_t track)
 {
@@ -238,12 +240,14 @@ static void begin_span(tp_kineto *k)
     uint16_t category = category_of(k);
     tp_event_row row = {
         .category = category, .kind = k->builder.category_kind[category], .phase = 'X'};
-    if (!start_of(k, &row.start) || !is_kept(k, row.kind))
+    if (!start_of(k, &row.start))
         return;
-    fill_row(k, &row);
-    uint32_t *top = top_of(k, row.track);
+    bool has_row = is_kept(k, row.kind);
+    if (has_row)
+        fill_row(k, &row);
+    uint32_t *top = top_of(k, track_of(k, TP_EVENT_OTHER));
     tp_open_span *span = TP_VEC_PUSH(k->open, k->n_open, k->open_cap);
-    span->row = (uint32_t)(k->events->n - 1);
+    span->row = has_row ? (uint32_t)(k->events->n - 1) : TP_NO_ROW;
     span->below = *top;
     *top = (uint32_t)k->n_open;
     k->events->counts.unpaired++;
@@ -252,7 +256,7 @@ static void begin_span(tp_kineto *k)
 static void end_span(tp_kineto *k)
 {
     int64_t end;
-    if (!start_of(k, &end) || !is_kept(k, TP_EVENT_OTHER))
+    if (!start_of(k, &end))
         return;
     uint32_t *top = top_of(k, track_of(k, TP_EVENT_OTHER));
     if (!*top) {
@@ -260,20 +264,34 @@ static void end_span(tp_kineto *k)
         return;
     }
     const tp_open_span *span = &k->open[*top - 1];
-    if (__builtin_sub_overflow(end, k->events->start[span->row], &k->events->dur[span->row]))
+    if (span->row != TP_NO_ROW &&
+        __builtin_sub_overflow(end, k->events->start[span->row], &k->events->dur[span->row]))
         k->events->dur[span->row] = 0;
     *top = span->below;
     k->events->counts.unpaired--;
+}
+
+/* Its one letter, or 0. */
+static unsigned char phase_of(tp_kineto *k)
+{
+    const tp_slot *ph = tp_kineto_slot(k, TP_KEY_PH);
+    if (!ph || !(ph->tag & TP_VALUE_STRING))
+        return 0;
+    const char *text = ph->text;
+    size_t len = ph->len;
+    if (TP_UNLIKELY(tp_slot_flags(ph) & TP_VALUE_ESCAPED)) {
+        uint32_t plain = tp_kineto_intern(k, ph);
+        text = tp_events_str(k->events, plain);
+        len = tp_string_len(&k->events->strings, plain);
+    }
+    return len == 1 && (unsigned char)*text < 128 ? (unsigned char)*text : 0;
 }
 
 bool tp_kineto_event(tp_event_scan *scan)
 {
     tp_kineto *k = scan->context;
     tp_event_counts *counts = &k->events->counts;
-    const tp_slot *ph = tp_kineto_slot(k, TP_KEY_PH);
-    unsigned char phase = 0;
-    if (ph && (ph->tag & TP_VALUE_STRING) && ph->len == 1 && (unsigned char)*ph->text < 128)
-        phase = (unsigned char)*ph->text;
+    unsigned char phase = phase_of(k);
     if (k->resyncing) {
         k->rejected = !phase;
         if (k->rejected)

@@ -196,6 +196,29 @@ static void prepare_strings(tp_nsight *n)
         n->string_query = NULL;
 }
 
+/* Processes that all have one device of the same number: the same, or one each that
+ * CUDA_VISIBLE_DEVICES renumbered? */
+static void note_shared_device(const tp_nsight *n)
+{
+    int64_t device = TP_UNKNOWN, pid = TP_UNKNOWN;
+    bool is_shared = false;
+    for (size_t i = 0; i < n->events->n_tracks; i++) {
+        const tp_event_track *track = &n->events->tracks[i];
+        if (track->device == TP_UNKNOWN || track->pid == TP_UNKNOWN)
+            continue;
+        if (device != TP_UNKNOWN && track->device != device)
+            return;
+        is_shared |= pid != TP_UNKNOWN && track->pid != pid;
+        device = track->device;
+        pid = track->pid;
+    }
+    if (is_shared && n->devices.n == 0)
+        tp_notes_add(n->notes, TP_NOTE_WARNING,
+                     "several processes have a device %" PRId64 ", and without a table "
+                     "TARGET_INFO_CUDA_DEVICE nothing tells whether it is the same: taken for one",
+                     device);
+}
+
 static void add_notes(tp_nsight *n)
 {
     const tp_trace_info *info = &n->events->info;
@@ -207,6 +230,7 @@ static void add_notes(tp_nsight *n)
                      "before was read",
                      n->n_damaged, n->name, n->damage);
     }
+    note_shared_device(n);
     if (!n->string_query)
         tp_notes_add(n->notes, TP_NOTE_WARNING, "'%s' has no StringIds: names are missing",
                      n->name);
@@ -224,6 +248,9 @@ static void add_notes(tp_nsight *n)
     if (c->absurd_durations)
         tp_notes_add(n->notes, TP_NOTE_WARNING,
                      "%" PRIu64 " rows longer than 7 days; kept as they are", c->absurd_durations);
+    if (c->missing_duration)
+        tp_notes_add(n->notes, TP_NOTE_WARNING, "%" PRIu64 " rows without an end; left out",
+                     c->missing_duration);
     if (c->missing_time)
         tp_notes_add(n->notes, TP_NOTE_WARNING, "%" PRIu64 " rows without a time; left out",
                      c->missing_time);
@@ -263,6 +290,7 @@ tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
         add_notes(&n);
     sqlite3_finalize(n.string_query);
     tp_number_map_release(&n.strings);
+    tp_number_map_release(&n.devices);
     sqlite3_close(n.db);
     if (status != TP_OK)
         tp_events_release(ret);

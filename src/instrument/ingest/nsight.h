@@ -35,6 +35,7 @@ typedef struct {
 
     sqlite3_stmt *string_query; /* value of StringIds by id; NULL without the table */
     tp_number_map strings;      /* those that were looked up, by id */
+    tp_number_map devices;      /* numbers of TARGET_INFO_GPU, by process and its CUDA device */
 
     uint64_t n_damaged; /* tables that could not be read to their end */
     char damage[120];   /* what SQLite said to the first */
@@ -87,6 +88,8 @@ void tp_nsight_calls_add(tp_nsight_calls *calls, const tp_nsight_range *range, c
 void tp_nsight_calls_match(tp_nsight *n, tp_nsight_calls *calls);
 void tp_nsight_calls_free(tp_nsight_calls *calls);
 void tp_nsight_read_about(tp_nsight *n);
+/* The machine's number of a process's CUDA device; its own where the file does not say. */
+int64_t tp_nsight_device(const tp_nsight *n, int64_t pid, int64_t device);
 
 /* From a file, or from memory (`path` names it). */
 TP_CHECKED tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,

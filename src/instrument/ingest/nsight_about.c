@@ -45,6 +45,35 @@ static void read_devices(tp_nsight *n)
     tp_nsight_end(&q);
 }
 
+static uint64_t device_key(int64_t pid, int64_t device)
+{
+    return (uint64_t)pid << 32 | (uint32_t)device;
+}
+
+/* CUDA_VISIBLE_DEVICES makes every process's first device number 0. */
+static void read_numbering(tp_nsight *n)
+{
+    static const char *const columns[] = {"pid", "cudaId", "gpuId"};
+    tp_nsight_query q;
+    if (!tp_nsight_begin(&q, n, "TARGET_INFO_CUDA_DEVICE", columns, TP_COUNTOF(columns), 3))
+        return;
+    while (tp_nsight_next(&q)) {
+        int64_t pid = tp_nsight_i64(&q, 0), device = tp_nsight_i64(&q, 1);
+        int64_t gpu = tp_nsight_i64(&q, 2);
+        if (pid >= 0 && device >= 0 && gpu >= 0 && gpu < TP_NO_ROW)
+            tp_number_map_set(&n->devices, device_key(pid, device), (uint32_t)gpu);
+    }
+    tp_nsight_end(&q);
+}
+
+int64_t tp_nsight_device(const tp_nsight *n, int64_t pid, int64_t device)
+{
+    uint32_t gpu = n->devices.n && pid >= 0 && device >= 0
+                       ? tp_number_map_get(&n->devices, device_key(pid, device))
+                       : TP_NO_ROW;
+    return gpu == TP_NO_ROW ? device : gpu;
+}
+
 /* Name and value pairs; what the reader does not ask for stays in the file. */
 static void read_pairs(tp_nsight *n, const char *table)
 {
@@ -108,6 +137,7 @@ void tp_nsight_read_about(tp_nsight *n)
     info->producer = tp_string_add(&n->events->strings, "NVIDIA Nsight Systems", 21);
     read_names(n);
     read_devices(n);
+    read_numbering(n);
     read_pairs(n, "META_DATA_CAPTURE");
     read_start(n);
     count_tables(n);

@@ -31,6 +31,7 @@ typedef struct {
 } member;
 
 struct tp_nsight_calls {
+    const tp_nsight *nsight;
     tp_nsight_schemas schemas;
     call *v;
     member *members;
@@ -54,8 +55,10 @@ static int64_t thread_of(int64_t pid, int64_t tid) { return (int64_t)((uint64_t)
 tp_nsight_calls *tp_nsight_calls_new(tp_nsight *n)
 {
     tp_nsight_calls *calls = calloc(1, sizeof *calls);
-    if (calls)
-        tp_nsight_schemas_read(n, &calls->schemas);
+    if (!calls)
+        return NULL;
+    calls->nsight = n;
+    tp_nsight_schemas_read(n, &calls->schemas);
     return calls;
 }
 
@@ -83,10 +86,12 @@ static void add_member(tp_nsight_calls *c, const call *init)
     const tp_nsight_payload *p = &init->payload;
     if (!p->has[TP_PAYLOAD_COMMUNICATOR] || !p->has[TP_PAYLOAD_RANKS])
         return;
+    int64_t pid = init->thread >> 24;
+    int64_t device = p->has[TP_PAYLOAD_DEVICE] ? p->v[TP_PAYLOAD_DEVICE] : TP_UNKNOWN;
     *TP_VEC_PUSH(c->members, c->n_members, c->members_cap) =
         (member){.communicator = p->v[TP_PAYLOAD_COMMUNICATOR],
-                 .pid = init->thread >> 24,
-                 .device = p->has[TP_PAYLOAD_DEVICE] ? p->v[TP_PAYLOAD_DEVICE] : TP_UNKNOWN,
+                 .pid = pid,
+                 .device = tp_nsight_device(c->nsight, pid, device),
                  .ranks = p->v[TP_PAYLOAD_RANKS],
                  .rank = p->has[TP_PAYLOAD_RANK] ? p->v[TP_PAYLOAD_RANK] : TP_UNKNOWN};
 }

@@ -22,8 +22,6 @@ static int64_t correlation_of(int64_t number, int64_t pid)
 static int64_t span_of(tp_nsight *n, int64_t start, int64_t end)
 {
     int64_t dur;
-    if (end == TP_UNKNOWN)
-        return 0;
     if (__builtin_sub_overflow(end, start, &dur) || start == INT64_MIN) {
         n->events->counts.clamped_times++;
         return 0;
@@ -31,6 +29,18 @@ static int64_t span_of(tp_nsight *n, int64_t start, int64_t end)
     n->events->counts.negative_durations += dur < 0;
     n->events->counts.absurd_durations += dur > absurd_ns;
     return dur;
+}
+
+/* False, and counted, when one is missing: no row. */
+static bool set_times(tp_nsight *n, int64_t start, int64_t end, tp_event_row *row)
+{
+    n->events->counts.missing_time += start == TP_UNKNOWN;
+    n->events->counts.missing_duration += start != TP_UNKNOWN && end == TP_UNKNOWN;
+    if (start == TP_UNKNOWN || end == TP_UNKNOWN)
+        return false;
+    row->start = start;
+    row->dur = span_of(n, start, end);
+    return true;
 }
 
 static uint16_t category_of(tp_nsight *n, const char *name)
@@ -53,8 +63,9 @@ static bool counted(tp_nsight *n, const tp_event_row *row)
 
 static uint32_t device_track(tp_nsight *n, const tp_nsight_query *q)
 {
-    tp_event_track track = {.pid = tp_nsight_pid(tp_nsight_i64(q, GLOBAL_PID)),
-                            .device = tp_nsight_i64(q, DEVICE),
+    int64_t pid = tp_nsight_pid(tp_nsight_i64(q, GLOBAL_PID));
+    tp_event_track track = {.pid = pid,
+                            .device = tp_nsight_device(n, pid, tp_nsight_i64(q, DEVICE)),
                             .stream = tp_nsight_i64(q, STREAM)};
     track.tid = track.stream;
     return tp_builder_track(&n->builder, &track);
@@ -73,17 +84,10 @@ static uint32_t thread_track(tp_nsight *n, int64_t global_tid)
 static bool device_row(tp_nsight *n, const tp_nsight_query *q, tp_event_kind kind,
                        uint16_t category, tp_event_row *row)
 {
-    int64_t start = tp_nsight_i64(q, START);
-    *row = (tp_event_row){.start = start == TP_UNKNOWN ? 0 : start,
-                          .external = TP_UNKNOWN,
-                          .category = category,
-                          .kind = (uint8_t)kind,
-                          .phase = 'X'};
-    if (start == TP_UNKNOWN) {
-        n->events->counts.missing_time++;
+    *row = (tp_event_row){
+        .external = TP_UNKNOWN, .category = category, .kind = (uint8_t)kind, .phase = 'X'};
+    if (!set_times(n, tp_nsight_i64(q, START), tp_nsight_i64(q, END), row))
         return false;
-    }
-    row->dur = span_of(n, start, tp_nsight_i64(q, END));
     row->correlation =
         correlation_of(tp_nsight_i64(q, CORRELATION), tp_nsight_pid(tp_nsight_i64(q, GLOBAL_PID)));
     if (!counted(n, row))
@@ -260,19 +264,15 @@ static void read_calls(tp_nsight *n, const char *table, const char *category_nam
         return;
     uint16_t category = category_of(n, category_name);
     while (tp_nsight_next(&q)) {
-        int64_t start = tp_nsight_i64(&q, CALL_START), tid = tp_nsight_i64(&q, CALL_TID);
-        if (start == TP_UNKNOWN) {
-            n->events->counts.missing_time++;
-            continue;
-        }
+        int64_t tid = tp_nsight_i64(&q, CALL_TID);
         tp_event_row row = {
-            .start = start,
-            .dur = span_of(n, start, tp_nsight_i64(&q, CALL_END)),
             .correlation = correlation_of(tp_nsight_i64(&q, CALL_CORRELATION), tp_nsight_pid(tid)),
             .external = TP_UNKNOWN,
             .category = category,
             .kind = (uint8_t)kind,
             .phase = 'X'};
+        if (!set_times(n, tp_nsight_i64(&q, CALL_START), tp_nsight_i64(&q, CALL_END), &row))
+            continue;
         if (total)
             add_clamped(n, total, row.dur);
         if (!counted(n, &row))
@@ -334,7 +334,7 @@ static void read_ranges(tp_nsight *n, tp_nsight_calls *calls)
             continue;
         }
         tp_event_row row = {.start = start,
-                            .dur = is_range ? span_of(n, start, end) : 0,
+                            .dur = is_range && end != TP_UNKNOWN ? span_of(n, start, end) : 0,
                             .correlation = TP_UNKNOWN,
                             .external = TP_UNKNOWN,
                             .category = category,
@@ -378,11 +378,10 @@ static void read_memory(tp_nsight *n)
         add_clamped(n, frees ? &e->counts.free_bytes : &e->counts.alloc_bytes, bytes);
         if (!(e->kept & TP_KEEP_MEMORY) || ts == TP_UNKNOWN)
             continue;
-        int64_t address = tp_nsight_i64(&q, ADDRESS), device = tp_nsight_i64(&q, DEVICE_ID);
-        tp_event_track track = {.pid = tp_nsight_pid(tp_nsight_i64(&q, PID)),
-                                .tid = TP_UNKNOWN,
-                                .device = device,
-                                .stream = TP_UNKNOWN};
+        int64_t address = tp_nsight_i64(&q, ADDRESS), pid = tp_nsight_pid(tp_nsight_i64(&q, PID));
+        int64_t device = tp_nsight_device(n, pid, tp_nsight_i64(&q, DEVICE_ID));
+        tp_event_track track = {
+            .pid = pid, .tid = TP_UNKNOWN, .device = device, .stream = TP_UNKNOWN};
         *TP_VEC_PUSH(e->memory, e->n_memory, n->builder.memory_cap) =
             (tp_memory_instant){.ts = ts,
                                 .addr = address == TP_UNKNOWN ? 0 : (uint64_t)address,

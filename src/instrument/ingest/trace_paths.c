@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "base/strings.h"
 
 enum { FILES_MAX = 4096 };
@@ -27,6 +28,40 @@ static bool looks_like_a_trace(const char *name)
     return false;
 }
 
+/* A small object without events, as a configuration that lies beside traces. */
+static bool is_something_else(const char *path)
+{
+    enum { MOST = 1 << 20 };
+    TP_OWN(tp_buf) text = {0};
+    if (!tp_str_ends(path, ".json") || tp_file_size(path) > MOST ||
+        tp_file_read(path, MOST, &text, NULL) != TP_OK)
+        return false;
+    const char *at = tp_buf_str(&text);
+    return at[strspn(at, " \t\r\n")] == '{' && !strstr(at, "\"traceEvents\"");
+}
+
+/* Without those from `first` on that are something else, as long as one is left. */
+static void leave_out_others(tp_trace_paths *p, size_t first)
+{
+    size_t n = first;
+    TP_FREED bool *others = calloc(p->n - first + 1, sizeof *others);
+    for (size_t i = first; i < p->n && others; i++)
+        others[i - first] = is_something_else(p->v[i]);
+    if (!others || (p->n > first && !memchr(others, false, p->n - first)))
+        return;
+    for (size_t i = first; i < p->n; i++) {
+        if (!others[i - first]) {
+            p->v[n++] = p->v[i];
+            continue;
+        }
+        tp_log(TP_LOG_WARNING, "trace", "'%s' is no trace: left out", p->v[i]);
+        free((char *)(uintptr_t)p->v[i]);
+    }
+    p->n = n;
+    if (p->v)
+        p->v[n] = NULL;
+}
+
 /* How many were there. */
 static tp_status add_folder(tp_trace_paths *p, const char *folder, size_t *ret_n, tp_error *err)
 {
@@ -44,9 +79,10 @@ static tp_status add_folder(tp_trace_paths *p, const char *folder, size_t *ret_n
             add(p, tp_buf_str(&path));
     }
     closedir(d);
+    if (p->n > first)
+        qsort(p->v + first, p->n - first, sizeof *p->v, tp_str_order);
+    leave_out_others(p, first);
     *ret_n = p->n - first;
-    if (*ret_n)
-        qsort(p->v + first, *ret_n, sizeof *p->v, tp_str_order);
     return TP_OK;
 }
 

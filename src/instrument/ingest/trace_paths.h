@@ -10,7 +10,8 @@ typedef struct {
 } tp_trace_paths;
 
 /* Files stay; a folder gives what is in it and looks like a trace by its name, in order of the
- * names: ranks of one job.  A run folder of Temper gives what is in its trace/.  "-" stays.
+ * names: ranks of one job.  A small JSON object without events beside them is left out, and said.
+ * A run folder of Temper gives what is in its trace/.  "-" stays.
  */
 TP_CHECKED tp_status tp_trace_paths_make(const char *const *words, size_t n, tp_trace_paths *ret,
                                          tp_error *err);

@@ -117,6 +117,13 @@ static void equal_traces_are_the_same(void **state)
         assert_int_equal(c.totals.rows[i].verdict, TP_CHANGE_SAME);
     tp_comparison_release(&c);
     tp_trace_close(file);
+
+    file = steps_of(3, 300, ""); /* too few for a verdict */
+    c = compare(file, file);
+    for (size_t i = 0; i < c.totals.n; i++)
+        assert_int_equal(c.totals.rows[i].verdict, TP_CHANGE_NOT_SHOWN);
+    tp_comparison_release(&c);
+    tp_trace_close(file);
 }
 
 /* ---- ranks ---- */

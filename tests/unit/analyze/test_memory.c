@@ -224,6 +224,7 @@ static void a_ring_that_lost_its_beginning(void **state)
     tp_stack_bytes *peak;
     size_t n = tp_snapshot_at_peak(&s, d, &peak);
 
+    assert_int_equal(u.requested, 1300);
     assert_int_equal(u.inactive_bytes, 2560);
     assert_int_equal(u.largest_inactive, 2560);
     assert_int_equal(u.rounding_bytes, 24 + 212);

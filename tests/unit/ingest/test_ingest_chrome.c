@@ -261,6 +261,58 @@ static void arguments_as_text(void **state)
     tp_trace_close(f);
 }
 
+/* The text of an array, as a file of Chrome's. */
+static tp_trace_file *events_of(const char *text) { return ingest_text(text, strlen(text), 0); }
+
+static void halves_pair_by_thread_whatever_their_kind(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "[{\"ph\":\"B\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":100,"
+        "\"args\":{\"device\":0,\"stream\":7}},"
+        "{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"mm\",\"pid\":1,\"tid\":7,\"ts\":110},"
+        "{\"ph\":\"E\",\"pid\":0,\"tid\":7,\"ts\":150},"
+        "{\"ph\":\"E\",\"pid\":1,\"tid\":7,\"ts\":170}]";
+    tp_trace_file *f = events_of(text);
+    assert_int_equal(f->events->dur[ingest_row(f->events, "gemm")], 50000);
+    assert_int_equal(f->events->dur[ingest_row(f->events, "mm")], 60000);
+    assert_int_equal(f->events->counts.unpaired, 0);
+    tp_trace_close(f);
+
+    const tp_ingest_options options = {.keep = TP_KEEP_GPU};
+    assert_int_equal(tp_trace_open_memory("t.json", text, strlen(text), &options, &f, NULL), TP_OK);
+    assert_int_equal(f->events->n, 1);
+    assert_int_equal(f->events->dur[0], 50000);
+    tp_trace_close(f);
+}
+
+static void escaped_and_plain_names_are_the_same(void **state)
+{
+    (void)state;
+    tp_trace_file *f = events_of(
+        "[{\"\\u0070h\":\"X\",\"cat\":\"kernel\",\"name\":\"a\",\"ts\":1,\"dur\":2,"
+        "\"args\":{\"str\\u0065am\":9}},"
+        "{\"ph\":\"\\u0058\",\"cat\":\"kernel\",\"name\":\"b\",\"ts\":4,\"d\\u0075r\":3}]");
+    const tp_events *e = f->events;
+    assert_int_equal(e->counts.kind[TP_EVENT_KERNEL], 2);
+    assert_int_equal(e->tracks[e->track[ingest_row(e, "a")]].stream, 9);
+    assert_int_equal(e->dur[ingest_row(e, "b")], 3000);
+    tp_trace_close(f);
+}
+
+static void what_has_no_duration_is_left_out_and_told(void **state)
+{
+    (void)state;
+    tp_trace_file *f =
+        events_of("[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\",\"ts\":1},"
+                  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"b\",\"ts\":2,\"dur\":null},"
+                  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"c\",\"ts\":3,\"dur\":0}]");
+    assert_int_equal(f->events->n, 1);
+    assert_int_equal(f->events->counts.missing_duration, 2);
+    assert_true(ingest_has_note(&f->notes, "2 events: without a duration; left out"));
+    tp_trace_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +328,9 @@ int main(void)
         cmocka_unit_test(a_trace_of_temper),
         cmocka_unit_test(what_is_not_kept_is_counted),
         cmocka_unit_test(arguments_as_text),
+        cmocka_unit_test(halves_pair_by_thread_whatever_their_kind),
+        cmocka_unit_test(escaped_and_plain_names_are_the_same),
+        cmocka_unit_test(what_has_no_duration_is_left_out_and_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

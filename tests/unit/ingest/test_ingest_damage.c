@@ -68,11 +68,13 @@ static void check_odd_numbers(const tp_trace_file *f)
 
 static void bare_words_for_numbers(void **state)
 {
-    EACH_WAY(OBJECT(GOOD(
-                 "a", "1") ", {\"ph\": \"X\", \"name\": \"b\", \"ts\": 2, \"args\": {\"x\": inf, "
-                           "\"y\": -Infinity, \"z\": NaN, \"blocks per SM\": nan, \"u\": N/A, "
-                           "\"v\": -nan}}, " GOOD("c", "3")),
-             check_odd_numbers);
+    EACH_WAY(
+        OBJECT(GOOD(
+            "a",
+            "1") ", {\"ph\": \"X\", \"name\": \"b\", \"ts\": 2, \"dur\": 1, \"args\": {\"x\": inf, "
+                 "\"y\": -Infinity, \"z\": NaN, \"blocks per SM\": nan, \"u\": N/A, "
+                 "\"v\": -nan}}, " GOOD("c", "3")),
+        check_odd_numbers);
 }
 
 static void check_repaired(const tp_trace_file *f)
@@ -184,9 +186,9 @@ static void check_commas(const tp_trace_file *f)
 
 static void commas_missing_doubled_and_trailing(void **state)
 {
-    EACH_WAY(OBJECT(GOOD(
-                 "a", "1") " {\"ph\": \"X\",, \"name\": \"b\", \"ts\": 2, \"args\": {\"x\": 1,},},"
-                           ",\n  " GOOD("c", "3")),
+    EACH_WAY(OBJECT(GOOD("a", "1") " {\"ph\": \"X\",, \"name\": \"b\", \"ts\": 2, \"dur\": 1, "
+                                   "\"args\": {\"x\": 1,},},"
+                                   ",\n  " GOOD("c", "3")),
              check_commas);
 }
 
@@ -265,11 +267,13 @@ static void check_any_order(const tp_trace_file *f)
 
 static void members_in_any_order_and_layout(void **state)
 {
-    EACH_WAY(OBJECT("{\"args\":{\"grid\":[1,2,3],\"correlation\":5},\"ts\":1,\"cat\":\"kernel\","
-                    "\"ph\":\"X\"},"
-                    "{\"args\":{\"correlation\":6,\"grid\":[ 1 , 2 , 3 "
-                    "]},\r\n\t\"ts\":1,\"cat\":\"kernel\",\"ph\":\"X\"}"),
-             check_any_order);
+    EACH_WAY(
+        OBJECT(
+            "{\"args\":{\"grid\":[1,2,3],\"correlation\":5},\"ts\":1,\"dur\":1,\"cat\":\"kernel\","
+            "\"ph\":\"X\"},"
+            "{\"args\":{\"correlation\":6,\"grid\":[ 1 , 2 , 3 "
+            "]},\r\n\t\"ts\":1,\"dur\":1,\"cat\":\"kernel\",\"ph\":\"X\"}"),
+        check_any_order);
 }
 
 static void check_layouts(const tp_trace_file *f)
@@ -282,10 +286,11 @@ static void check_layouts(const tp_trace_file *f)
 
 static void layouts_may_change_between_events(void **state)
 {
-    EACH_WAY(
-        OBJECT("{\"ph\":\"X\",\"ts\":0,\"pid\":1},{\"ph\":\"X\",\"ts\": 1,\"pid\":\"x\"},"
-               "{\"ph\":\"X\",\"ts\":\n2,\"pid\": \"y\"},{\"ph\":\"X\",\"ts\":  3,\"pid\":[]}"),
-        check_layouts);
+    EACH_WAY(OBJECT("{\"ph\":\"X\",\"ts\":0,\"pid\":1,\"dur\":1},{\"ph\":\"X\",\"ts\": "
+                    "1,\"pid\":\"x\",\"dur\":1},"
+                    "{\"ph\":\"X\",\"ts\":\n2,\"pid\": \"y\",\"dur\":1},{\"ph\":\"X\",\"ts\":  "
+                    "3,\"pid\":[],\"dur\":1}"),
+             check_layouts);
 }
 
 static void check_text_for_number(const tp_trace_file *f)
@@ -299,8 +304,10 @@ static void check_text_for_number(const tp_trace_file *f)
 
 static void the_same_member_as_number_and_as_text(void **state)
 {
-    EACH_WAY(OBJECT("{\"ph\":\"X\",\"pid\":3,\"ts\":1},{\"ph\":\"X\",\"pid\":\"Spans\",\"ts\":1},"
-                    "{\"ph\":\"X\",\"pid\":null,\"ts\":1},{\"ph\":\"X\",\"pid\":4,\"ts\":1}"),
+    EACH_WAY(OBJECT("{\"ph\":\"X\",\"pid\":3,\"ts\":1,\"dur\":1},{\"ph\":\"X\",\"pid\":\"Spans\","
+                    "\"ts\":1,\"dur\":1},"
+                    "{\"ph\":\"X\",\"pid\":null,\"ts\":1,\"dur\":1},{\"ph\":\"X\",\"pid\":4,\"ts\":"
+                    "1,\"dur\":1}"),
              check_text_for_number);
 }
 
@@ -453,7 +460,7 @@ static void one_huge_value_makes_the_window_grow(void **state)
     tp_buf_adds(&text, "[{\"ph\": \"X\", \"name\": \"");
     for (int i = 0; i < 300000; i++)
         tp_buf_adds(&text, "0123456789");
-    tp_buf_adds(&text, "\", \"ts\": 1}, " GOOD("b", "2") "]");
+    tp_buf_adds(&text, "\", \"ts\": 1, \"dur\": 1}, " GOOD("b", "2") "]");
 
     tp_trace_file *f = ingest_text(text.data, text.len, 10000);
 

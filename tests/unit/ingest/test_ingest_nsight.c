@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "base/files.h"
 #include "support/ingest.h"
@@ -173,7 +174,9 @@ static void a_short_payload_is_left_out(void **state)
     tp_trace_file *f = ingest_open(TP_SAMPLE("nsight_nccl.sqlite"));
 
     assert_null(collective_at(f->events, 0, 600000));
-    assert_true(ingest_has_note(&f->notes, "payloads of NCCL's ranges without the layout that the file declares for them: 1"));
+    assert_true(ingest_has_note(
+        &f->notes,
+        "payloads of NCCL's ranges without the layout that the file declares for them: 1"));
     assert_true(ingest_has_note(&f->notes, "1 of 5 NCCL kernels could not be matched"));
     tp_trace_close(f);
 }
@@ -202,6 +205,60 @@ static void from_memory_and_damaged(void **state)
     tp_buf_release(&bytes);
 }
 
+/* A data base of these statements; two processes of number 100 and 200 have a kernel each on their
+ * device 0. */
+static tp_trace_file *two_processes(const char *more)
+{
+    static const char kernels[] =
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, "
+        "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, shortName INTEGER);"
+        "CREATE TABLE StringIds (id INTEGER, value TEXT);"
+        "INSERT INTO StringIds VALUES (1, 'first'), (2, 'second'), (3, 'endless');"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 10, 0, 7, 1, 100 << 24, 1),"
+        " (5, 15, 0, 7, 1, 200 << 24, 2), (20, NULL, 0, 7, 2, 200 << 24, 3);";
+    sqlite3 *db;
+    sqlite3_int64 size;
+    tp_trace_file *file = NULL;
+    tp_error err = {0};
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, kernels, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, more, NULL, NULL, NULL), SQLITE_OK);
+    unsigned char *bytes = sqlite3_serialize(db, "main", &size, 0);
+    assert_non_null(bytes);
+    if (tp_trace_open_memory("two.sqlite", bytes, (size_t)size, NULL, &file, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    sqlite3_free(bytes);
+    sqlite3_close(db);
+    return file;
+}
+
+static void every_process_numbers_its_own_devices(void **state)
+{
+    (void)state;
+    tp_trace_file *f = two_processes(
+        "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INTEGER, cudaId INTEGER, pid INTEGER);"
+        "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (3, 0, 100), (5, 0, 200);");
+    assert_int_equal(track_of(f->events, ingest_row(f->events, "first"))->device, 3);
+    assert_int_equal(track_of(f->events, ingest_row(f->events, "second"))->device, 5);
+    assert_false(ingest_has_note(&f->notes, "TARGET_INFO_CUDA_DEVICE"));
+    tp_trace_close(f);
+
+    f = two_processes("");
+    assert_int_equal(track_of(f->events, ingest_row(f->events, "second"))->device, 0);
+    assert_true(ingest_has_note(&f->notes, "several processes have a device 0"));
+    tp_trace_close(f);
+}
+
+static void a_kernel_without_an_end_has_no_duration(void **state)
+{
+    (void)state;
+    tp_trace_file *f = two_processes("");
+    assert_int_equal(f->events->n, 2);
+    assert_int_equal(f->events->counts.missing_duration, 1);
+    assert_true(ingest_has_note(&f->notes, "1 rows without an end; left out"));
+    tp_trace_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +274,8 @@ int main(void)
         cmocka_unit_test(the_file_declares_the_layout),
         cmocka_unit_test(a_short_payload_is_left_out),
         cmocka_unit_test(from_memory_and_damaged),
+        cmocka_unit_test(every_process_numbers_its_own_devices),
+        cmocka_unit_test(a_kernel_without_an_end_has_no_duration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

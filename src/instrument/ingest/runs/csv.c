@@ -186,7 +186,14 @@ static bool number_of(const char *text, double *ret)
             copy[--n] = 0;
         text = copy;
     }
-    return tp_flat_row_spelled((tp_slice){text, n}, ret) || tp_str_to_f64(text, ret);
+    if (tp_flat_row_spelled((tp_slice){text, n}, ret))
+        return true;
+    char *end; /* what is too large for a double is infinite, as in JSON Lines */
+    double v = strtod(text, &end);
+    if (end == text || *end)
+        return false;
+    *ret = v;
+    return true;
 }
 
 enum { N_DASH = 3 };
