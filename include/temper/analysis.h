@@ -86,9 +86,10 @@ TP_API size_t tp_metrics_points(tp_metrics *m, size_t index, tp_points_view view
 /* The same, sorted by step, one point per step (the last one recorded), and steps that are the
  * training's where the record has another axis too.  For analysis. */
 TP_API size_t tp_metrics_curve(tp_metrics *m, size_t index, const tp_metric_point **ret);
-/* How many finite values that has, and the last of them where there is one: of a run that only went
- * on, without a look at the others. */
-TP_API size_t tp_metrics_curve_end(tp_metrics *m, size_t index, tp_metric_point *ret_last);
+/* How many points that has, how many of them are finite, and the one that was recorded last, which
+ * may be NaN, where there is one: of a run that only went on, without a look at the others. */
+TP_API size_t tp_metrics_curve_end(tp_metrics *m, size_t index, size_t *ret_finite,
+                                   tp_metric_point *ret_last);
 
 /* What is to be known about the files: damage, restarts, further runs below.  A warning says that
  * figures may be incomplete. */

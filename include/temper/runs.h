@@ -38,10 +38,11 @@ typedef struct {
     int64_t step, max_steps;
     double started, updated;           /* seconds since 1970: its first and its last record
                                           (its newest file where records have no time) */
-    double loss, reward, tokens_per_s; /* the last ones */
+    double loss, reward, tokens_per_s; /* the last ones; a loss may be NaN, and then it is known: */
     int64_t n_metrics, n_points;
     const char *kind; /* "run", "trace", "profile", "benchmark", "evaluation" */
     int64_t bytes;    /* of its files */
+    bool has_loss, has_reward, has_rate;
 } tp_run_entry;
 
 typedef struct {

@@ -387,9 +387,9 @@ static void add_entry(tp_grid *g, const tp_run_entry *e)
     add_kind(g, e);
     tp_grid_text(g, e->problem ? "unreadable" : e->state);
     add_progress(g, e);
-    add_number(g, e->loss, !isnan(e->loss));
-    add_number(g, e->reward, !isnan(e->reward));
-    add_number(g, e->tokens_per_s, !isnan(e->tokens_per_s));
+    add_number(g, e->loss, e->has_loss);
+    add_number(g, e->reward, e->has_reward);
+    add_number(g, e->tokens_per_s, e->has_rate);
     add_age(g, e->updated);
     tp_grid_text(g, e->tags);
     if (e->problem)

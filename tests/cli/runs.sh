@@ -31,6 +31,19 @@ run runs all --filter nothing-like-this
 expect 0
 expect_out "nothing fits the filter"
 
+# A loss that is no number is the last one all the same; a run without a loss has steps.
+mkdir odd odd/nan odd/acc
+printf '{"step": 1, "loss": 2}\n{"step": 2, "loss": NaN}\n' >odd/nan/metrics.jsonl
+printf '{"step": 1, "acc": 2}\n{"step": 2, "acc": 3}\n' >odd/acc/metrics.jsonl
+for i in 1 2; do # read, then from the index
+    run runs odd --json
+    expect 0
+    expect_out '"loss": "NaN"' '"loss": null'
+    is "both know their step" "$(grep -c '"step": 2' out)" 2
+done
+run runs odd
+expect_out NaN
+
 # What has the same extent is not read again: the index is used.
 mkdir kept && printf 'step,loss\n1,4\n' >kept/metrics.csv && touch -d '2024-01-01' kept/metrics.csv
 run runs kept --json

@@ -11,33 +11,60 @@
 
 static void put(tp_buf *out, const char *name, const tp_run_entry *e, double v)
 {
-    if (isnan(v))
-        return; /* nobody knows: absent, as Prometheus has it */
     tp_buf_addf(out, "%s{run=\"", name);
     tp_prometheus_escape(out, e->path, true);
     tp_buf_adds(out, "\",format=\"");
     tp_prometheus_escape(out, e->format, true);
-    if (isinf(v))
+    if (isnan(v))
+        tp_buf_adds(out, "\"} NaN\n");
+    else if (isinf(v))
         tp_buf_addf(out, "\"} %cInf\n", v < 0 ? '-' : '+');
     else
         tp_buf_addf(out, "\"} %.17g\n", v);
 }
 
-static double step_of(const tp_run_entry *e) { return e->step < 0 ? NAN : (double)e->step; }
-static double loss_of(const tp_run_entry *e) { return e->loss; }
-static double reward_of(const tp_run_entry *e) { return e->reward; }
-static double rate_of(const tp_run_entry *e) { return e->tokens_per_s; }
-static double updated_of(const tp_run_entry *e) { return e->updated; }
-static double running_of(const tp_run_entry *e)
+/* False where nobody knows: absent, as Prometheus has it. */
+static bool step_of(const tp_run_entry *e, double *ret)
 {
-    return e->state ? strcmp(e->state, "running") == 0 : (double)NAN;
+    *ret = (double)e->step;
+    return e->step >= 0;
+}
+
+static bool loss_of(const tp_run_entry *e, double *ret)
+{
+    *ret = e->loss;
+    return e->has_loss;
+}
+
+static bool reward_of(const tp_run_entry *e, double *ret)
+{
+    *ret = e->reward;
+    return e->has_reward;
+}
+
+static bool rate_of(const tp_run_entry *e, double *ret)
+{
+    *ret = e->tokens_per_s;
+    return e->has_rate;
+}
+
+static bool updated_of(const tp_run_entry *e, double *ret)
+{
+    *ret = e->updated;
+    return !isnan(e->updated);
+}
+
+static bool running_of(const tp_run_entry *e, double *ret)
+{
+    *ret = e->state && strcmp(e->state, "running") == 0;
+    return e->state != NULL;
 }
 
 void tp_page_exposition(tp_page *p)
 {
     static const struct {
         const char *name, *help;
-        double (*value)(const tp_run_entry *e);
+        bool (*value)(const tp_run_entry *e, double *ret);
     } rows[] = {{"temper_run_step", "Steps done.", step_of},
                 {"temper_run_loss", "The last loss of the training.", loss_of},
                 {"temper_run_reward", "The last mean reward.", reward_of},
@@ -52,7 +79,9 @@ void tp_page_exposition(tp_page *p)
                     rows[i].name);
         for (size_t k = 0; k < n; k++) {
             const tp_run_entry *e = tp_run_index_entry(p->site->index, k);
-            put(out, rows[i].name, e, rows[i].value(e));
+            double v;
+            if (rows[i].value(e, &v))
+                put(out, rows[i].name, e, v);
         }
     }
     tp_buf_addf(out,

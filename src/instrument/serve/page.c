@@ -27,6 +27,14 @@ void tp_page_number(tp_buf *out, double v)
         tp_buf_addf(out, "%.6g", v);
 }
 
+void tp_page_result(tp_buf *out, double v)
+{
+    if (isnan(v))
+        tp_buf_adds(out, "<b class=bad>NaN</b>");
+    else
+        tp_buf_addf(out, "%.6g", v);
+}
+
 static void put_asset(tp_buf *out, const char *name)
 {
     for (const tp_asset *a = tp_assets; a->name; a++)
@@ -105,7 +113,11 @@ static void put_progress(tp_buf *out, const tp_run_entry *e)
 static void put_row(tp_buf *out, const tp_run_entry *e)
 {
     const char *state = e->problem ? "unreadable" : e->state;
-    const double figures[] = {e->loss, e->reward, e->tokens_per_s};
+    const struct {
+        bool is_known;
+        double value;
+    } figures[] = {
+        {e->has_loss, e->loss}, {e->has_reward, e->reward}, {e->has_rate, e->tokens_per_s}};
     tp_buf_addf(
         out,
         "<tr id=r%s><td><input type=checkbox name=run value=%s aria-label=\"select\"><td><a "
@@ -126,8 +138,8 @@ static void put_row(tp_buf *out, const tp_run_entry *e)
     put_progress(out, e);
     for (size_t i = 0; i < TP_COUNTOF(figures); i++) {
         tp_buf_adds(out, "<td class=n>");
-        if (!isnan(figures[i]))
-            tp_page_number(out, figures[i]);
+        if (figures[i].is_known)
+            tp_page_result(out, figures[i].value);
     }
     tp_buf_adds(out, "<td>");
     put_time(out, e->updated);

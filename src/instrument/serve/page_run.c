@@ -34,8 +34,11 @@ static void put_summary(tp_page *p, const tp_run_entry *listed)
         tp_run_entry_see(&now, m);
     const struct {
         const char *name;
+        bool is_known;
         double value;
-    } figures[] = {{"loss", e->loss}, {"reward", e->reward}, {"per second", e->tokens_per_s}};
+    } figures[] = {{"loss", e->has_loss, e->loss},
+                   {"reward", e->has_reward, e->reward},
+                   {"per second", e->has_rate, e->tokens_per_s}};
     tp_page_text(out, e->format);
     if (e->algorithm) {
         tp_buf_adds(out, ", ");
@@ -51,8 +54,10 @@ static void put_summary(tp_page *p, const tp_run_entry *listed)
     if (e->max_steps > 0)
         tp_buf_addf(out, " of %lld", (long long)e->max_steps);
     for (size_t i = 0; i < TP_COUNTOF(figures); i++)
-        if (!isnan(figures[i].value))
-            tp_buf_addf(out, ", %s %.6g", figures[i].name, figures[i].value);
+        if (figures[i].is_known) {
+            tp_buf_addf(out, ", %s ", figures[i].name);
+            tp_page_result(out, figures[i].value);
+        }
 }
 
 void tp_page_run_head(tp_page *p, const tp_run_entry *e, const char *here)

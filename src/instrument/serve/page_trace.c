@@ -1,6 +1,6 @@
-/* page_trace.c - what the traces of a run say: operators, memory, and a time line to walk along.
+/* page_trace.c - what the traces of a run say: operators, memory, and a timeline to walk along.
  *
- * The tables are those of `temper trace`; the time line is drawn for the stretch that is asked for,
+ * The tables are those of `temper trace`; the timeline is drawn for the stretch that is asked for,
  * spans that a pixel cannot show being left out.  A trace above a limit is for the command: while a
  * page is made nothing else is served. */
 #include <math.h>
@@ -214,7 +214,7 @@ void tp_page_memory(tp_page *p, const tp_run_entry *e)
     tp_page_end(p);
 }
 
-/* ---- the time line ---- */
+/* ---- the timeline ---- */
 
 typedef struct {
     const tp_events *events;
@@ -362,7 +362,7 @@ static void draw(const timeline *t, tp_buf *out)
         top[r + 1] = top[r] + (t->deepest[r] + 1) * LINE + 6;
     char at[32];
     tp_buf_addf(out,
-                "<svg class=timeline viewBox=\"0 0 %d %d\" role=img aria-label=\"time line\" "
+                "<svg class=timeline viewBox=\"0 0 %d %d\" role=img aria-label=\"timeline\" "
                 "data-from=%lld data-to=%lld data-left=%d data-width=%d font-size=11>\n",
                 WIDTH, top[t->n_rows] + LINE, (long long)t->from, (long long)t->to, LEFT, WIDTH);
     for (int k = 0; k <= 4; k++) {

@@ -56,6 +56,8 @@ void tp_page_text(tp_buf *out, const char *text);
 void tp_page_query(tp_buf *out, const char *text);
 /* A number in at most six digits, "unknown" where nobody knows. */
 void tp_page_number(tp_buf *out, double v);
+/* What came out of a run, a NaN as such. */
+void tp_page_result(tp_buf *out, double v);
 
 /* A picture of one metric that is renewed: `address` (as in an attribute) goes on with the tag.
  * `svg` is the picture itself where the page brings it along, so that it is seen with the page;

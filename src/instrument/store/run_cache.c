@@ -11,12 +11,12 @@
 #include "base/vec.h"
 #include "instrument/ingest/result_kind.h"
 
-enum { SCHEMA_VERSION = 3, BUSY_MS = 2000 };
+enum { SCHEMA_VERSION = 4, BUSY_MS = 2000 };
 
 /* Columns of the table, in this order: what SELECT gives and INSERT takes. */
 #define COLUMNS                                                                                  \
     "path, extent, format, state, algorithm, model, problem, step, max_steps, started, updated," \
-    " loss, reward, tokens_per_s, n_metrics, n_points, kind, bytes"
+    " loss, reward, tokens_per_s, n_metrics, n_points, kind, bytes, known"
 
 /* ---- rows ---- */
 
@@ -100,6 +100,9 @@ static char *text_at(sqlite3_stmt *q, int i)
     return tp_strdup((const char *)sqlite3_column_text(q, i));
 }
 
+/* Which of the last figures there are: a NaN among them is stored as null. */
+enum { KNOWN_LOSS = 1, KNOWN_REWARD = 2, KNOWN_RATE = 4 };
+
 static double number_at(sqlite3_stmt *q, int i)
 {
     return sqlite3_column_type(q, i) == SQLITE_NULL ? NAN : sqlite3_column_double(q, i);
@@ -122,7 +125,11 @@ void tp_run_cache_load(sqlite3 *db, tp_run_rows *rows)
         r->e.n_metrics = sqlite3_column_int64(q, at++);
         r->e.n_points = sqlite3_column_int64(q, at++);
         r->e.kind = kind_at(q, at++);
-        r->e.bytes = sqlite3_column_int64(q, at);
+        r->e.bytes = sqlite3_column_int64(q, at++);
+        int known = sqlite3_column_int(q, at);
+        r->e.has_loss = known & KNOWN_LOSS;
+        r->e.has_reward = known & KNOWN_REWARD;
+        r->e.has_rate = known & KNOWN_RATE;
         if (!r->path || !r->extent || !r->e.kind) { /* no row of ours */
             tp_run_row_clear(r);
             rows->n--;
@@ -145,7 +152,10 @@ static void bind(sqlite3_stmt *q, tp_run_row *r)
     sqlite3_bind_int64(q, at++, r->e.n_metrics);
     sqlite3_bind_int64(q, at++, r->e.n_points);
     sqlite3_bind_text(q, at++, r->e.kind, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(q, at, r->e.bytes);
+    sqlite3_bind_int64(q, at++, r->e.bytes);
+    sqlite3_bind_int(q, at,
+                     (r->e.has_loss ? KNOWN_LOSS : 0) | (r->e.has_reward ? KNOWN_REWARD : 0) |
+                         (r->e.has_rate ? KNOWN_RATE : 0));
 }
 
 bool tp_run_cache_save(sqlite3 *db, const tp_run_rows *rows)
@@ -154,7 +164,7 @@ bool tp_run_cache_save(sqlite3 *db, const tp_run_rows *rows)
     bool ok = sqlite3_exec(db, "BEGIN IMMEDIATE; DELETE FROM run", NULL, NULL, NULL) == SQLITE_OK;
     ok = ok && sqlite3_prepare_v2(db,
                                   "INSERT INTO run(" COLUMNS ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
-                                  "?,?,?,?)",
+                                  "?,?,?,?,?)",
                                   -1, &q, NULL) == SQLITE_OK;
     for (size_t i = 0; i < rows->n && ok; i++) {
         bind(q, &rows->v[i]);
@@ -174,7 +184,8 @@ static sqlite3 *open_file(const char *path)
         "PRIMARY KEY, extent TEXT, format TEXT, state TEXT, algorithm TEXT, model TEXT, problem "
         "TEXT, step INTEGER, max_steps INTEGER, started REAL, updated REAL, loss REAL, reward "
         "REAL, "
-        "tokens_per_s REAL, n_metrics INTEGER, n_points INTEGER, kind TEXT, bytes INTEGER)";
+        "tokens_per_s REAL, n_metrics INTEGER, n_points INTEGER, kind TEXT, bytes INTEGER, "
+        "known INTEGER)";
     sqlite3 *db = NULL;
     sqlite3_stmt *q = NULL;
     char number[48];

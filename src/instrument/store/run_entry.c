@@ -40,6 +40,14 @@ bool tp_run_entry_fits(const tp_run_entry *entry, const char *filter)
     return entry != NULL;
 }
 
+static void put_last(tp_json_w *w, const char *key, bool is_known, double v)
+{
+    if (is_known)
+        tp_json_w_put_f64(w, key, v);
+    else
+        tp_json_w_put_null(w, key);
+}
+
 void tp_run_entry_put(const tp_run_entry *e, tp_json_w *w)
 {
     tp_json_w_begin(w, '{');
@@ -54,9 +62,9 @@ void tp_run_entry_put(const tp_run_entry *e, tp_json_w *w)
     tp_json_w_put_i64_if(w, "max_steps", e->max_steps >= 0, e->max_steps);
     tp_json_w_put_known(w, "started", e->started);
     tp_json_w_put_known(w, "updated", e->updated);
-    tp_json_w_put_known(w, "loss", e->loss);
-    tp_json_w_put_known(w, "reward", e->reward);
-    tp_json_w_put_known(w, "tokens_per_s", e->tokens_per_s);
+    put_last(w, "loss", e->has_loss, e->loss);
+    put_last(w, "reward", e->has_reward, e->reward);
+    put_last(w, "tokens_per_s", e->has_rate, e->tokens_per_s);
     tp_json_w_put_i64(w, "n_metrics", e->n_metrics);
     tp_json_w_put_i64(w, "n_points", e->n_points);
     tp_json_w_put_i64(w, "bytes", e->bytes);

@@ -134,21 +134,24 @@ static void read_record(tp_run_row *r, const char *folder)
     }
 }
 
-static double last_of(tp_metrics *m, tp_run_role role, double *step)
+static bool see_last(tp_metrics *m, tp_run_role role, double *step, double *ret_value)
 {
-    double at = *step, v = tp_curve_last(m, role, &at);
+    double at;
+    *ret_value = NAN;
+    if (!tp_curve_last(m, role, &at, ret_value))
+        return false;
     *step = fmax(*step, at);
-    return v;
+    return true;
 }
 
 void tp_run_entry_see(tp_run_entry *e, tp_metrics *m)
 {
-    double step = -1, last = NAN;
+    double step = -1, last_step = -1, last = NAN;
     e->n_metrics = (int64_t)tp_metrics_count(m);
     e->n_points = 0;
-    e->loss = last_of(m, TP_ROLE_LOSS, &step);
-    e->reward = last_of(m, TP_ROLE_REWARD, &step);
-    e->tokens_per_s = last_of(m, TP_ROLE_TRAIN_RATE, &step);
+    e->has_loss = see_last(m, TP_ROLE_LOSS, &step, &e->loss);
+    e->has_reward = see_last(m, TP_ROLE_REWARD, &step, &e->reward);
+    e->has_rate = see_last(m, TP_ROLE_TRAIN_RATE, &step, &e->tokens_per_s);
     for (size_t i = 0; i < tp_metrics_count(m); i++) {
         tp_metric_point begin, end;
         size_t n = tp_view_ends(m, i, &begin, &end);
@@ -156,10 +159,13 @@ void tp_run_entry_see(tp_run_entry *e, tp_metrics *m)
         if (n) {
             e->started = fmin(e->started, begin.wall_time);
             last = fmax(last, end.wall_time);
+            last_step = fmax(last_step, (double)end.step);
         }
     }
     if (isfinite(last)) /* files may have been copied since */
         e->updated = last;
+    if (step < 0)
+        step = last_step;
     if (step >= 0 && (int64_t)step > e->step) /* run.json is written less often */
         e->step = (int64_t)step;
 }

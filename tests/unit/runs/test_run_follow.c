@@ -1,4 +1,5 @@
 /* test_run_follow.c - runs that are still being written are read on from where reading stopped. */
+#include <math.h>
 #include <sqlite3.h>
 
 #include "run_files.h"
@@ -102,14 +103,16 @@ static void a_number_may_be_half_written(void **state)
     tp_metrics_close(m);
 }
 
-static void expect_end(tp_metrics *m, const char *tag, size_t n, int64_t step, double value)
+/* n points, of which so many are finite, and the last of all. */
+static void expect_end(tp_metrics *m, const char *tag, size_t n, size_t finite, int64_t step,
+                       double value)
 {
     tp_metric_point last = {0};
-    assert_int_equal(tp_metrics_curve_end(m, tp_metrics_find(m, tag), &last), n);
-    if (n) {
-        assert_int_equal(last.step, step);
-        assert_true(last.value == value);
-    }
+    size_t seen;
+    assert_int_equal(tp_metrics_curve_end(m, tp_metrics_find(m, tag), &seen, &last), n);
+    assert_int_equal(seen, finite);
+    assert_int_equal(last.step, step);
+    assert_true(isnan(value) ? isnan(last.value) : last.value == value);
 }
 
 /* An attempt that goes on behind a checkpoint, while somebody looks. */
@@ -127,13 +130,13 @@ static void what_is_written_again_is_told_as_it_comes(void **state)
                                 "{\"v\":1,\"t\":3,\"run\":\"r\",\"attempt\":1,\"step\":3,\"axis\":"
                                 "\"train\",\"m\":{\"loss\":\"NaN\"}}\n");
     tp_metrics *m = open_run(run_folder);
-    expect_end(m, "loss", 2, 2, 7);
-    expect_end(m, "memory", 1, 2, 4);
+    expect_end(m, "loss", 3, 2, 3, (double)NAN);
+    expect_end(m, "memory", 1, 1, 2, 4);
     assert_false(has_note(m, "earlier attempts"));
     append_text("metrics.jsonl", "{\"v\":1,\"t\":4,\"run\":\"r\",\"attempt\":2,\"step\":2,\"axis\":"
                                  "\"train\",\"m\":{\"loss\":6}}\n");
     refresh(m, true);
-    expect_end(m, "loss", 2, 2, 6);
+    expect_end(m, "loss", 3, 2, 2, 6);
     assert_true(has_note(m, "1 record of earlier attempts"));
     append_text("metrics.jsonl", "{\"v\":1,\"t\":5,\"run\":\"r\",\"attempt\":2,\"step\":3,\"axis\":"
                                  "\"train\",\"m\":{\"loss\":5}}\n");
@@ -149,7 +152,7 @@ static void what_is_written_again_is_told_as_it_comes(void **state)
         refresh(m, true);
     }
     assert_true(has_note(m, "2 records of earlier attempts"));
-    expect_end(m, "loss", 39, 39, 1);
+    expect_end(m, "loss", 39, 39, 39, 1);
     assert_int_equal(tp_metrics_curve(m, tp_metrics_find(m, "loss"), &p), 39);
     assert_true(p[0].value == 8 && p[1].value == 6 && p[2].value == 5 && p[3].value == 36);
     assert_int_equal(points_of(m, "loss", TP_POINTS_ALL, &p), 41);
@@ -162,14 +165,14 @@ static void ends_of_curves(void **state)
     write_text("metrics.csv",
                "step,rises,falls,odd,gone\n1,8,1,NaN,NaN\n2,7,2,3,inf\n3,6,3,NaN,-inf\n");
     tp_metrics *m = open_run(run_folder);
-    expect_end(m, "rises", 3, 3, 6);
-    expect_end(m, "odd", 1, 2, 3);
-    expect_end(m, "gone", 0, 0, 0);
+    expect_end(m, "rises", 3, 3, 3, 6);
+    expect_end(m, "odd", 3, 1, 3, (double)NAN);
+    expect_end(m, "gone", 3, 0, 3, -(double)INFINITY);
     append_text("metrics.csv", "2,5,4,9,1\n"); /* back, and not again */
     refresh(m, true);
-    expect_end(m, "rises", 3, 3, 6);
-    expect_end(m, "odd", 1, 2, 9);
-    expect_end(m, "gone", 1, 2, 1);
+    expect_end(m, "rises", 3, 3, 3, 6);
+    expect_end(m, "odd", 3, 1, 3, (double)NAN);
+    expect_end(m, "gone", 3, 1, 3, -(double)INFINITY);
     tp_metrics_close(m);
 }
 

@@ -157,7 +157,7 @@ tp_curve tp_curve_at(tp_metrics *m, size_t index)
     return c;
 }
 
-/* The longest of those that may be it, SIZE_MAX: none has a finite value. */
+/* The one with the most finite values of those that may be it, or the first; SIZE_MAX: none. */
 static size_t find_role(tp_metrics *m, tp_run_role role)
 {
     size_t best = SIZE_MAX, most = 0;
@@ -166,10 +166,10 @@ static size_t find_role(tp_metrics *m, tp_run_role role)
         for (size_t i = 0; i < tp_metrics_count(m); i++) {
             if (!is_named(role_names[role][k], tp_metrics_tag(m, i)))
                 continue;
-            size_t n = tp_metrics_curve_end(m, i, &last);
-            if (n > most) {
+            size_t finite, n = tp_metrics_curve_end(m, i, &finite, &last);
+            if (n && (finite > most || best == SIZE_MAX)) {
                 best = i;
-                most = n;
+                most = finite;
             }
         }
     return best;
@@ -178,18 +178,23 @@ static size_t find_role(tp_metrics *m, tp_run_role role)
 tp_curve tp_curve_of(tp_metrics *m, tp_run_role role)
 {
     size_t i = find_role(m, role);
-    return i == SIZE_MAX ? (tp_curve){0} : tp_curve_at(m, i);
+    tp_curve c = i == SIZE_MAX ? (tp_curve){0} : tp_curve_at(m, i);
+    if (c.n == 0) {
+        tp_curve_release(&c);
+        c = (tp_curve){0};
+    }
+    return c;
 }
 
-double tp_curve_last(tp_metrics *m, tp_run_role role, double *ret_step)
+bool tp_curve_last(tp_metrics *m, tp_run_role role, double *ret_step, double *ret_value)
 {
     tp_metric_point last;
-    size_t i = find_role(m, role);
-    if (i == SIZE_MAX)
-        return NAN;
-    (void)tp_metrics_curve_end(m, i, &last);
+    size_t finite, i = find_role(m, role);
+    if (i == SIZE_MAX || tp_metrics_curve_end(m, i, &finite, &last) == 0)
+        return false;
     *ret_step = (double)last.step;
-    return last.value;
+    *ret_value = last.value;
+    return true;
 }
 
 void tp_curve_release(tp_curve *c)

@@ -44,11 +44,11 @@ typedef struct {
     size_t n_odd; /* NaN or infinite, left out */
 } tp_curve;
 
-/* The metric of the role with the most points.  Empty when there is none. */
+/* The metric of the role with the most finite values.  Empty when there is none. */
 tp_curve tp_curve_of(tp_metrics *m, tp_run_role role);
 tp_curve tp_curve_at(tp_metrics *m, size_t index);
-/* Its last value, and the step of that; NaN, and *ret_step as it was, when there is none. */
-double tp_curve_last(tp_metrics *m, tp_run_role role, double *ret_step);
+/* The last value of the role, which may be NaN, and the step of that; false when there is none. */
+bool tp_curve_last(tp_metrics *m, tp_run_role role, double *ret_step, double *ret_value);
 void tp_curve_release(tp_curve *c);
 /* "train/loss, loss, ...": what is looked for. */
 const char *tp_role_names(tp_run_role role, char *out, size_t size);

@@ -540,27 +540,28 @@ size_t tp_metrics_curve(tp_metrics *m, size_t index, const tp_metric_point **ret
     return n;
 }
 
-size_t tp_metrics_curve_end(tp_metrics *m, size_t index, tp_metric_point *ret_last)
+size_t tp_metrics_curve_end(tp_metrics *m, size_t index, size_t *ret_finite,
+                            tp_metric_point *ret_last)
 {
     const tp_metric_point *p;
+    *ret_finite = 0;
     if (index >= m->n_shown)
         return 0;
     const tp_recorded_series *s = &m->series[m->shown[index]];
-    if (!m->step_tag && tp_view_is_plain(m, s)) {
-        for (size_t i = s->n; i-- > 0 && s->n_odd < s->n;)
-            if (isfinite(s->points[i].value)) {
-                *ret_last = shown_point(&s->points[i]);
-                break;
-            }
-        return s->n - s->n_odd;
+    if (s->n && !m->step_tag && tp_view_is_plain(m, s)) {
+        *ret_finite = s->n - s->n_odd;
+        *ret_last = shown_point(&s->points[s->n - 1]);
+        return s->n;
     }
-    size_t finite = 0;
-    for (size_t i = 0, n = tp_metrics_curve(m, index, &p); i < n; i++)
-        if (isfinite(p[i].value)) {
-            *ret_last = p[i];
-            finite++;
-        }
-    return finite;
+    size_t n = tp_metrics_curve(m, index, &p), last = n - 1;
+    for (size_t i = 0; i < n; i++) {
+        *ret_finite += isfinite(p[i].value);
+        if (p[i].wall_time > p[last].wall_time) /* of an attempt that began anew at a checkpoint */
+            last = i;
+    }
+    if (n)
+        *ret_last = p[last];
+    return n;
 }
 
 /* ---- tags that are asked for ---- */

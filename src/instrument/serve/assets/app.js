@@ -155,7 +155,7 @@ addEventListener("keydown", (event) => {
   act();
 });
 
-// ---- a stretch of the time line ----
+// ---- a stretch of the timeline ----
 
 const line = one(".timeline");
 let begin = null;
