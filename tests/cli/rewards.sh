@@ -31,6 +31,17 @@ run train grpo.yaml policy.train_global_batch_size=3
 expect 2 "does not divide the 8 answers of a rollout"
 run train grpo.yaml loss_fn.sequence_level_importance_ratios=true
 expect 2 "token_level_loss=false"
+for other in disable_ppo_ratio=true force_on_policy_ratio=true ratio_clip_c=1.5 token_level_loss=false; do
+    run train grpo.yaml loss_fn.use_cispo=true loss_fn.$other
+    expect 2 "loss_fn.${other%=*}: does not go with loss_fn.use_cispo=true"
+done
+run train grpo.yaml loss_fn.ratio_clip_c=1
+expect 2 "must be above 1"
+run train grpo.yaml loss_fn.use_importance_sampling_correction=true loss_fn.truncated_importance_sampling_type=icepop \
+    loss_fn.truncated_importance_sampling_ratio=1 loss_fn.truncated_importance_sampling_ratio_min=2
+expect 2 "is above loss_fn.truncated_importance_sampling_ratio"
+run train grpo.yaml grpo.advantage_clip_low=2 grpo.advantage_clip_high=-2
+expect 2 "is above grpo.advantage_clip_high"
 run train grpo.yaml grpo.adv_estimator.name=gae
 expect 2 "is not one of grpo, rloo, dr_grpo, reinforce_plus_plus, raw_reward"
 run train grpo.yaml grpo.num_generation_per_prompt=3
@@ -90,6 +101,12 @@ cat >pairs.jsonl <<'END'
 END
 dpo="dpo.max_num_steps=1 policy.model_name=model policy.tokenizer.chat_template=null policy.max_total_sequence_length=32
      data.train.data_path=pairs.jsonl"
+# shellcheck disable=SC2086
+run train $dpo dpo.preference_loss=ipo dpo.reference_policy_kl_penalty=0
+expect 2 "must be above 0 with dpo.preference_loss=ipo"
+# shellcheck disable=SC2086
+run train $dpo dpo.preference_loss=ipo dpo.label_smoothing=0.1
+expect 2 "is of dpo.preference_loss=sigmoid; ipo has none"
 # shellcheck disable=SC2086
 run train --quiet $dpo run.name=bad
 expect 2 "pairs.jsonl:2:" "\"chosen\" is a number"

@@ -38,4 +38,19 @@ run train --quiet "$SOURCE/recipes/sft.yaml" policy.model_name=runs/text-null/ch
     policy.tokenizer.chat_template=null data.train.data_path=text.jsonl \
     data.train.split_validation_size=0 policy.max_total_sequence_length=64 run.name=again
 expect 0
+
+# What was held out is not learned by who resumes, nor the other way round.
+seq -f '{"text": "the fox %g"}' 40 >forty.jsonl
+held() { # SHARE STEPS [--resume]
+    run train --quiet "$SOURCE/recipes/sft.yaml" policy.model_name=model run.dir=held \
+        policy.tokenizer.chat_template=null data.train.data_path=forty.jsonl sft.max_num_epochs=9 \
+        policy.train_global_batch_size=4 policy.max_total_sequence_length=32 \
+        data.train.split_validation_size="$1" sft.max_num_steps="$2" ${3:-}
+}
+held 0.1 2
+expect 0
+held 0.5 4 --resume
+expect 2 "saved with other data"
+held 0.1 4 --resume
+expect 0
 finish

@@ -63,6 +63,21 @@ static const dpo_options *options(const trainer *t)
     return (const dpo_options *)(const void *)t->o->own.bytes;
 }
 
+static tp_status check(const tp_config *config, tp_train_options *o, tp_error *err)
+{
+    const dpo_options *d = (const dpo_options *)(const void *)o->own.bytes;
+    if (d->preference_loss != TP_PREFERENCE_IPO)
+        return TP_OK;
+    if (d->beta == 0)
+        return tp_config_fail(config, "dpo.reference_policy_kl_penalty", err,
+                              "must be above 0 with dpo.preference_loss=ipo, whose margin is "
+                              "1/(2 beta)");
+    if (d->label_smoothing != 0)
+        return tp_config_fail(config, "dpo.label_smoothing", err,
+                              "is of dpo.preference_loss=sigmoid; ipo has none");
+    return TP_OK;
+}
+
 /* ---- opening ---- */
 
 static void choose_loss(trainer *t)
@@ -363,6 +378,7 @@ const tp_algorithm tp_algorithm_dpo = {
     .defaults = defaults,
     .rankings = rankings,
     .source_keys = source_keys,
+    .check = check,
     .val_loss = "validation-default/loss",
     .val_accuracy = "validation-default/accuracy",
     .is_preference = true,

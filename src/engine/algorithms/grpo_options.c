@@ -21,6 +21,25 @@ const tp_option tp_grpo_keys[] = {
 
 static bool is_multiple(int64_t n, int64_t of) { return of > 0 && n % of == 0; }
 
+/* What CISPO excludes, as in NeMo RL: its weight is a clipped ratio of each token. */
+static tp_status check_cispo(const tp_config *config, const tp_grpo_options *g, tp_error *err)
+{
+    const struct {
+        bool is_set;
+        const char *key;
+    } others[] = {{g->loss.no_ratio, "loss_fn.disable_ppo_ratio"},
+                  {g->loss.on_policy_ratio, "loss_fn.force_on_policy_ratio"},
+                  {g->loss.sequence_ratio, "loss_fn.sequence_level_importance_ratios"},
+                  {!isnan(g->loss.dual_clip), "loss_fn.ratio_clip_c"},
+                  {!g->loss.token_level, "loss_fn.token_level_loss"}};
+    for (size_t i = 0; g->loss.cispo && i < TP_COUNTOF(others); i++)
+        if (others[i].is_set)
+            return tp_config_fail(config, others[i].key, err,
+                                  "does not go with loss_fn.use_cispo=true, which weighs each "
+                                  "token by its own clipped ratio");
+    return TP_OK;
+}
+
 /* What the loss of GRPO cannot be asked for. */
 static tp_status check_loss(const tp_config *config, const tp_grpo_options *g, tp_error *err)
 {
@@ -32,6 +51,9 @@ static tp_status check_loss(const tp_config *config, const tp_grpo_options *g, t
         return tp_config_fail(config, "loss_fn.disable_ppo_ratio", err,
                               "sequence_level_importance_ratios, disable_ppo_ratio and "
                               "force_on_policy_ratio exclude each other");
+    TP_TRY(check_cispo(config, g, err));
+    if (g->loss.dual_clip <= 1)
+        return tp_config_fail(config, "loss_fn.ratio_clip_c", err, "must be above 1");
     bool truncates = tp_grpo_truncation(g) != TP_TRUNCATE_NONE;
     if (truncates && (!g->loss.correction || isnan(g->loss.truncate_max)))
         return tp_config_fail(config, "loss_fn.truncated_importance_sampling_type", err,
@@ -43,6 +65,13 @@ static tp_status check_loss(const tp_config *config, const tp_grpo_options *g, t
     if (truncates && tp_grpo_truncation(g) != TP_TRUNCATE_CLAMP && isnan(g->loss.truncate_min))
         return tp_config_fail(config, "loss_fn.truncated_importance_sampling_type", err,
                               "needs loss_fn.truncated_importance_sampling_ratio_min");
+    if (truncates && g->loss.truncate_min > g->loss.truncate_max)
+        return tp_config_fail(config, "loss_fn.truncated_importance_sampling_ratio_min", err,
+                              "is above loss_fn.truncated_importance_sampling_ratio");
+    if (tp_grpo_truncation(g) == TP_TRUNCATE_SEQUENCES && g->loss.sequence_ratio)
+        return tp_config_fail(config, "loss_fn.truncated_importance_sampling_type", err,
+                              "seq-mask-tis goes with ratios of tokens, not with "
+                              "loss_fn.sequence_level_importance_ratios");
     if (g->skip_reference && g->loss.kl_penalty != 0)
         return tp_config_fail(config, "grpo.skip_reference_policy_logprobs_calculation", err,
                               "the divergence needs them; set "
@@ -119,6 +148,9 @@ tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *
     if (g->scaling.enabled && !(g->scaling.source_max > g->scaling.source_min))
         return tp_config_fail(config, "grpo.reward_scaling.source_max", err,
                               "must be above grpo.reward_scaling.source_min");
+    if (g->advantage_clip_low > g->advantage_clip_high)
+        return tp_config_fail(config, "grpo.advantage_clip_low", err,
+                              "is above grpo.advantage_clip_high");
     TP_TRY(check_goal(config, g, err));
     TP_TRY(check_shaping(config, g, err));
     TP_TRY(check_loss(config, g, err));

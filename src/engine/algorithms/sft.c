@@ -194,12 +194,15 @@ static void fingerprint_data(trainer *t)
 {
     const sft *s = t->own;
     tp_loader_options o = loader_options(t->o, false);
-    const char *cache = tp_dataset_get_report(s->data)->cache_path;
+    const tp_dataset_report *report = tp_dataset_get_report(s->data);
+    const char *cache = report->cache_path;
     const char *base = strrchr(cache, '/');
     TP_OWN(tp_buf) text = {0};
     tp_buf_addf(&text, "%s|%llu|%d|%llu|%d", base ? base + 1 : cache,
                 (unsigned long long)o.pack.seed, o.pack.shuffle,
                 (unsigned long long)o.pack.batch_size, o.pack.row_length);
+    if (report->n_validation)
+        tp_buf_addf(&text, "|%llu held out", (unsigned long long)report->n_validation);
     tp_trainer_fingerprint(t, text.data);
 }
 
