@@ -23,31 +23,59 @@ static bool is_section(const tp_binder *b, const char *path)
     return false;
 }
 
-/* The known key that the user most likely meant: a slip of the finger or two away, or the same
- * word in one other section.  Two that are equally near are both a guess: then none. */
-static const char *nearest(const tp_binder *b, const char *path)
+/* The best guess so far at what was meant by `path`. */
+typedef struct {
+    const char *path;
+    tp_slice best;
+    size_t distance;
+    bool is_tie;
+} guess;
+
+static void consider(guess *g, tp_slice name, size_t distance)
 {
-    const char *best = NULL;
-    bool is_tie = false;
-    size_t best_distance = strlen(tp_str_after(path, '.')) < 6 ? 2 : 3; /* less than that */
+    /* Letters are rather swapped than lost. */
+    bool same_length = name.len == strlen(g->path);
+    bool best_has = g->best.len == strlen(g->path);
+    bool is_equal = g->best.data && distance == g->distance;
+    if (tp_slice_eq(name, g->best))
+        return;
+    if (distance < g->distance || (is_equal && same_length && !best_has)) {
+        g->best = name;
+        g->distance = distance;
+        g->is_tie = false;
+    } else if (is_equal && same_length == best_has) {
+        g->is_tie = true;
+    }
+}
+
+/* The section that an option lies in, as deep as `path`; empty where the option is no deeper. */
+static tp_slice section_of(const tp_option *o, const char *path)
+{
+    const char *end = o->name + strcspn(o->name, ".");
+    for (const char *at = path; *end && (at = strchr(at, '.')); at++)
+        end += 1 + strcspn(end + 1, ".");
+    return (tp_slice){o->name, *end ? (size_t)(end - o->name) : 0};
+}
+
+/* The known key or section that the user most likely meant: a slip of the finger or two away, or
+ * the same word in one other section.  Two that are equally near are both a guess: then none. */
+static tp_slice nearest(const tp_binder *b, const char *path)
+{
+    guess g = {.path = path, .distance = strlen(tp_str_after(path, '.')) < 6 ? 2 : 3};
     for (size_t i = 0; i < b->n; i++) {
         const char *name = b->table[i].name;
+        tp_slice section = section_of(&b->table[i], path);
         size_t distance = tp_str_distance(name, path);
         if (distance > 1 && !strcmp(tp_str_after(name, '.'), tp_str_after(path, '.')))
             distance = 1;
-        /* Letters are rather swapped than lost. */
-        bool same_length = strlen(name) == strlen(path);
-        bool best_has = best && strlen(best) == strlen(path);
-        bool is_equal = best && distance == best_distance;
-        if (distance < best_distance || (is_equal && same_length && !best_has)) {
-            best = name;
-            best_distance = distance;
-            is_tie = false;
-        } else if (is_equal && same_length == best_has) {
-            is_tie = true;
+        consider(&g, tp_slice_of(name), distance);
+        if (section.len) {
+            char text[128];
+            snprintf(text, sizeof text, "%.*s", (int)section.len, section.data);
+            consider(&g, section, tp_str_distance(text, path));
         }
     }
-    return is_tie ? NULL : best;
+    return g.is_tie ? (tp_slice){0} : g.best;
 }
 
 /* "policy.model_name" has the word "model". */
@@ -181,12 +209,13 @@ static void note_unknown(const tp_binder *b, const tp_config_node *node, const c
 {
     TP_OWN(tp_buf) text = {0}, keys = {0};
     char section[256];
-    const char *meant = translated(b, path), *known = meant ? meant : nearest(b, path);
+    const char *meant = translated(b, path);
+    tp_slice known = meant ? tp_slice_of(meant) : nearest(b, path);
     const char *word = tp_str_after(path, '.');
     tp_buf_addf(&text, "%s: unknown key %s%.200s", node->origin, b->prefix, path);
     size_t n_text = text.len;
-    if (known)
-        tp_buf_addf(&text, "; did you mean %s%s?", b->prefix, known);
+    if (known.data)
+        tp_buf_addf(&text, "; did you mean %s%.*s?", b->prefix, (int)known.len, known.data);
     else if (strlen(word) > 2)
         add_likely(b, path, word > path ? (size_t)(word - path) - 1 : 0, word, &text);
     if (text.len == n_text && is_only) {

@@ -374,6 +374,16 @@ static void unknown_keys_name_the_nearest(void **state)
         "r.yaml:3: unknown key policy.max_grad_nrom; did you mean policy.max_grad_norm?");
 }
 
+static void unknown_sections_name_the_nearest(void **state)
+{
+    put("r.yaml", "policy:\n  model_name: m\npolcy:\n  max_grad_norm: 2\n");
+    load("r.yaml");
+    expect_bind_error("r.yaml:3: unknown key polcy; did you mean policy?");
+    put("r.yaml", "policy:\n  model_name: m\n  optimzer:\n    name: sgd\n");
+    load("r.yaml");
+    expect_bind_error("r.yaml:3: unknown key policy.optimzer; did you mean policy.optimizer?");
+}
+
 static void a_known_word_elsewhere_is_suggested(void **state)
 {
     put("r.yaml", "policy:\n  model_name: m\n  lr: 2\n");
@@ -970,6 +980,7 @@ int main(void)
         CASE(override_values_are_yaml_scalars),
         CASE(bad_overrides_are_explained),
         CASE(unknown_keys_name_the_nearest),
+        CASE(unknown_sections_name_the_nearest),
         CASE(a_known_word_elsewhere_is_suggested),
         CASE(without_a_near_key_the_known_ones_are_listed),
         CASE(required_values_must_be_set),
