@@ -36,6 +36,16 @@ done
 run generate --max-new-tokens 1 Q8_0.gguf "the"
 expect 0 "tensors of the file: 5 F32, 15 Q8_0; what is quantised was rounded when the file was made"
 
+# A first token that is an ordinary one has a number and no name.
+cp -r model ordinary
+sed 's/"bos_token_id": [0-9]*/"bos_token_id": 3/' model/config.json >ordinary/config.json
+grep -q bos_token_id ordinary/config.json ||
+    sed 's/^{/{"bos_token_id": 3,/' model/config.json >ordinary/config.json
+sed 's/"bos_token": [^,]*,//' model/tokenizer_config.json >ordinary/tokenizer_config.json
+run export ordinary ordinary.gguf --type F32
+expect 0
+is "the answer of a file with an ordinary bos" "$(answer ordinary.gguf)" "$(answer ordinary)"
+
 # Tokens and template come along.
 printf '{"messages": [{"role": "user", "content": "hi"}]}\n' >chat.jsonl
 run generate --max-new-tokens 4 --precision float32 --json --prompts chat.jsonl model

@@ -284,8 +284,7 @@ void tp_model_say(const tp_model *model, const tp_load_report *report, tp_model_
     }
     if (report && report->is_quantised) {
         snprintf(text, sizeof text,
-                 "tensors of the file: %s; what is quantised was rounded when the file was made, "
-                 "and is float32 from here on",
+                 "tensors of the file: %s; what is quantised was rounded when the file was made",
                  report->gguf_types);
         say(user, text);
     }

@@ -313,7 +313,8 @@ tp_status tp_tokenizer_config_of_gguf(const tp_gguf *g, tp_buf *out, tp_error *e
     const int64_t ids[] = {s.bos, s.eos, s.pad};
     tp_json_w w = tp_json_w_open(out, 2, '{');
     for (size_t i = 0; i < TP_COUNTOF(keys); i++) {
-        if (ids[i] < 0)
+        /* A name makes a token special, an ordinary one as well: config.json has its id. */
+        if (ids[i] < 0 || !is_added(type_of(&s, (uint64_t)ids[i])))
             continue;
         tp_slice text = token(&s, ids[i]);
         tp_json_w_put_strn(&w, keys[i], text.data, text.len);
