@@ -15,7 +15,7 @@ void tp_profile_collect_begin(tp_profile_data *d, int64_t warmup, int64_t n, int
         [TP_TIME_UNACCOUNTED] = period};
     tp_profile_data_init(d, warmup, n, recorded);
     for (int k = 0; k < TP_MEM_KINDS; k++)
-        tp_profile_add_kind(d, tp_mem_kind_name((tp_mem_kind)k));
+        tp_profile_add_kind(d, tp_mem_kind_name((tp_mem_kind)k), tp_mem_kind_title((tp_mem_kind)k));
     for (int k = 0; k < TP_TIME_COUNT; k++)
         tp_profile_add_phase(d, tp_time_name((tp_time_phase)k), overheads[k]);
 }

@@ -132,7 +132,7 @@ static void look_at_memory(const tp_profile_data *d, tp_findings *f)
         one->severity = tp_severity_of_growth(g.leak.slope);
         tp_finding_evidence(one, "%s a step [%s, %s], p = %.2g; most of it in %s",
                             tp_human_bytes(g.leak.slope, a), tp_human_bytes(g.leak.lo, b),
-                            tp_human_bytes(g.leak.hi, c), g.leak.p_rising, g.owner);
+                            tp_human_bytes(g.leak.hi, c), g.leak.p_rising, g.owner->title);
     }
     double waste = (double)d->activation_bytes - (double)d->live_activation_bytes;
     if (waste > 0.15 * (double)d->activation_bytes)
@@ -165,7 +165,9 @@ void tp_profile_bottlenecks(const tp_profile_data *d, tp_findings *ret)
 tp_profile_growth tp_profile_leak(const tp_profile_data *d)
 {
     size_t n = (size_t)d->n_done;
-    tp_profile_growth g = {.owner = "outside the accounts (resident memory)"};
+    static const char outside[] = "outside the accounts (resident memory)";
+    static const tp_profile_kind no_kind = {.name = outside, .title = outside};
+    tp_profile_growth g = {.owner = &no_kind};
     const tp_leak_options options = {.is_warm = true, .grain_bytes = (double)sysconf(_SC_PAGESIZE)};
     double most = 0, p, slope;
     if (tp_leak_test(d->rss_bytes, n, &options, &g.leak, NULL) != TP_OK) {
@@ -179,7 +181,7 @@ tp_profile_growth tp_profile_leak(const tp_profile_data *d)
         if (tp_leak_group(d->kinds[k].bytes, n, &p, &slope, NULL) == TP_OK && slope > most &&
             slope > 0.5 * g.leak.slope) {
             most = slope;
-            g.owner = d->kinds[k].name;
+            g.owner = &d->kinds[k];
         }
     return g;
 }

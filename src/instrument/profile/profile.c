@@ -43,10 +43,10 @@ void tp_profile_add_phase(tp_profile_data *d, const char *name, const char *over
     d->phases[d->n_phases++] = (tp_profile_phase){name, series(d->n), overhead};
 }
 
-void tp_profile_add_kind(tp_profile_data *d, const char *name)
+void tp_profile_add_kind(tp_profile_data *d, const char *name, const char *title)
 {
     TP_ASSERT(d->n_kinds < TP_PROFILE_KINDS);
-    d->kinds[d->n_kinds++] = (tp_profile_kind){name, series(d->n)};
+    d->kinds[d->n_kinds++] = (tp_profile_kind){name, title, series(d->n)};
 }
 
 tp_profile_op *tp_profile_find_op(tp_profile_data *d, const char *name, const char *part)

@@ -35,8 +35,8 @@ typedef struct {
 } tp_profile_phase;
 
 typedef struct {
-    const char *name;
-    double *bytes; /* after each timed step */
+    const char *name, *title; /* in JSON, and for people */
+    double *bytes;            /* after each timed step */
 } tp_profile_kind;
 
 typedef struct {
@@ -65,7 +65,7 @@ void tp_profile_data_init(tp_profile_data *d, int64_t warmup, int64_t n, int64_t
 void tp_profile_data_release(tp_profile_data *d);
 /* A phase or a kind of memory more; the name must outlive the data. */
 void tp_profile_add_phase(tp_profile_data *d, const char *name, const char *overhead);
-void tp_profile_add_kind(tp_profile_data *d, const char *name);
+void tp_profile_add_kind(tp_profile_data *d, const char *name, const char *title);
 /* The op of this name and part, a new one where there is none. */
 tp_profile_op *tp_profile_find_op(tp_profile_data *d, const char *name, const char *part);
 
@@ -75,8 +75,8 @@ void tp_profile_bottlenecks(const tp_profile_data *d, tp_findings *ret);
 /* Does resident memory, which is all that the process holds, grow from step to step? */
 typedef struct {
     tp_leak leak;
-    const char *why;   /* there is no verdict: the reason */
-    const char *owner; /* kind that grew most, or "outside the accounts" */
+    const char *why;              /* there is no verdict: the reason */
+    const tp_profile_kind *owner; /* that grew most, or "outside the accounts" */
 } tp_profile_growth;
 tp_profile_growth tp_profile_leak(const tp_profile_data *d);
 

@@ -233,7 +233,7 @@ static void add_memory(const tp_profile_report *r, tp_buf *out)
     for (int k = 0; k < d->n_kinds; k++) {
         tp_description t;
         if (tp_describe(d->kinds[k].bytes, (size_t)d->n_done, 0.95, &t, NULL) == TP_OK && t.max > 0)
-            tp_buf_addf(out, "%-24s %12s %12s\n", d->kinds[k].name, tp_human_bytes(t.mean, a),
+            tp_buf_addf(out, "%-24s %12s %12s\n", d->kinds[k].title, tp_human_bytes(t.mean, a),
                         tp_human_bytes(t.max, b));
     }
     tp_buf_addf(out, "%-24s %12s %12s (planned %s)\n", "peak", "",
@@ -246,7 +246,7 @@ static void add_memory(const tp_profile_report *r, tp_buf *out)
         tp_buf_addf(out, "growth: unknown, %s (--steps 10)\n", g.why);
     else if (g.leak.verdict == TP_LEAK_GROWING)
         tp_buf_addf(out, "growth: %s a step, p = %.2g, most of it in %s\n",
-                    tp_human_bytes(g.leak.slope, a), g.leak.p_rising, g.owner);
+                    tp_human_bytes(g.leak.slope, a), g.leak.p_rising, g.owner->title);
     else if (g.leak.verdict == TP_LEAK_PLATEAU)
         tp_buf_addf(out, "growth: memory grew, then stopped\n");
     else
@@ -418,7 +418,7 @@ static void put_memory(const tp_profile_data *d, tp_json_w *w)
     tp_json_w_put_known(w, "low", g.leak.lo);
     tp_json_w_put_known(w, "high", g.leak.hi);
     tp_json_w_put_known(w, "p", g.leak.p_rising);
-    tp_json_w_put_str(w, "owner", g.leak.verdict == TP_LEAK_GROWING ? g.owner : NULL);
+    tp_json_w_put_str(w, "owner", g.leak.verdict == TP_LEAK_GROWING ? g.owner->name : NULL);
     tp_json_w_end(w, '}');
 }
 

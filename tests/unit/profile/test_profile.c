@@ -19,8 +19,8 @@ static tp_profile_data data;
 static int begin(void **state)
 {
     tp_profile_data_init(&data, 3, STEPS, 1);
-    tp_profile_add_kind(&data, "weights");
-    tp_profile_add_kind(&data, "data");
+    tp_profile_add_kind(&data, "weights", "weights");
+    tp_profile_add_kind(&data, "data", "the data");
     tp_profile_add_phase(&data, "forward", NULL);
     tp_profile_add_phase(&data, "logging", "a faster disk");
     data.machine = "here";
@@ -159,7 +159,8 @@ static void steady_growth_is_found_with_its_owner(void **state)
     tp_profile_growth g = tp_profile_leak(&data);
     assert_int_equal(g.leak.verdict, TP_LEAK_GROWING);
     assert_true(g.leak.lo < 2e6 && 2e6 < g.leak.hi && g.leak.hi - g.leak.lo < 1e5);
-    assert_string_equal(g.owner, "data");
+    assert_string_equal(g.owner->name, "data");
+    assert_string_equal(g.owner->title, "the data");
     const tp_finding *b = only_bottleneck();
     assert_string_equal(b->title, "memory grows");
     assert_int_equal(b->severity, TP_SEVERITY_LOW);
@@ -170,7 +171,7 @@ static void growth_outside_the_accounts_says_so(void **state)
 {
     for (int i = 0; i < STEPS; i++)
         data.rss_bytes[i] = 1e9 + 2e8 * i;
-    assert_string_equal(tp_profile_leak(&data).owner, "outside the accounts (resident memory)");
+    assert_string_equal(tp_profile_leak(&data).owner->name, "outside the accounts (resident memory)");
     assert_int_equal(only_bottleneck()->severity, TP_SEVERITY_HIGH);
 }
 
