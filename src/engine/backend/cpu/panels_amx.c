@@ -191,7 +191,8 @@ static void product_range(const void *context, int64_t begin, int64_t end, int t
         int64_t last = first + ROW_CHUNK < p->rows ? first + ROW_CHUNK : p->rows;
         for (int64_t row = first; row < last; row += ROWS)
             run_block(a, &a->scratch[thread], row, last - row < ROWS ? last - row : ROWS, panel,
-                      left < a->group ? left : a->group, row == first);
+                      left < a->group ? left : a->group,
+                      row == first && (item == begin || item % p->chunks == 0));
     }
     TILE_RELEASE();
 }
