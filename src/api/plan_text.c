@@ -105,9 +105,9 @@ static void add_work(const report *r, tp_buf *out)
     tp_buf_addf(out, "micro-batch      %sFLOP, %s moved\n",
                 tp_human_count(p->session.train_flops, a),
                 tp_human_bytes(p->session.train_bytes, b));
-    tp_buf_addf(out, "step             %.0f micro-batches and %.0f update%s at most: %sFLOP,\n",
-                p->micro_batches, p->updates, p->updates == 1 ? "" : "s",
-                tp_human_count(p->flops, a));
+    tp_buf_addf(out, "step             %.0f micro-batch%s and %.0f update%s at most: %sFLOP,\n",
+                p->micro_batches, p->micro_batches == 1 ? "" : "es", p->updates,
+                p->updates == 1 ? "" : "s", tp_human_count(p->flops, a));
     tp_buf_addf(out, "                 %s moved\n", tp_human_bytes(p->moved_bytes, a));
     if (isnan(p->step_s)) {
         tp_buf_adds(out,

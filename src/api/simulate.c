@@ -381,12 +381,14 @@ static tp_status check(const tp_simulate_options *o, report *r, tp_error *err)
     if (o->from > o->ranks)
         return tp_fail(err, TP_ERR_ARG, "a simulation from %d to %d ranks has none", o->from,
                        o->ranks);
+    TP_OWN(tp_buf) folder = {0};
     r->name = o->platform ? o->platform : "fat-tree";
     if (!find_platform(r->name, r->platform, sizeof r->platform))
         return tp_fail(err, TP_ERR_IO,
                        "there is no platform '%.300s': a file of SimGrid's, or one of fat-tree, "
-                       "torus, ethernet",
-                       r->name);
+                       "torus, ethernet%s",
+                       r->name,
+                       tp_recipes_folder(&folder) ? "" : ", which did not come with this program");
     return o->picture ? tp_picture_check(o->picture, err) : TP_OK;
 }
 

@@ -99,7 +99,7 @@ const tp_usage tp_usage_serve = {
     .command = "serve",
     .arguments = "[FOLDER]",
     .summary = "A local web page of every run below FOLDER (default: runs): curves that move, "
-               "comparison, operators, memory, time line, samples, report; /metrics for "
+               "comparison, operators, memory, timeline, samples, report; /metrics for "
                "Prometheus.",
     .flags = flag_table,
     .details = "It is reached from this machine alone, unless --address says otherwise, and "
