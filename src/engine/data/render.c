@@ -157,6 +157,18 @@ static tp_status not_a_prefix(rendering *r, size_t i, bool with_prompt)
         with_prompt ? "the start of" : "the conversation up to", i);
 }
 
+/* What stands before an assistant that begins. */
+static tp_status render_nothing(rendering *r)
+{
+    if (apply_template(r, 0, true, &r->out->other, NULL) == TP_OK)
+        return TP_OK;
+    return tp_row_fail(
+        r->row, TP_ERR_FORMAT, r->err,
+        "the conversation begins with the assistant, and the chat template renders no conversation "
+        "without messages, so where the answer begins cannot be told; set sft.only_unmask_final, "
+        "use a template with {%% generation %%} blocks, or begin with a system or user message");
+}
+
 static tp_status spans_by_prefix(rendering *r)
 {
     tp_rendered *out = r->out;
@@ -166,7 +178,10 @@ static tp_status spans_by_prefix(rendering *r)
     for (const tp_json *m = r->example->messages->child; m; m = m->next, i++) {
         if (!is_target(r, m, i))
             continue;
-        TP_TRY(apply_template(r, i, true, &out->other, NULL));
+        if (i == 0)
+            TP_TRY(render_nothing(r));
+        else
+            TP_TRY(apply_template(r, i, true, &out->other, NULL));
         size_t begin = out->other.len, end = out->text.len;
         if (!is_prefix(&out->other, &out->text))
             return not_a_prefix(r, i, true);
@@ -183,22 +198,42 @@ static tp_status spans_by_prefix(rendering *r)
     return TP_OK;
 }
 
-/* Which spans count: those of a prompt given as messages are not to be learned, and
- * blocks do not say which message they belong to, but they come in its order. */
-static void choose_spans(rendering *r)
+/* Keeps what lies behind the text before message `first`. */
+static tp_status keep_from(rendering *r, size_t first)
+{
+    tp_rendered *out = r->out;
+    tp_spans *spans = &out->spans;
+    size_t n_kept = 0;
+    if (first == 0)
+        return TP_OK;
+    TP_TRY(apply_template(r, first, true, &out->other, NULL));
+    if (!is_prefix(&out->other, &out->text))
+        TP_TRY(apply_template(r, first, false, &out->other, NULL));
+    if (!is_prefix(&out->other, &out->text))
+        return not_a_prefix(r, first, true);
+    size_t begin = out->other.len;
+    for (size_t i = 0; i < spans->n; i++) {
+        if (spans->end[i] <= begin)
+            continue;
+        spans->begin[n_kept] = TP_MAX(spans->begin[i], begin);
+        spans->end[n_kept++] = spans->end[i];
+    }
+    spans->n = n_kept;
+    return TP_OK;
+}
+
+/* Which spans count: those of a prompt given as messages are not to be learned, and blocks do not
+ * say which message they belong to.  As many as there are answers come in their order; a template
+ * may also have none for an empty answer, one around several, or another for what ends the text. */
+static tp_status choose_spans(rendering *r)
 {
     tp_spans *spans = &r->out->spans;
     size_t n_assistant = 0, n_kept = 0, i = 0;
     for (const tp_json *m = r->example->messages->child; m; m = m->next)
         n_assistant += is_role(m, "assistant");
-    if (n_assistant != spans->n) { /* a block may also stand around several turns */
-        if (r->renderer->options.only_unmask_final && spans->n > 1) {
-            spans->begin[0] = spans->begin[spans->n - 1];
-            spans->end[0] = spans->end[spans->n - 1];
-            spans->n = 1;
-        }
-        return;
-    }
+    if (n_assistant != spans->n)
+        return keep_from(r, r->renderer->options.only_unmask_final ? r->example->messages->n - 1
+                                                                   : r->example->first_target);
     size_t span = 0;
     for (const tp_json *m = r->example->messages->child; m; m = m->next, i++) {
         if (!is_role(m, "assistant"))
@@ -210,6 +245,7 @@ static void choose_spans(rendering *r)
         span++;
     }
     spans->n = n_kept;
+    return TP_OK;
 }
 
 static tp_status spans_by_blocks(rendering *r)
@@ -218,8 +254,7 @@ static tp_status spans_by_blocks(rendering *r)
     r->out->spans_cap = 0;
     TP_TRY(apply_template(r, r->example->messages->n, false, &r->out->text, &r->out->spans));
     r->out->spans_cap = r->out->spans.n;
-    choose_spans(r);
-    return TP_OK;
+    return choose_spans(r);
 }
 
 /* Mask by byte ranges: token k covers text from starts[k] to starts[k + 1]. */

@@ -136,6 +136,50 @@ static void blocks_find_what_the_assistant_wrote(void **state)
            "| <|start|>user\\n\n| c<|end|>\\n\n| <|start|>assistant\\n\n> d<|end|>\n| \\n\n");
 }
 
+/* A block more for what ends the text, as some have, and none for an empty answer. */
+#define UNEVEN                                                                        \
+    "{% for m in messages %}<|start|>{{ m.role }}\n{% if m.role == 'assistant' %}"    \
+    "{% if m.content %}{% generation %}{{ m.content }}{% endgeneration %}{% endif %}" \
+    "<|end|>\n{% else %}{{ m.content }}<|end|>\n{% endif %}{% endfor %}"              \
+    "{% if add_generation_prompt %}<|start|>assistant\n"                              \
+    "{% else %}{% generation %}<|end|>{% endgeneration %}{% endif %}"
+
+static void blocks_that_are_no_answers_do_not_teach_the_prompt(void **state)
+{
+    tp_render_options options = {.chat_template = UNEVEN};
+    static const char prompted[] = "{\"prompt\":[{\"role\":\"user\",\"content\":\"a\"},"
+                                   "{\"role\":\"assistant\",\"content\":\"b\"},"
+                                   "{\"role\":\"user\",\"content\":\"c\"}],"
+                                   "\"completion\":[{\"role\":\"assistant\",\"content\":\"d\"}]}";
+    static const char last[] = "| <|start|>user\\n\n| a<|end|>\\n\n| <|start|>assistant\\n\n"
+                               "| b<|end|>\\n\n| <|start|>user\\n\n| c<|end|>\\n\n"
+                               "| <|start|>assistant\\n\n> d\n| <|end|>\\n\n> <|end|>\n";
+    expect(prompted, options, last);
+    options.only_unmask_final = true;
+    expect(TWICE, options, last);
+    expect("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"
+           "{\"role\":\"assistant\",\"content\":\"b\"},{\"role\":\"user\",\"content\":\"c\"},"
+           "{\"role\":\"assistant\",\"content\":\"\"}]}",
+           options,
+           "| <|start|>user\\n\n| a<|end|>\\n\n| <|start|>assistant\\n\n| b<|end|>\\n\n"
+           "| <|start|>user\\n\n| c<|end|>\\n\n| <|start|>assistant\\n\n| <|end|>\\n\n> "
+           "<|end|>\n");
+}
+
+static void a_template_may_not_render_nothing(void **state)
+{
+    tp_render_options options = {.chat_template = "{{ messages[0].role }}{% for m in messages %}"
+                                                  "<{{ m.content }}>{% endfor %}"};
+    expect_failure("{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\"},"
+                   "{\"role\":\"user\",\"content\":\"b\"},"
+                   "{\"role\":\"assistant\",\"content\":\"c\"}]}",
+                   options,
+                   "f.jsonl:3: the conversation begins with the assistant, and the chat template "
+                   "renders no conversation without messages, so where the answer begins cannot be "
+                   "told; set sft.only_unmask_final, use a template with {% generation %} blocks, "
+                   "or begin with a system or user message");
+}
+
 static void the_final_message_alone(void **state)
 {
     tp_render_options options = {.chat_template = CHATML, .only_unmask_final = true};
@@ -223,6 +267,8 @@ int main(void)
         cmocka_unit_test(all_of_a_text_is_learned_but_its_first_token),
         cmocka_unit_test(prefixes_find_what_the_assistant_wrote),
         cmocka_unit_test(blocks_find_what_the_assistant_wrote),
+        cmocka_unit_test(blocks_that_are_no_answers_do_not_teach_the_prompt),
+        cmocka_unit_test(a_template_may_not_render_nothing),
         cmocka_unit_test(the_final_message_alone),
         cmocka_unit_test(bos_and_eos_are_added_where_missing),
         cmocka_unit_test(rewritten_history_is_refused),
