@@ -45,4 +45,12 @@ run train tiny.yaml run.name=b3 data.cache_limit=lots $one
 expect 2 'data.cache_limit: "lots" is no size; write a number and a unit, as in 6GiB or 800MiB'
 run cache --clear
 expect 0 "deleted 2 token caches"
+
+# One that is damaged anywhere is made again.
+rm -f cache/temper/*.tokens
+run train tiny.yaml run.name=sound data.arithmetic.n_examples=100 $one
+expect 0
+for file in cache/temper/*.tokens; do "$TOOL" flip "$file" $(($(wc -c <"$file") * 4)); done
+run train tiny.yaml run.name=damaged data.arithmetic.n_examples=100 $one
+expect 0 "is damaged: example" "tokenising again"
 finish

@@ -289,6 +289,7 @@ static tp_status run_micro_batch(trainer *t, const tp_microbatch *mb, step_resul
 static tp_status step(trainer *t, step_result *r, tp_error *err)
 {
     const tp_microbatch *mb;
+    t->step_is_void = true; /* until something is learned */
     do {
         if (tp_trainer_should_stop(t))
             return TP_ERR_INTERRUPTED;
@@ -297,6 +298,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
         r->wait_s += tp_loader_get_stats(t->loader).last_waited_s;
         TP_TRY(run_micro_batch(t, mb, r, err));
     } while (mb->index + 1 < mb->n_in_step);
+    t->step_is_void = false;
     TP_TRY(tp_trainer_join(t, r, err));
     return tp_trainer_update(t, r, mb->n_in_step, err);
 }

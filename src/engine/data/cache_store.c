@@ -103,6 +103,17 @@ static tp_status lock_beside(const char *path, int *ret_fd, tp_error *err)
     }
 }
 
+/* Every record once, where that takes no time; larger ones are checked as they are read. */
+static tp_status check_records(const tp_cache *cache, tp_error *err)
+{
+    const size_t most = (size_t)1 << 30; /* bytes: a fraction of a second */
+    tp_sample sample;
+    uint64_t n = cache->size <= most ? cache->counts.n_examples : 0;
+    for (uint64_t i = 0; i < n; i++)
+        TP_TRY(tp_cache_get(cache, i, &sample, err));
+    return TP_OK;
+}
+
 /* Open what is there; more bad rows than are allowed now make it useless, too. */
 static tp_status try_open(const wish *w, tp_cache *ret, tp_error *err)
 {
@@ -118,6 +129,8 @@ static tp_status try_open(const wish *w, tp_cache *ret, tp_error *err)
     else if (cache.counts.max_id >= vocabulary)
         status = tp_fail(err, TP_ERR_FORMAT, "%s has token id %d, the vocabulary has %d", w->path,
                          cache.counts.max_id, vocabulary);
+    else
+        status = check_records(&cache, err);
     TP_HAND_OVER(status, ret, cache, tp_cache_close(&cache));
 }
 

@@ -59,8 +59,8 @@ void tp_trainer_count(trainer *t, const tp_microbatch *mb, step_result *r)
     r->n_micro++;
 }
 
-/* TP_ERR_INTERRUPTED leaves weights and state as after the step before, and so does the failure
- * of a step that is void. */
+/* A failure leaves the state as after the step before; TP_ERR_INTERRUPTED, and the failure of a
+ * step that is void, the weights as well. */
 static tp_status run_step(trainer *t, step_result *r, tp_error *err)
 {
     TP_ZONE("step");
@@ -71,7 +71,8 @@ static tp_status run_step(trainer *t, step_result *r, tp_error *err)
     r->seconds = tp_clock_s() - start;
     r->least_s = tp_trainer_least_seconds(t) - least_s;
     tp_trainer_watched(t, r->seconds, limit);
-    if (status == TP_ERR_INTERRUPTED || (status != TP_OK && t->step_is_void))
+    /* One that is not finite is a step: the record says so before the run ends. */
+    if (status == TP_ERR_INTERRUPTED || (status != TP_OK && !r->skipped))
         return status;
     t->state.step++;
     t->state.unscheduled += r->skipped && r->updates == 0;
@@ -201,7 +202,6 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     TP_TRY(tp_profile_begin_step(t, err));
     tp_session_begin_step(t->session, (uint64_t)t->o->seed, t->state.step);
     tp_status status = run_step(t, r, err);
-    /* A step that is not finite is a step: the record says so before the run ends. */
     if (status != TP_OK && !r->skipped)
         return status;
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
@@ -244,7 +244,7 @@ static void finish(trainer *t, tp_status status, tp_error *err)
     tp_trainer_send(t, &event);
 }
 
-/* A judge that is lost costs no step before. */
+/* A judge that is lost, or data that cannot be read, cost no step before. */
 static void save_before(trainer *t, tp_error *err)
 {
     tp_error why = {0};
@@ -297,7 +297,8 @@ static tp_status conclude(trainer *t, tp_status status, tp_error *err)
                     t->stop_reason);
         else
             status = saved;
-    } else if (t->step_is_void && (status == TP_ERR_IO || status == TP_ERR_CONFIG)) {
+    } else if (t->step_is_void &&
+               (status == TP_ERR_IO || status == TP_ERR_CONFIG || status == TP_ERR_FORMAT)) {
         save_before(t, err);
     }
     finish(t, status, err);
