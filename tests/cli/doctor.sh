@@ -193,6 +193,12 @@ cp -r runs/sft short
 run doctor --cached short
 expect 2
 expect_out "metrics.jsonl    FAILED: 0 records up to step 0; run.json is further: records are lost"
+cp -r runs/sft garbled
+sed -i '1s/.*/#####/' garbled/metrics.jsonl
+seq 1 2 | sed 's/.*/#####/' >>garbled/metrics.jsonl
+run doctor --cached garbled
+expect 2
+expect_out "metrics.jsonl    FAILED: " "damaged: line 1 is no JSON, the first of 3"
 cp -r runs/sft killed
 sed -i 's/"state": "finished"/"state": "running"/' killed/run.json
 run doctor --cached killed

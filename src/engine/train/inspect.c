@@ -18,8 +18,8 @@ typedef struct {
     const char *dir;
     void (*report)(void *user, const tp_train_finding *finding);
     void *user;
-    char state[64];                /* of run.json */
-    int64_t step, last_checkpoint; /* of run.json; -1: none */
+    char state[64];                         /* of run.json */
+    int64_t step, last_checkpoint, attempt; /* of run.json; -1: none */
 } inspection;
 
 static void tell(inspection *in, const char *what, tp_found found, const char *fmt, ...)
@@ -37,9 +37,8 @@ static tp_status take_facts(inspection *in, const char *path, const tp_json *roo
 {
     const char *state = tp_json_str(tp_json_get(root, "state"));
     const tp_json *result = tp_json_get(root, "result");
-    int64_t attempt;
     if (!state || !tp_json_i64(tp_json_get(root, "step"), &in->step) ||
-        !tp_json_i64(tp_json_get(root, "attempt"), &attempt))
+        !tp_json_i64(tp_json_get(root, "attempt"), &in->attempt))
         return tp_fail(err, TP_ERR_FORMAT, "'%s' lacks state, step or attempt", path);
     snprintf(in->state, sizeof in->state, "%s", state);
     if (!tp_json_i64(tp_json_get(result, "last_checkpoint_step"), &in->last_checkpoint))
@@ -102,6 +101,7 @@ static void check_config(inspection *in, char *ret_root, size_t n)
 typedef struct {
     uint64_t n, broken;
     int64_t last_step;
+    int64_t whole_to, gap; /* steps of training without a gap, from the first; behind one, or 0 */
     char first_broken[600];
 } metrics;
 
@@ -114,13 +114,19 @@ static void read_line(const char *path, tp_slice line, uint64_t number, tp_arena
     tp_arena_rewind(arena, 0);
     bool ok = tp_json_parse(arena, path, line.data, line.len, &options, &root, &err) == TP_OK &&
               tp_json_i64(tp_json_get(root, "step"), &step) && tp_json_get(root, "m");
+    const char *axis = tp_json_str(tp_json_get(root, "axis"));
+    if (ok && axis && strcmp(axis, "train") == 0) { /* attempts may begin again before the last */
+        if (step > m->whole_to + 1 && !m->gap)
+            m->gap = m->whole_to + 1;
+        m->whole_to = step > m->whole_to ? step : m->whole_to;
+    }
     m->n += ok;
     m->broken += !ok;
     if (ok && step > m->last_step)
         m->last_step = step;
     if (!ok && m->broken == 1)
-        snprintf(m->first_broken, sizeof m->first_broken, "line %" PRIu64 "%s%.400s", number,
-                 err.message[0] ? ": " : " has no step or metrics", err.message);
+        snprintf(m->first_broken, sizeof m->first_broken, "line %" PRIu64 " is %s", number,
+                 err.message[0] ? "no JSON" : "without a step or metrics");
 }
 
 static tp_status read_metrics(const char *path, metrics *m, tp_error *err)
@@ -141,8 +147,8 @@ static tp_status read_metrics(const char *path, metrics *m, tp_error *err)
     return status;
 }
 
-/* A crash leaves half a line at most per attempt, which is no damage; steps that run.json has
- * and the metrics lack are. */
+/* A crash leaves half a line at most per attempt, which is no damage; more of them are, and so are
+ * steps that run.json has and the metrics lack, or that those around them have. */
 static void check_metrics(inspection *in)
 {
     tp_error err = {0};
@@ -151,11 +157,19 @@ static void check_metrics(inspection *in)
         tell(in, "metrics.jsonl", TP_FOUND_FAILED, "%s", err.message);
         return;
     }
-    bool lacks = m.last_step < in->step;
-    tell(in, "metrics.jsonl", lacks ? TP_FOUND_FAILED : TP_FOUND_OK,
-         "%" PRIu64 " records up to step %" PRId64 "%s%s%s", m.n, m.last_step,
-         m.broken ? ", cut short: " : "", m.first_broken,
-         lacks ? "; run.json is further: records are lost" : "");
+    bool lacks = m.last_step<in->step, is_damaged = m.broken>(uint64_t) in->attempt;
+    TP_OWN(tp_buf) text = {0};
+    tp_buf_addf(&text, "%" PRIu64 " records up to step %" PRId64, m.n, m.last_step);
+    if (m.broken)
+        tp_buf_addf(&text, ", %s: %s", is_damaged ? "damaged" : "cut short", m.first_broken);
+    if (is_damaged)
+        tp_buf_addf(&text, ", the first of %" PRIu64, m.broken);
+    if (lacks)
+        tp_buf_adds(&text, "; run.json is further: records are lost");
+    else if (m.gap)
+        tp_buf_addf(&text, "; that of step %" PRId64 " is lost", m.gap);
+    tell(in, "metrics.jsonl", lacks || is_damaged || m.gap ? TP_FOUND_FAILED : TP_FOUND_OK, "%s",
+         text.data);
 }
 
 /* ---- checkpoints ---- */
