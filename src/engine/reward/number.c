@@ -5,8 +5,11 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
+#include <utf8proc.h>
 
 #include "base/platform.h"
+#include "base/strings.h"
 #include "text/json/json.h"
 
 enum { MOST_DIGITS = 400, MOST_EXPONENT = 9999 };
@@ -235,14 +238,32 @@ static bool divide(const tp_number *a, const tp_number *b, tp_number *ret)
     return isfinite(ret->value); /* 6/1e-310 */
 }
 
+/* ---- signs ---- */
+
+/* U+2212, and the hyphens and the dash that stand in its place. */
+static bool take_minus(scan *s)
+{
+    static const char *const signs[] = {"-", "−", "‐", "‑", "‒", "–", "﹣", "－", "\\minus", NULL};
+    return take_any(s, signs);
+}
+
+static void negate(tp_number *v)
+{
+    v->exact.num = v->is_exact ? -v->exact.num : 0;
+    v->value = -v->value;
+}
+
 /* ---- fractions ---- */
 
-/* "\frac{3}{4}", "\frac34"; the two numbers have no sign. */
+/* "\frac{3}{4}", "\frac{-3}{4}", "\frac34". */
 static bool read_side(scan *s, tp_number *ret)
 {
     decimal d;
+    bool is_negative = false;
     skip_spaces(s);
     if (take(s, "{")) {
+        skip_spaces(s);
+        is_negative = take_minus(s);
         skip_spaces(s);
         if (!read_decimal(s, &d))
             return false;
@@ -256,6 +277,8 @@ static bool read_side(scan *s, tp_number *ret)
         add_digit(&d, s->s[s->at++]);
     }
     set_decimal(&d, ret);
+    if (is_negative)
+        negate(ret);
     return true;
 }
 
@@ -356,8 +379,6 @@ static bool take_currency(scan *s)
     return true;
 }
 
-static bool take_minus(scan *s) { return take(s, "-") || take(s, "−") || take(s, "\\minus"); }
-
 /* Is a minus at `at` a sign?  Behind a number, a word or a bracket it joins two things. */
 static bool is_sign(tp_slice text, size_t at)
 {
@@ -376,12 +397,6 @@ static void take_percent(scan *s, tp_number *v)
     v->is_percent = take_any(&t, words);
     if (v->is_percent)
         *s = t;
-}
-
-static void negate(tp_number *v)
-{
-    v->exact.num = v->is_exact ? -v->exact.num : 0;
-    v->value = -v->value;
 }
 
 static bool read_number(tp_slice text, size_t at, tp_number *ret)
@@ -441,7 +456,22 @@ static bool is_variable(char c) { return is_letter(c) && !strchr("mgshlLJNWVAKCF
 
 static bool is_harmless(char c)
 {
-    return is_letter(c) || (unsigned char)c >= 0x80 || strchr(" \t\r\n.,;:!?'\"`~=$%", c) != NULL;
+    return is_letter(c) || strchr(" \t\r\n.,;:!?'\"`~=$%", c) != NULL;
+}
+
+/* Above ASCII: words, units, quotes, what decorates; not what computes (2π, √2, ±2, 2², 2‰). */
+static bool is_harmless_code(uint32_t code)
+{
+    enum { APPROXIMATELY = 0x2248, PER_MILLE = 0x2030, PER_TEN_THOUSAND = 0x2031 };
+    utf8proc_category_t kind = utf8proc_category((utf8proc_int32_t)code);
+    bool is_arrow = code >= 0x2190 && code <= 0x21ff;
+    bool is_greek = code >= 0x0370 && code <= 0x03ff;
+    bool is_styled = code >= 0x1d400 && code <= 0x1d7ff; /* letters of formulas */
+    if (is_greek || is_styled || code == PER_MILLE || code == PER_TEN_THOUSAND)
+        return false;
+    return is_arrow || code == APPROXIMATELY ||
+           (kind != UTF8PROC_CATEGORY_SM && kind != UTF8PROC_CATEGORY_NO &&
+            kind != UTF8PROC_CATEGORY_ND && kind != UTF8PROC_CATEGORY_NL);
 }
 
 /* \text{ km}, \mathrm{kg}, \,, \ ,^\circ: mark-up that leaves a number a number. */
@@ -460,11 +490,31 @@ static bool is_plain_rest(tp_slice text, size_t from, size_t to)
     scan s = {text.data, to, from, false};
     while (s.at < s.n)
         if (!take_markup(&s)) {
-            if (!is_harmless(s.s[s.at]))
+            uint32_t code = 0;
+            size_t len = tp_utf8_decode(s.s + s.at, s.n - s.at, &code);
+            if (len > 1 ? !is_harmless_code(code) : !is_harmless(s.s[s.at]))
                 return false;
-            s.at++;
+            s.at += len ? len : 1;
         }
     return true;
+}
+
+/* "minus 2", "2pi": words that compute. */
+static bool is_computed(tp_slice text, const tp_number *v)
+{
+    static const char *const before[] = {"minus", "negative"};
+    size_t begin = v->begin, end = v->end;
+    while (begin > 0 && text.data[begin - 1] == ' ')
+        begin--;
+    for (size_t i = 0; i < TP_COUNTOF(before); i++) {
+        size_t n = strlen(before[i]);
+        if (begin >= n && strncasecmp(text.data + begin - n, before[i], n) == 0)
+            return true;
+    }
+    while (end < text.len && text.data[end] == ' ')
+        end++;
+    return text.len - end >= 2 && strncasecmp(text.data + end, "pi", 2) == 0 &&
+           (text.len - end == 2 || !is_letter(text.data[end + 2]));
 }
 
 bool tp_number_only(tp_slice text, tp_number *ret)
@@ -477,6 +527,8 @@ bool tp_number_only(tp_slice text, tp_number *ret)
         return false;
     if (v.begin > 0 && is_letter(text.data[v.begin - 1]))
         return false; /* x2, H2O */
+    if (is_computed(text, &v))
+        return false;
     if (!is_plain_rest(text, 0, v.begin) || !is_plain_rest(text, v.end, text.len))
         return false;
     *ret = v;

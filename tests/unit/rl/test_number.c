@@ -99,12 +99,49 @@ static void a_number_and_nothing_else(void **state)
         const char *text;
         bool is_one;
     } samples[] = {
-        {"42", true},           {" 42 ", true},       {"42.", true},           {"$42", true},
-        {"42 apples", true},    {"x = 42", true},     {"42\\text{ km}", true}, {"90^\\circ", true},
-        {"12\\%", true},        {"12 percent", true}, {"5kg", true},           {"**42**", true},
-        {"\\frac{1}{2}", true}, {"2x", false},        {"3i", false},           {"x2", false},
-        {"\\sqrt{2}", false},   {"2\\pi", false},     {"2^3", false},          {"(1, 2)", false},
-        {"1+1", false},         {"1 or 2", false},    {"apples", false},       {"", false},
+        {"42", true},
+        {" 42 ", true},
+        {"42.", true},
+        {"$42", true},
+        {"42 apples", true},
+        {"x = 42", true},
+        {"42\\text{ km}", true},
+        {"90^\\circ", true},
+        {"12\\%", true},
+        {"12 percent", true},
+        {"5kg", true},
+        {"**42**", true},
+        {"\\frac{1}{2}", true},
+        {"2x", false},
+        {"3i", false},
+        {"x2", false},
+        {"\\sqrt{2}", false},
+        {"2\\pi", false},
+        {"2^3", false},
+        {"(1, 2)", false},
+        {"2π", false},
+        {"√2", false},
+        {"±2", false},
+        {"2²", false},
+        {"≥2", false},
+        {"≠ 2", false},
+        {"2‰", false},
+        {"2∞", false},
+        {"minus 2", false},
+        {"2pi", false},
+        {"2 pints", true},
+        {"–2", true},
+        {"5 м", true},
+        {"答案是 42。", true},
+        {"“42”", true},
+        {"90°", true},
+        {"≈ 42", true},
+        {"42 ✅", true},
+        {"\\frac{-1}{2}", true},
+        {"1+1", false},
+        {"1 or 2", false},
+        {"apples", false},
+        {"", false},
     };
     for (size_t i = 0; i < TP_COUNTOF(samples); i++) {
         tp_number v;
@@ -126,6 +163,10 @@ static void equality_is_exact(void **state)
     assert_true(equal("0.5", "1/2", 0, 0));
     assert_true(equal("1,000", "1000.00", 0, 0));
     assert_true(equal("0.1", "1/10", 0, 0));
+    assert_true(equal("\\frac{-1}{2}", "-1/2", 0, 0));
+    assert_true(equal("\\frac{1}{-2}", "-\\frac{1}{2}", 0, 0));
+    assert_true(equal("–5", "-5", 0, 0)); /* U+2013 */
+    assert_false(equal("–5", "5", 0, 0));
     assert_false(equal("0.3333", "1/3", 0, 0));
     assert_false(equal("9007199254740993", "9007199254740992", 0, 0));
     assert_true(equal("1e400", "1e400", 0, 0));
