@@ -160,11 +160,14 @@ static tp_eval_estimate sum_reward(summing *s)
 static tp_eval_estimate sum_majority(summing *s)
 {
     s->scratch.n = 0;
+    bool has_votes = false;
     for (size_t i = 0; i < s->n; i++)
-        if (s->prompts[i].n > 0 && !isnan(s->prompts[i].majority))
-            take(s, i, s->prompts[i].majority);
-    if (s->scratch.n == 0)
+        has_votes |= s->prompts[i].n > 0 && !isnan(s->prompts[i].majority);
+    if (!has_votes)
         return unknown("no prompt has answers to vote on");
+    for (size_t i = 0; i < s->n; i++) /* where nobody answered the vote is not right */
+        if (s->prompts[i].n > 0)
+            take(s, i, isnan(s->prompts[i].majority) ? 0 : s->prompts[i].majority);
     tp_eval_estimate e = mean_of(&s->scratch);
     add_wilson(&e, s->level);
     return e;

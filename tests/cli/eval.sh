@@ -209,7 +209,9 @@ expect 2 "unknown key env.math.tolerence; did you mean env.math.tolerance?"
 run eval eval.yaml data.env_name=maths
 expect 2 "there is no environment \"maths\""
 run eval eval.yaml evall.seed=1
-expect 2 "unknown key evall; known keys at the top are seed, eval, generation"
+expect 2 "unknown key evall; did you mean eval?"
+run eval eval.yaml other.seed=1
+expect 2 "unknown key other; known keys at the top are seed, eval, generation"
 run eval eval.yaml data.data_path=null
 expect 2 "there are no questions"
 run eval eval.yaml data.data_path=missing.jsonl

@@ -133,7 +133,7 @@ static void add_left_out(const tp_eval_report *r, bool colour, tp_buf *out)
 static void add_work(const tp_eval_report *r, tp_buf *out)
 {
     const tp_evaluation *e = r->evaluation;
-    uint64_t n = e->n * (uint64_t)e->n_samples;
+    uint64_t n = e->n_answers;
     char seconds[32], rate[32];
     tp_buf_addf(out, "\n  %llu answer%s of %.1f tokens on average, %llu cut off by the limit\n",
                 (unsigned long long)n, tp_plural((uint64_t)n),

@@ -162,6 +162,7 @@ static void keep_answer(evaluation *v, const tp_sample_result *r, tp_evaluation_
     s->n_text = v->text.len;
     s->n_tokens = (int64_t)r->n;
     s->finish = r->finish;
+    v->e->n_answers++;
     v->e->n_new_tokens += r->n;
     v->e->n_truncated += r->finish == TP_FINISH_LENGTH;
     if (r->finish == TP_FINISH_NONFINITE)

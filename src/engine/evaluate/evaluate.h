@@ -72,7 +72,7 @@ typedef struct {
     size_t n_unchanged;   /* prompts that the perturbation leaves as they are */
     uint64_t n_truncated; /* answers cut off by the limit on tokens */
     uint64_t n_threshold; /* answers judged right or wrong by success_threshold */
-    uint64_t n_new_tokens;
+    uint64_t n_answers, n_new_tokens; /* generated */
     double seconds, generate_s, judge_s;
 } tp_evaluation;
 

@@ -48,7 +48,7 @@ static void the_mean_over_prompts_is_reported(void **state)
     static const tp_eval_prompt p[] = {
         {.id = "a", .n = 4, .correct = 4, .reward_sum = 4, .majority = 1},
         {.id = "b", .n = 4, .correct = 1, .reward_sum = 1, .majority = 0},
-        {.id = "c", .n = 4, .correct = 0, .reward_sum = 0, .majority = 0}};
+        {.id = "c", .n = 4, .correct = 0, .reward_sum = 0, .majority = NAN}}; /* no answer */
     const int64_t k[] = {1, 2, 4};
 
     tp_eval_summary s = summarize(p, 3, k, 3);
