@@ -22,8 +22,8 @@ enum { CHUNK = 1 << 20, MAX_FOLDER_DEPTH = 64 };
 
 static tp_status files_fail(tp_error *err, const char *verb, const char *path, int error)
 {
-    return tp_fail(err, TP_ERR_IO, "cannot %s %s: %s%s", verb, path, strerror(error),
-                   tp_files_remedy(error));
+    return tp_fail(err, error == ENOMEM ? TP_ERR_NOMEM : TP_ERR_IO, "cannot %s %s: %s%s", verb,
+                   path, strerror(error), tp_files_remedy(error));
 }
 
 /* A pipe without a name: one end belongs to whoever started us, as in `temper plan <(recipe)`. */
