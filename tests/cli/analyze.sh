@@ -165,4 +165,20 @@ grep -qF '![The dashboard](dashboard.svg)' report/report.md || fail "the report 
 grep -qi '| *-*nan' report/report.md && fail "nan in the report: $(grep -i nan report/report.md)"
 run analyze
 expect 2
+
+# A seed that came to nothing is no robust one, and a run that ended early does not decide for the others.
+for i in 1 2 3 4; do
+    awk -v seed=$i 'BEGIN { srand(seed); print "step,loss"; for (s = 1; s <= 100; s++) print s "," 1 + 5 / s + rand() / 100 }' >seed$i.csv
+    awk -v seed=$i 'BEGIN { srand(seed + 9); print "step,loss"; for (s = 1; s <= 100; s++) print s "," 1.2 + 4.8 / s + rand() / 100 }' >other$i.csv
+done
+awk 'BEGIN { print "step,loss"; for (s = 1; s <= 100; s++) print s "," (s < 50 ? 1 + 5 / s : "nan") }' >lost.csv
+run analyze seed1.csv seed2.csv seed3.csv lost.csv -d robustness
+expect_out "unknown" "1 of 4 runs ends without a finite value of loss: not robust"
+run compare --a 'seed*.csv' --b 'other*.csv'
+expect 1
+expect_out "worse"
+head -n 11 other1.csv >short && mv short other1.csv
+run compare --a 'seed*.csv' --b 'other*.csv'
+expect 0
+expect_out "not shown" "run 1 of B ends at step 10 of 100: compared up to there"
 finish

@@ -149,6 +149,18 @@ static void common_places(const tp_curve *c, tp_aligned *x)
     free(at);
 }
 
+static void see_ends(const tp_curve *c, tp_aligned *x)
+{
+    x->end = INFINITY;
+    x->longest = -INFINITY;
+    for (size_t r = 0; r < x->n_a + x->n_b; r++) {
+        double end = c[r].n ? c[r].step[c[r].n - 1] : -INFINITY;
+        x->ends_first = end < x->end ? r : x->ends_first;
+        x->end = fmin(x->end, end);
+        x->longest = fmax(x->longest, end);
+    }
+}
+
 static size_t odd_values(const tp_curve *c, size_t n)
 {
     size_t odd = 0;
@@ -167,6 +179,7 @@ bool tp_align_metric(tp_metrics *const *a, size_t n_a, tp_metrics *const *b, siz
         size_t most = c[0].n;
         ret->place = tp_vec_new(most, sizeof *ret->place);
         ret->value = tp_vec_new((n_a + n_b) * most, sizeof *ret->value);
+        see_ends(c, ret);
         ret->odd_a = odd_values(c, n_a);
         ret->odd_b = odd_values(c + n_a, n_b);
         if (align == TP_ALIGN_STEPS)

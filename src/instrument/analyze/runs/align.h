@@ -12,6 +12,8 @@ typedef struct {
     double *value;       /* of run r, those of A first: n values from value + r * n */
     size_t odd_a, odd_b; /* values that are NaN or infinite, left out */
     const char *tag_b;   /* what the first run of B calls it; NULL without one */
+    double end, longest; /* the last place of the run that ends first, of the one that ends last */
+    size_t ends_first;   /* that run, of A and B together */
 } tp_aligned;
 
 /* False where a run lacks the metric; else tp_aligned_release() it. */

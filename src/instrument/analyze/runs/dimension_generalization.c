@@ -48,7 +48,9 @@ static void gap_of(const tp_curve *train, const tp_curve *val, double level,
         snprintf(f->method, sizeof f->method,
                  "mean gap of the last %zu evaluations, %zu batches, t", n - from, m.batches);
         tp_dimension_input_number(f, "last_gap", gap[n - 1]);
-        if (n >= WINDOW && tp_overfit_onset(gap, n, WINDOW, 0.05, &onset, NULL) == TP_OK &&
+        /* 0.05 for all windows together: one of many rises by chance. */
+        double alpha = n >= WINDOW ? 0.05 / (double)(n - WINDOW + 1) : 0;
+        if (n >= WINDOW && tp_overfit_onset(gap, n, WINDOW, alpha, &onset, NULL) == TP_OK &&
             onset < n)
             tp_dimension_input_number(f, "overfitting_from_step", at[onset]);
     }

@@ -36,39 +36,69 @@ static void variation_of(const double *x, size_t n, double level, tp_dimension_f
     tp_dimension_input_number(f, "sd", sd);
 }
 
-/* Mean of the last fifth of what the run learned from. */
-static double result_of(tp_metrics *m, char *tag, size_t size)
+typedef struct {
+    char tag[120]; /* "": the run has no such metric */
+    double value;  /* mean of its last fifth; NaN where the run did not end with a number */
+    size_t n_odd;  /* values that are NaN or infinite */
+} seed_result;
+
+/* Of what the run learned from. */
+static seed_result result_of(tp_metrics *m)
 {
-    tp_curve c = tp_curve_of(m, TP_ROLE_EVAL_LOSS);
-    double result = NAN;
-    for (int k = 0; k < 2 && c.n < 1; k++)
-        c = tp_curve_of(m, k ? TP_ROLE_LOSS : TP_ROLE_REWARD);
-    if (c.n) {
+    static const tp_run_role roles[] = {TP_ROLE_EVAL_LOSS, TP_ROLE_REWARD, TP_ROLE_LOSS};
+    seed_result r = {.value = NAN};
+    double step, last;
+    for (size_t k = 0; k < TP_COUNTOF(roles) && !r.tag[0]; k++) {
+        TP_OWN(tp_curve) c = tp_curve_of(m, roles[k]);
+        bool has_last = tp_curve_last(m, roles[k], &step, &last);
+        if (!c.n)
+            continue;
         size_t fifth = c.n / 5 ? c.n / 5 : 1;
-        result = tp_mean(c.value + c.n - fifth, fifth);
-        snprintf(tag, size, "%s", c.tag);
+        snprintf(r.tag, sizeof r.tag, "%s", c.tag);
+        r.n_odd = c.n_odd;
+        if (has_last && isfinite(last))
+            r.value = tp_mean(c.value + c.n - fifth, fifth);
     }
-    tp_curve_release(&c);
-    return result;
+    return r;
+}
+
+/* A seed that came to nothing has no result that could be near the others'. */
+static void say_lost(size_t lost, size_t n, const char *tag, tp_dimension_figures *f)
+{
+    snprintf(f->why, sizeof f->why,
+             "%zu of %zu runs %s without a finite value%s%s: not robust, whatever the others say",
+             lost, n, lost == 1 ? "ends" : "end", tag[0] ? " of " : "", tag);
 }
 
 void tp_dimension_robustness(const tp_dimension_question *q, tp_dimension_figures *f)
 {
     TP_FREED double *results = tp_vec_new(q->n_runs, sizeof *results);
-    char tag[120] = "", first[120] = "";
-    size_t n = 0;
+    char first[120] = "";
+    size_t n = 0, lost = 0, others = 0, odd = 0;
     for (size_t i = 0; i < q->n_runs; i++) {
-        results[n] = result_of(q->runs[i], tag, sizeof tag);
-        if (n == 0)
-            memcpy(first, tag, sizeof first);
-        n += isfinite(results[n]) && strcmp(first, tag) == 0;
+        seed_result r = result_of(q->runs[i]);
+        if (!first[0])
+            memcpy(first, r.tag, sizeof first);
+        odd += r.n_odd;
+        if (r.tag[0] && strcmp(first, r.tag) != 0)
+            others++;
+        else if (!isfinite(r.value))
+            lost++;
+        else
+            results[n++] = r.value;
     }
-    if (n < LEAST_SEEDS) {
+    if (n + lost < LEAST_SEEDS || !first[0]) {
         snprintf(f->why, sizeof f->why,
                  "needs at least %d runs (seeds of one setting) with the same metric, got %zu",
-                 LEAST_SEEDS, n);
+                 LEAST_SEEDS, first[0] ? n + lost : 0);
+    } else if (lost) {
+        say_lost(lost, n + lost, first, f);
     } else {
         tp_dimension_input_text(f, "metric", first);
+        if (others)
+            tp_dimension_input_number(f, "runs_without_it", (double)others);
+        if (odd)
+            tp_dimension_input_number(f, "not_finite", (double)odd);
         variation_of(results, n, q->level, f);
         snprintf(f->advice, sizeof f->advice,
                  "report the mean over seeds with its interval; a lower learning rate, warm-up or "

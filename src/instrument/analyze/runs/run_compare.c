@@ -86,6 +86,23 @@ static void compare_groups(tp_compared_metric *x, const tp_aligned *s, double le
         snprintf(x->why, sizeof x->why, "needs two runs or more that differ on each side");
 }
 
+/* One run that ended early leaves only its part of all others: a group is judged by half of its
+ * runs' length or more. */
+static void say_short(tp_compared_metric *x, const tp_aligned *s, tp_align align)
+{
+    bool is_group = s->n_a > 1 || s->n_b > 1, is_b = s->ends_first >= s->n_a;
+    if (s->n == 0 || !is_group || x->why[0] || !(s->end < 0.9 * s->longest))
+        return;
+    snprintf(x->why, sizeof x->why, "run %zu of %s ends at %s %.6g of %.6g: compared up to there",
+             s->ends_first - (is_b ? s->n_a : 0) + 1, is_b ? "B" : "A",
+             align == TP_ALIGN_STEPS    ? "step"
+             : align == TP_ALIGN_TOKENS ? "token"
+                                        : "second",
+             s->end, s->longest);
+    if (s->end < 0.5 * s->longest) /* nothing is shown of the runs */
+        x->p = NAN;
+}
+
 static void compare_metric(tp_compared_metric *x, tp_aligned *s, double level, tp_align align)
 {
     x->effect = x->ci_lo = x->ci_hi = x->p = x->p_adjusted = x->mean_a = x->mean_b = NAN;
@@ -101,6 +118,7 @@ static void compare_metric(tp_compared_metric *x, tp_aligned *s, double level, t
     else
         compare_groups(x, s, level);
     x->direction = tp_metric_direction(x->name);
+    say_short(x, s, align);
 }
 
 /* ---- verdicts ---- */
