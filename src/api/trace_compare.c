@@ -68,10 +68,12 @@ static void put_head(const context *x, tp_buf *out)
                 c->before_steps, tp_plural((uint64_t)c->before_steps), x->files[1]->path,
                 c->after_steps);
     if (c->before_steps < TP_COMPARE_MIN_STEPS || c->after_steps < TP_COMPARE_MIN_STEPS)
-        tp_buf_addf(out,
-                    "%s: differences are shown, verdicts need at least %d steps on both sides\n",
-                    c->before_steps && c->after_steps ? "few steps" : "no steps to compare by",
-                    TP_COMPARE_MIN_STEPS);
+        tp_buf_addf(
+            out,
+            "%s: differences are shown, verdicts need at least %d steps on both sides; what is "
+            "equal is the same\n",
+            c->before_steps && c->after_steps ? "few steps" : "no steps to compare by",
+            TP_COMPARE_MIN_STEPS);
     else
         tp_buf_addf(out, "%s; intervals are of the mean change per step\n",
                     c->is_paired ? "steps are paired in order" : "steps are independent samples");

@@ -160,17 +160,29 @@ static void add_totals(tp_comparison *c, const tp_selection *sel, side *s)
 
 /* ---- evidence ---- */
 
-static bool has_few_steps(const side *before, const side *after)
+/* Whether nothing varies: all pairs differ by the same, or all steps of either side are alike. */
+static bool is_fixed(const double *x, size_t n, const double *y, size_t n_y, bool is_paired)
 {
-    return before->n_steps < TP_COMPARE_MIN_STEPS || after->n_steps < TP_COMPARE_MIN_STEPS;
+    for (size_t i = 1; i < n; i++)
+        if (is_paired ? y[i] - x[i] != y[0] - x[0] : x[i] != x[0])
+            return false;
+    for (size_t i = 1; i < n_y && !is_paired; i++)
+        if (y[i] != y[0])
+            return false;
+    return true;
 }
 
-/* Of steps that are all alike there is no interval. */
-static tp_change judge(const tp_compare_row *row, bool is_few)
+/* There is no spread then: the difference is what it is. */
+static tp_change_evidence fixed_difference(double before, double difference)
+{
+    double p = fabs(difference) <= TP_CHANGE_MARGIN * before;
+    return (tp_change_evidence){difference, difference, p, p};
+}
+
+static tp_change judge(const tp_compare_row *row)
 {
     if (isnan(row->e.lo) || isnan(row->e.hi))
-        return row->before_step == row->after_step && !is_few ? TP_CHANGE_SAME
-                                                              : TP_CHANGE_NOT_SHOWN;
+        return row->before_step == row->after_step ? TP_CHANGE_SAME : TP_CHANGE_NOT_SHOWN;
     return tp_change_judge(&row->e, TP_CHANGE_MARGIN * row->before_step);
 }
 
@@ -193,7 +205,7 @@ static tp_status weigh_rows(const tp_comparison *c, const side *before, const si
 {
     const size_t values = 2000000000, n_before = before->n_steps, n_after = after->n_steps;
     *ret_untested = 0;
-    if (has_few_steps(before, after))
+    if (n_before < TP_COMPARE_MIN_STEPS || n_after < TP_COMPARE_MIN_STEPS)
         return TP_OK;
     size_t most = values / tp_change_resamples(n_before, n_after) / (n_before + n_after);
     most = TP_MAX(most, N_TOTALS);
@@ -204,6 +216,8 @@ static tp_status weigh_rows(const tp_comparison *c, const side *before, const si
         spread(before, rows[i].name, x);
         spread(after, rows[i].name, y);
         status = tp_change_weigh(x, n_before, y, n_after, c->is_paired, &rows[i].e, err);
+        if (is_fixed(x, n_before, y, n_after, c->is_paired))
+            rows[i].e = fixed_difference(rows[i].before_step, y[0] - x[0]);
     }
     free(x);
     return status;
@@ -253,7 +267,7 @@ static tp_status conclude(const tp_comparison *c, side *before, side *after,
         status = tp_adjust(method, p, kept, p, err);
     for (size_t i = 0; i < kept && status == TP_OK; i++) {
         rows[i].e.p = p[i];
-        rows[i].verdict = judge(&rows[i], has_few_steps(before, after));
+        rows[i].verdict = judge(&rows[i]);
     }
     *ret = (tp_compare_table){rows, kept, n_untested};
     return status;
