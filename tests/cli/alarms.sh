@@ -83,4 +83,10 @@ sed -i 's/do: stop/do: panic/' tiny.yaml
 run train --quiet tiny.yaml run.dir=refused
 expect 2 "tiny.yaml:" "monitor.alarms.2.do: 'panic' is nothing that an alarm does"
 [ ! -e refused ] || fail "a run that was refused left a folder"
+
+# A window in time says nothing of a run without times.
+seq -f '%g,1' 60 | sed '1i step,loss' >untimed.csv
+run alarms untimed.csv --rule 'loss above 0.5 for 5 min' --rule 'loss flat over 1 h'
+expect 0
+expect_out "not judged: loss above 0.5 for 5 min: the run has no times" "of 2 rules 0 stayed silent, 2 could not be judged"
 finish

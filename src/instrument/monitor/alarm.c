@@ -189,6 +189,9 @@ const char *tp_alarm_unjudged(const tp_alarm_set *set, size_t alarm, char *out, 
                      tp_role_names((tp_run_role)c->role, names, sizeof names));
         else if (!e->tag)
             snprintf(out, size, "the run has no metric '%s'", c->subject);
+        else if (!e->series.n_judged && e->series.n && !isfinite(e->series.wall[e->series.n - 1]) &&
+                 (c->over.is_time || c->hold.is_time))
+            snprintf(out, size, "the run has no times");
         else if (!e->series.n_judged)
             snprintf(out, size, "%zu value%s of %s: too few for its window", e->series.n_seen,
                      tp_plural((uint64_t)e->series.n_seen), tp_string_get(&set->tags, e->tag));

@@ -76,6 +76,8 @@ static size_t window_size(const tp_alarm_series *s, const tp_alarm_window *windo
     if (!s->n)
         return 0;
     double begin = at[s->n - 1] - window->length;
+    if (!isfinite(begin)) /* a run without times */
+        return 0;
     while (n < most && at[s->n - 1 - n] > begin)
         n++;
     bool is_full = n < s->n || n == TP_ALARM_MOST_VALUES;
@@ -202,11 +204,13 @@ static bool level_holds(tp_alarm_series *s, const tp_alarm_condition *c, const c
         limit /= 100;
     if (!isfinite(s->newest) && !(isinf(s->newest) && (s->newest > 0) == is_above))
         return false;
-    s->n_judged++;
     size_t n = 1;
+    const double *at = c->hold.is_time ? s->wall : s->step;
+    double begin = s->n ? at[s->n - 1] - c->hold.length : 0;
+    if (c->hold.length > 0 && !isfinite(begin)) /* a run without times: nothing is judged */
+        return false;
+    s->n_judged++;
     if (c->hold.length > 0) {
-        const double *at = c->hold.is_time ? s->wall : s->step;
-        double begin = s->n ? at[s->n - 1] - c->hold.length : 0;
         for (n = 0; n < s->n && at[s->n - 1 - n] > begin; n++)
             if (is_above ? !(s->value[s->n - 1 - n] > limit) : !(s->value[s->n - 1 - n] < limit))
                 return false;
