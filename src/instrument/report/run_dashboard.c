@@ -11,12 +11,12 @@
 #include "instrument/report/picture.h"
 #include "stats/descriptive.h"
 
-enum { PANELS = 6, CURVES = 2, MOST_DIMENSIONS = 16, WINDOWS = 40 };
+enum { PANELS = 6, CURVES = 2, MOST_DIMENSIONS = 16, WINDOWS = 40, MEDIANS = 800 };
 
 /* A panel with the memory that it points to. */
 typedef struct {
     tp_curve curves[CURVES];
-    double *smooth;
+    double *smooth_at, *smooth;
     tp_series series[CURVES + 1];
     size_t n_series;
     char label[96], y_label[160];
@@ -56,21 +56,19 @@ static double dimension_score(const tp_analysis_dimension *d, double *ret_refere
 
 /* ---- a panel of curves ---- */
 
-/* Median of the `width` values up to each, the window being whole. */
-static double *running_median(const tp_curve *c, size_t width)
+/* Median of the `width` values up to each of the points, the windows being whole; of a long curve
+ * as many points as a picture can show, the last among them.  Returns how many. */
+static size_t running_median(const tp_curve *c, size_t width, double *at, double *median)
 {
-    double *out = tp_new(c->n, sizeof *out), *window = tp_new(width, sizeof *window);
-    for (size_t i = 0; i < c->n; i++) {
-        if (i + 1 < width) {
-            out[i] = NAN;
-            continue;
-        }
-        memcpy(window, c->value + i + 1 - width, width * sizeof *window);
+    TP_FREED double *window = tp_new(width, sizeof *window);
+    size_t stride = (c->n - width) / MEDIANS + 1, n = 0;
+    for (size_t end = width + (c->n - width) % stride; end <= c->n; end += stride) {
+        memcpy(window, c->value + end - width, width * sizeof *window);
         tp_sort(window, width);
-        out[i] = tp_median_sorted(window, width);
+        at[n] = c->step[end - 1];
+        median[n++] = tp_median_sorted(window, width);
     }
-    free(window);
-    return out;
+    return n;
 }
 
 static void add_curve(dashboard *d, int at, tp_run_role role)
@@ -93,10 +91,12 @@ static void add_median(dashboard *d, int at)
     size_t width = c->n / WINDOWS;
     if (p->n_series != 1 || width < 2)
         return;
-    p->smooth = running_median(c, width);
+    p->smooth_at = tp_new(MEDIANS + 1, sizeof *p->smooth_at);
+    p->smooth = tp_new(MEDIANS + 1, sizeof *p->smooth);
+    size_t n = running_median(c, width, p->smooth_at, p->smooth);
     snprintf(p->label, sizeof p->label, "median of %zu steps", width);
     p->series[p->n_series++] =
-        (tp_series){.name = p->label, .x = c->step, .y = p->smooth, .n = c->n};
+        (tp_series){.name = p->label, .x = p->smooth_at, .y = p->smooth, .n = n};
 }
 
 /* "0.62 [0.58, 0.66], pass: improvement ..."  */
@@ -188,6 +188,7 @@ static void release(dashboard *d)
     for (int i = 0; i < PANELS; i++) {
         for (int k = 0; k < CURVES; k++)
             tp_curve_release(&d->data[i].curves[k]);
+        free(d->data[i].smooth_at);
         free(d->data[i].smooth);
         tp_buf_release(&d->data[i].note);
     }
