@@ -226,8 +226,12 @@ char *tp_human_value(double v, int decimals, char *out)
         snprintf(out, 32, "NaN");
     else if (isinf(v))
         snprintf(out, 32, v > 0 ? "Infinity" : "-Infinity");
+    else if (fabs(v) >= 1e9)
+        snprintf(out, 32, "%.6g", v);
+    else if (v != 0 && fabs(v) < 0.5 * pow(10, -decimals)) /* that is not 0 */
+        snprintf(out, 32, "%.2g", v);
     else
-        snprintf(out, 32, fabs(v) < 1e9 ? "%.*f" : "%.*g", fabs(v) < 1e9 ? decimals : 6, v);
+        snprintf(out, 32, "%.*f", decimals, v);
     return out;
 }
 
