@@ -23,12 +23,16 @@
     "\"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-5, \"rope_theta\": 100.0, "   \
     "\"hidden_act\": \"silu\""
 
+#define GPT2                                                                                      \
+    "{\"model_type\": \"gpt2\", \"vocab_size\": 23, \"n_embd\": 16, \"n_layer\": 3, \"n_head\": " \
+    "2, "                                                                                         \
+    "\"n_positions\": 32, \"layer_norm_epsilon\": 1e-5, \"activation_function\": \"gelu_new\"}"
+
 static const char *const families[] = {
     "{\"model_type\": \"llama\", \"tie_word_embeddings\": true, " LLAMA_SIZES "}",
     "{\"model_type\": \"qwen2\", \"tie_word_embeddings\": false, " LLAMA_SIZES "}",
     "{\"model_type\": \"qwen3\", \"head_dim\": 8, \"tie_word_embeddings\": true, " LLAMA_SIZES "}",
-    "{\"model_type\": \"gpt2\", \"vocab_size\": 23, \"n_embd\": 16, \"n_layer\": 3, \"n_head\": 2, "
-    "\"n_positions\": 32, \"layer_norm_epsilon\": 1e-5, \"activation_function\": \"gelu_new\"}",
+    GPT2,
 };
 
 /* What the sets have in them. */

@@ -211,7 +211,7 @@ static void open_trainee(trainee *t, const scene *s, tp_comm *comm)
                             .bucket_bytes = s->bucket_bytes};
     const tp_program_options o = {.device = t->device,
                                   .passes = {.shards_optimizer = s->is_sharded,
-                                             .wire = s->kind,
+                                             .wire = (int32_t)s->kind,
                                              .wire_keep = s->kind == TP_WIRE_TOPK ? KEEP : 0,
                                              .keeps_errors = s->keeps_errors,
                                              .disabled = off,

@@ -216,10 +216,14 @@ enum { TOKENS = 50, MOST = 4, SHORT = 20 };
     "\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-5, \"rope_theta\": 10000.0, " \
     "\"hidden_act\": \"silu\", \"initializer_range\": 0.2, \"tie_word_embeddings\": " tied "}"
 
-static const char *const configs[] = {
-    DECODER("llama", "48", "true"), DECODER("qwen2", "49", "false"), DECODER("qwen3", "48", "true"),
-    "{\"model_type\": \"gpt2\", \"vocab_size\": 51, \"n_embd\": 32, \"n_layer\": 2, \"n_head\": 4, "
-    "\"n_positions\": 64, \"activation_function\": \"gelu_new\", \"initializer_range\": 0.2}"};
+#define GPT2                                                                                      \
+    "{\"model_type\": \"gpt2\", \"vocab_size\": 51, \"n_embd\": 32, \"n_layer\": 2, \"n_head\": " \
+    "4, "                                                                                         \
+    "\"n_positions\": 64, \"activation_function\": \"gelu_new\", \"initializer_range\": 0.2}"
+
+static const char *const configs[] = {DECODER("llama", "48", "true"),
+                                      DECODER("qwen2", "49", "false"),
+                                      DECODER("qwen3", "48", "true"), GPT2};
 
 /* What a run of so many ranks came to, as rank 0 tells. */
 typedef struct {

@@ -555,7 +555,7 @@ size_t tp_metrics_curve_end(tp_metrics *m, size_t index, size_t *ret_finite,
     }
     size_t n = tp_metrics_curve(m, index, &p), last = n - 1;
     for (size_t i = 0; i < n; i++) {
-        *ret_finite += isfinite(p[i].value);
+        *ret_finite += isfinite(p[i].value) ? 1 : 0;
         if (p[i].wall_time > p[last].wall_time) /* of an attempt that began anew at a checkpoint */
             last = i;
     }
