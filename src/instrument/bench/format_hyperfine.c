@@ -2,11 +2,15 @@
 #include "instrument/bench/formats.h"
 
 #include <math.h>
+#include <string.h>
 
-static double mean_of(const tp_bench_result *result, const char *metric)
+/* The mean of one side; a file without the member is one that does not know it. */
+static void put_mean(tp_json_w *w, const char *key, const tp_bench_result *result,
+                     const char *metric, bool is_a)
 {
     const tp_bench_metric *m = tp_result_metric(result, metric);
-    return m && m->n_b ? m->side_b.mean : NAN;
+    if (m && (is_a ? m->n_a : m->n_b))
+        tp_json_w_put_known(w, key, is_a ? m->side_a.mean : m->side_b.mean);
 }
 
 static void put_list(tp_json_w *w, const char *key, const double *values, size_t n, bool whole)
@@ -21,29 +25,24 @@ static void put_list(tp_json_w *w, const char *key, const double *values, size_t
     tp_json_w_end(w, ']');
 }
 
-/* One side of a result; `command` is what it is called. */
+/* One side of a result; `command` is what it is called.  Exit codes are not kept. */
 static void put_side(tp_json_w *w, const tp_bench_result *result, const char *command,
                      const double *times, size_t n, const tp_summary *s, bool is_a)
 {
     const tp_bench_metric *memory = tp_result_metric(result, tp_bench_memory_name);
-    double user = mean_of(result, "user_time"), system = mean_of(result, "system_time");
     tp_json_w_begin(w, '{');
     tp_json_w_put_str(w, "command", command);
     tp_json_w_put_known(w, "mean", s->mean);
     tp_json_w_put_known(w, "stddev", s->sd);
     tp_json_w_put_known(w, "median", s->median);
-    tp_json_w_put_known(w, "user", isnan(user) || is_a ? 0 : user);
-    tp_json_w_put_known(w, "system", isnan(system) || is_a ? 0 : system);
+    put_mean(w, "user", result, "user_time", is_a);
+    put_mean(w, "system", result, "system_time", is_a);
     tp_json_w_put_known(w, "min", s->min);
     tp_json_w_put_known(w, "max", s->max);
     put_list(w, "times", times, n, false);
     if (memory)
         put_list(w, "memory_usage_byte", is_a ? memory->a : memory->b,
                  is_a ? memory->n_a : memory->n_b, true);
-    tp_json_w_put_begin(w, "exit_codes", '[');
-    for (size_t i = 0; i < n; i++)
-        tp_json_w_i64(w, 0);
-    tp_json_w_end(w, ']');
     tp_json_w_put_begin(w, "parameters", '{');
     tp_json_w_end(w, '}');
     tp_json_w_end(w, '}');
@@ -90,12 +89,22 @@ static tp_status read_list(const char *file, const tp_json *list, tp_bench_repor
     return TP_OK;
 }
 
+static bool is_shared(const tp_json *list, const tp_json *result, const char *command)
+{
+    for (const tp_json *x = list->child; x; x = x->next) {
+        const char *other = tp_json_str(tp_json_get(x, "command"));
+        if (x != result && other && strcmp(other, command) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* "command", and its parameters when several results share the command. */
-static const char *name_of(const tp_json *result, tp_bench_report *r)
+static const char *name_of(const tp_json *list, const tp_json *result, tp_bench_report *r)
 {
     const char *command = tp_json_str(tp_json_get(result, "command"));
     const tp_json *parameters = tp_json_get(result, "parameters");
-    if (!command || !tp_bench_report_find(r, command) || !parameters)
+    if (!command || !parameters || !is_shared(list, result, command))
         return command;
     TP_OWN(tp_buf) text = {0};
     tp_buf_adds(&text, command);
@@ -106,11 +115,11 @@ static const char *name_of(const tp_json *result, tp_bench_report *r)
     return tp_arena_strdup(&r->arena, tp_buf_str(&text));
 }
 
-static tp_status read_result(const char *file, const tp_json *result, tp_bench_report *r,
-                             tp_error *err)
+static tp_status read_result(const char *file, const tp_json *list, const tp_json *result,
+                             tp_bench_report *r, tp_error *err)
 {
     tp_sample_list times = {0}, memory = {0};
-    const char *name = name_of(result, r);
+    const char *name = name_of(list, result, r);
     double median;
     if (!name || tp_bench_report_find(r, name))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a result needs a command of its own", file,
@@ -144,6 +153,6 @@ tp_status tp_read_hyperfine(const char *name, const tp_json *root, tp_bench_repo
                        TP_BENCH_MAX_RESULTS);
     ret->tool = "hyperfine";
     for (const tp_json *x = list->child; x; x = x->next)
-        TP_TRY(read_result(name, x, ret, err));
+        TP_TRY(read_result(name, list, x, ret, err));
     return TP_OK;
 }
