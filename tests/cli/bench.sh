@@ -287,6 +287,20 @@ expect 3
 run bench compare "google:$golden/google.json" "$golden/google.json"
 expect 3
 expect_out "FAILED"
+run bench compare "$golden/google.json" "$golden/benchmark.json"
+expect_out "throughput" "shown, not judged: one value for all rounds"
+for i in 1 2 3 4 5; do
+    echo "BenchmarkY-8 100 1000 ns/op 0 B/op 0 allocs/op"
+done >none.txt
+sed 's/0 B.op/64 B\/op/' none.txt >some.txt
+run bench compare none.txt none.txt
+expect 0
+run bench compare none.txt some.txt
+expect 1
+expect_out "Y-8" "0 B/op -> 64 B/op  more than 0" "0 B/op became 64"
+run bench 'sh -c "exit 3"' --vs true --ignore-failure --rounds 6 --tolerance 99% --save hyperfine:two.json
+is "members that are not known" "$("$TOOL" keys two.json results.0 | grep -c exit_codes)" 0
+is "the first command's own time" "$("$TOOL" keys two.json results.0 | grep -cx user)" 1
 run $worker --baseline r.json
 expect 0
 export GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=summary.md

@@ -38,8 +38,12 @@ static void say(const tp_bench_result *result, tp_buf *out)
     }
     const tp_bench_comparison *c = &m->comparison;
     double percent = 100 * (c->ratio - 1);
-    tp_buf_addf(out, "%s: %s is %.2f %% %s (ratio %.4f", tp_bench_verdict_name(result->verdict),
-                m->metric.name, fabs(percent), percent < 0 ? "lower" : "higher", c->ratio);
+    tp_buf_addf(out, "%s: %s is ", tp_bench_verdict_name(result->verdict), m->metric.name);
+    if (isinf(percent))
+        tp_buf_addf(out, "more than 0 (ratio %.4f", c->ratio);
+    else
+        tp_buf_addf(out, "%.2f %% %s (ratio %.4f", fabs(percent), percent < 0 ? "lower" : "higher",
+                    c->ratio);
     if (isfinite(c->ratio_lower) && isfinite(c->ratio_upper) && c->how != TP_COMPARED_EXACT)
         tp_buf_addf(out, ", %.0f %% interval %.4f to %.4f", 100 * (1 - 2 * c->alpha),
                     c->ratio_lower, c->ratio_upper);

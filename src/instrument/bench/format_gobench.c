@@ -12,8 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_NAME = 512 };
-
 /* ---- writing ---- */
 
 static void put_name(tp_buf *out, const char *name, int processors)
@@ -107,6 +105,7 @@ typedef struct {
     char unit[128];
     tp_direction direction;
     tp_metric_class kind;
+    bool is_count; /* no Unit line says more: exact while all rounds agree */
 } unit_rule;
 
 typedef struct {
@@ -115,6 +114,8 @@ typedef struct {
     unit_rule units[32];
     size_t n_units;
     bool is_ours;
+    bool has_packages;     /* more than one: each is part of the names of its benchmarks */
+    char *package;         /* of the lines that follow, or NULL */
     tp_sample_list *lists; /* n_lists blocks of TP_BENCH_MAX_METRICS, by result */
     size_t n_lists;
     tp_error *err;
@@ -123,7 +124,9 @@ typedef struct {
 static unit_rule rule_of(const reader *in, const char *unit)
 {
     unit_rule rule = {.direction =
-                          tp_str_ends(unit, "/s") ? TP_HIGHER_IS_BETTER : TP_LOWER_IS_BETTER};
+                          tp_str_ends(unit, "/s") ? TP_HIGHER_IS_BETTER : TP_LOWER_IS_BETTER,
+                      .kind = tp_bench_unit_counts(unit) ? TP_METRIC_EXACT : TP_METRIC_NOISY,
+                      .is_count = tp_bench_unit_counts(unit)};
     for (size_t i = 0; i < in->n_units; i++) {
         if (strcmp(in->units[i].unit, unit) == 0)
             rule = in->units[i];
@@ -141,23 +144,35 @@ static void read_unit(reader *in, char *text)
     for (char *word; (word = strtok_r(NULL, " \t", &rest));) {
         if (tp_str_starts(word, "better="))
             tp_direction_parse(word + 7, &rule.direction);
-        if (strcmp(word, "assume=exact") == 0)
-            rule.kind = TP_METRIC_EXACT;
+        if (tp_str_starts(word, "assume=")) {
+            rule.kind = strcmp(word + 7, "exact") == 0 ? TP_METRIC_EXACT : TP_METRIC_NOISY;
+            rule.is_count = false;
+        }
     }
     in->units[in->n_units++] = rule;
 }
 
-/* "Train/llama-2" -> "train/llama": without the number of processors. */
-static void plain_name(const reader *in, const char *word, char *out, size_t cap)
+/* "Train/llama-2" -> "train/llama": without the capital and the number of processors that our own
+ * files have.  In those of others "Sort/n-1000" may be all name. */
+static void plain_name(const char *word, tp_buf *out)
 {
     size_t n = strlen(word), digits = n;
     while (digits > 0 && isdigit((unsigned char)word[digits - 1]))
         digits--;
     if (digits > 1 && digits < n && word[digits - 1] == '-')
         n = digits - 1;
-    snprintf(out, cap, "%.*s", (int)n, word);
+    tp_buf_addf(out, "%c%.*s", tolower((unsigned char)*word), (int)n - 1, word + 1);
+}
+
+/* "Sort-8", or "example.org/lists.Sort-8" where the file has several packages. */
+static void name_of(const reader *in, const char *word, tp_buf *out)
+{
+    if (in->has_packages && in->package)
+        tp_buf_addf(out, "%s.", in->package);
     if (in->is_ours)
-        out[0] = (char)tolower((unsigned char)out[0]);
+        plain_name(word, out);
+    else
+        tp_buf_adds(out, word);
 }
 
 static tp_status result_of(reader *in, const char *name, tp_bench_result **ret)
@@ -213,29 +228,27 @@ static tp_status add_value(reader *in, tp_bench_result *result, const char *unit
         bool is_time = strcmp(name, tp_bench_time_name) == 0;
         tp_bench_metric_set(in->report, m, name, plain_unit,
                             is_time ? TP_LOWER_IS_BETTER : rule.direction, rule.kind, NULL, 0);
+        m->metric.is_count = rule.is_count;
     }
     size_t index = (size_t)(result - in->report->results), at = (size_t)(m - result->metrics);
     tp_sample_list *list = &in->lists[index * TP_BENCH_MAX_METRICS + at];
-    TP_TRY(
-        tp_sample_list_add(in->report, list, strcmp(unit, "ns/op") == 0 ? v * 1e-9 : v, in->err));
-    m->b = list->values;
-    m->n_b = list->n;
-    return TP_OK;
+    return tp_bench_metric_add(in->report, m, list, strcmp(unit, "ns/op") == 0 ? v * 1e-9 : v,
+                               in->err);
 }
 
 static tp_status read_line(reader *in, char *line, size_t number)
 {
     char *rest = NULL, *word = strtok_r(line, " \t", &rest);
     char *count = word ? strtok_r(NULL, " \t", &rest) : NULL;
-    char name[MAX_NAME];
+    TP_OWN(tp_buf) name = {0};
     double v;
     tp_bench_result *result;
     if (!count || !tp_str_to_f64(count, &v))
         return TP_OK; /* "BenchmarkX" alone announces a run */
-    plain_name(in, word + strlen("Benchmark"), name, sizeof name);
-    if (!name[0])
+    if (!word[strlen("Benchmark")])
         return TP_OK;
-    TP_TRY(result_of(in, name, &result));
+    name_of(in, word + strlen("Benchmark"), &name);
+    TP_TRY(result_of(in, tp_buf_str(&name), &result));
     result->work = v >= 1 && v < 1e18 ? (uint64_t)v : 0;
     for (char *value; (value = strtok_r(NULL, " \t", &rest));) {
         char *unit = strtok_r(NULL, " \t", &rest);
@@ -248,27 +261,56 @@ static tp_status read_line(reader *in, char *line, size_t number)
     return TP_OK;
 }
 
+/* The next line without its end; false: there is none. */
+static bool next_line(const char *text, size_t n, size_t *at, tp_buf *line)
+{
+    if (*at >= n)
+        return false;
+    const char *end = memchr(text + *at, '\n', n - *at);
+    size_t length = end ? (size_t)(end - text) - *at : n - *at;
+    tp_buf_clear(line);
+    tp_buf_add(line, text + *at, length);
+    tp_buf_addc(line, 0);
+    line->data[strcspn(line->data, "\r")] = 0;
+    *at += length + 1;
+    return true;
+}
+
+static bool has_packages(const char *text, size_t n)
+{
+    TP_OWN(tp_buf) line = {0}, first = {0};
+    for (size_t at = 0; next_line(text, n, &at, &line);) {
+        if (!tp_str_starts(line.data, "pkg:"))
+            continue;
+        if (first.len && strcmp(first.data, line.data) != 0)
+            return true;
+        if (!first.len)
+            tp_buf_adds(&first, line.data);
+    }
+    return false;
+}
+
+static void read_package(reader *in, const char *text)
+{
+    in->package = tp_arena_strdup(&in->report->arena, text + strspn(text, " \t"));
+}
+
 tp_status tp_read_gobench(const char *name, const char *text, size_t n, tp_bench_report *ret,
                           tp_error *err)
 {
-    reader in = {.file = name, .report = ret, .err = err};
+    reader in = {.file = name, .report = ret, .has_packages = has_packages(text, n), .err = err};
     TP_OWN(tp_buf) line = {0};
     tp_status status = TP_OK;
     size_t number = 0;
     ret->tool = "go test";
-    for (size_t at = 0; at < n && status == TP_OK;) {
-        const char *end = memchr(text + at, '\n', n - at);
-        size_t length = end ? (size_t)(end - text) - at : n - at;
-        tp_buf_clear(&line);
-        tp_buf_add(&line, text + at, length);
-        tp_buf_addc(&line, 0);
+    for (size_t at = 0; status == TP_OK && next_line(text, n, &at, &line);) {
         number++;
-        at += length + 1;
-        line.data[strcspn(line.data, "\r")] = 0;
         if (tp_str_starts(line.data, "Benchmark"))
             status = read_line(&in, line.data, number);
         else if (tp_str_starts(line.data, "Unit "))
             read_unit(&in, line.data + 5);
+        else if (tp_str_starts(line.data, "pkg:"))
+            read_package(&in, line.data + 4);
         else if (strcmp(line.data, "tool: temper") == 0)
             in.is_ours = true;
     }

@@ -7,6 +7,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/platform.h"
+
+static const char own_executable[] = "temper bench";
+
 /* ---- writing ---- */
 
 static void put_int(tp_json_w *w, const char *key, size_t v)
@@ -19,7 +23,7 @@ static void put_context(tp_json_w *w, const tp_bench_report *r)
     tp_json_w_put_begin(w, "context", '{');
     tp_json_w_put_str(w, "date", r->started);
     tp_json_w_put_str(w, "host_name", r->host.name);
-    tp_json_w_put_str(w, "executable", "temper bench");
+    tp_json_w_put_str(w, "executable", own_executable);
     put_int(w, "num_cpus", (size_t)r->host.processors);
     put_int(w, "mhz_per_cpu", 0);
     tp_json_w_put_bool(w, "cpu_scaling_enabled",
@@ -119,23 +123,87 @@ static bool has_repetitions(const tp_json *list)
     return false;
 }
 
-static tp_status read_entry(const char *file, const tp_json *b, tp_bench_report *r,
-                            tp_sample_list *list, tp_error *err)
+static tp_status read_time(const char *file, const tp_json *b, double *ret, tp_error *err)
 {
     double v, scale = unit_seconds(tp_json_str(tp_json_get(b, "time_unit")));
     if (!tp_bench_number(tp_json_get(b, "real_time"), &v) || isnan(scale))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: real_time and time_unit (ns, us, ms, s) needed",
                        file, b->line);
-    return tp_sample_list_add(r, list, v * scale, err);
+    *ret = v * scale;
+    return TP_OK;
+}
+
+/* Every other number of an entry is a counter. */
+static bool is_counter(const tp_json *entry, const tp_json *member)
+{
+    static const char *const fixed[] = {"family_index", "per_family_instance_index",
+                                        "repetitions",  "repetition_index",
+                                        "threads",      "iterations",
+                                        "real_time",    "cpu_time"};
+    if (member->type != TP_JSON_NUMBER || tp_json_get(entry, member->key.data) != member)
+        return false;
+    for (size_t i = 0; i < TP_COUNTOF(fixed); i++) {
+        if (strcmp(fixed[i], member->key.data) == 0)
+            return false;
+    }
+    return true;
+}
+
+/* A benchmark being read: the values of its metrics, the first of which is the time. */
+typedef struct {
+    tp_bench_report *report;
+    tp_bench_result *result;
+    tp_sample_list lists[TP_BENCH_MAX_METRICS];
+    bool is_ours;
+} run;
+
+static tp_status read_counter(run *in, const tp_json *c, tp_error *err)
+{
+    double v;
+    tp_bench_result *result = in->result;
+    tp_bench_metric *m = tp_result_metric(result, c->key.data);
+    if (!tp_json_f64(c, &v))
+        return TP_OK;
+    if (m == &result->metrics[0] || (!m && result->n_metrics == TP_BENCH_MAX_METRICS)) {
+        tp_bench_note_left_out(in->report, result, c->key.data);
+        return TP_OK;
+    }
+    if (!m) {
+        m = &result->metrics[result->n_metrics++];
+        tp_bench_metric_by_name(in->report, m, c->key.data, in->is_ours);
+    }
+    return tp_bench_metric_add(in->report, m, &in->lists[m - result->metrics], v, err);
+}
+
+static tp_status read_entry(const char *file, run *in, const tp_json *b, tp_error *err)
+{
+    double time = 0;
+    TP_TRY(read_time(file, b, &time, err));
+    TP_TRY(tp_bench_metric_add(in->report, &in->result->metrics[0], &in->lists[0], time, err));
+    in->result->rounds++;
+    for (const tp_json *c = b->child; c; c = c->next) {
+        if (is_counter(b, c))
+            TP_TRY(read_counter(in, c, err));
+    }
+    return TP_OK;
+}
+
+static void begin_run(run *in, const char *name)
+{
+    in->result = tp_bench_report_add(in->report, name, TP_BENCH_MAX_METRICS);
+    in->result->n_metrics = 1;
+    tp_bench_metric_set(in->report, &in->result->metrics[0], tp_bench_time_name, "s",
+                        TP_LOWER_IS_BETTER, TP_METRIC_NOISY, NULL, 0);
 }
 
 /* All entries of the run that starts at `first`, which is the first of its name. */
-static tp_status read_run(const char *file, const tp_json *first, const char *name,
+static tp_status read_run(const char *file, const tp_json *first, const char *name, bool is_ours,
                           tp_bench_report *r, tp_error *err)
 {
-    tp_sample_list times = {0};
+    run in = {.report = r, .is_ours = is_ours};
     const char *message = NULL;
     bool failed = false;
+    begin_run(&in, name);
     for (const tp_json *b = first; b; b = b->next) {
         const char *other = tp_json_str(tp_json_get(b, "run_name"));
         const char *type = tp_json_str(tp_json_get(b, "run_type"));
@@ -148,15 +216,12 @@ static tp_status read_run(const char *file, const tp_json *first, const char *na
             failed = true;
             continue;
         }
-        TP_TRY(read_entry(file, b, r, &times, err));
+        TP_TRY(read_entry(file, &in, b, err));
     }
-    tp_bench_result *result = tp_bench_report_add(r, name, failed ? 0 : 1);
-    result->rounds = times.n;
-    if (failed)
-        tp_result_fail(r, result, "%s", message ? message : "an error occurred");
-    else
-        tp_bench_metric_set(r, &result->metrics[0], tp_bench_time_name, "s", TP_LOWER_IS_BETTER,
-                            TP_METRIC_NOISY, times.values, times.n);
+    if (failed) {
+        in.result->n_metrics = 0;
+        tp_result_fail(r, in.result, "%s", message ? message : "an error occurred");
+    }
     return TP_OK;
 }
 
@@ -168,19 +233,21 @@ tp_status tp_read_google(const char *name, const tp_json *root, tp_bench_report 
     if (list->n > 0 && !has_repetitions(list))
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s: only aggregates; run without --benchmark_report_aggregates_only", name);
+    const char *program = tp_json_str(tp_json_get(tp_json_get(root, "context"), "executable"));
+    bool is_ours = program && strcmp(program, own_executable) == 0;
     ret->tool = "Google Benchmark";
     for (const tp_json *b = list->child; b; b = b->next) {
         const char *type = tp_json_str(tp_json_get(b, "run_type"));
-        const char *run = tp_json_str(tp_json_get(b, "run_name"));
-        run = run ? run : tp_json_str(tp_json_get(b, "name"));
-        if (!run)
+        const char *called = tp_json_str(tp_json_get(b, "run_name"));
+        called = called ? called : tp_json_str(tp_json_get(b, "name"));
+        if (!called)
             return tp_fail(err, TP_ERR_FORMAT, "%s:%u: an entry without a name", name, b->line);
-        if ((type && strcmp(type, "iteration") != 0) || tp_bench_report_find(ret, run))
+        if ((type && strcmp(type, "iteration") != 0) || tp_bench_report_find(ret, called))
             continue;
         if (ret->n_results == TP_BENCH_MAX_RESULTS)
             return tp_fail(err, TP_ERR_FORMAT, "%s: more than %d benchmarks", name,
                            TP_BENCH_MAX_RESULTS);
-        TP_TRY(read_run(name, b, run, ret, err));
+        TP_TRY(read_run(name, b, called, is_ours, ret, err));
     }
     return TP_OK;
 }

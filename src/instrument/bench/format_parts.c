@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "instrument/bench/formats.h"
 
 const tp_bench_metric *tp_result_time(const tp_bench_result *result)
@@ -47,4 +48,71 @@ void tp_bench_metric_set(tp_bench_report *r, tp_bench_metric *m, const char *nam
                             .kind = kind};
     m->b = values;
     m->n_b = n;
+}
+
+tp_status tp_bench_metric_add(tp_bench_report *r, tp_bench_metric *m, tp_sample_list *list,
+                              double v, tp_error *err)
+{
+    TP_TRY(tp_sample_list_add(r, list, v, err));
+    m->b = list->values;
+    m->n_b = list->n;
+    if (m->metric.is_count && v != m->b[0])
+        m->metric.kind = TP_METRIC_NOISY;
+    return TP_OK;
+}
+
+bool tp_bench_unit_counts(const char *unit)
+{
+    return strcmp(unit, "B/op") == 0 || strcmp(unit, "allocs/op") == 0;
+}
+
+/* Ours, in the files that have no place for units and directions. */
+static const tp_metric *own_metric(const char *name)
+{
+    static const tp_metric own[] = {
+        {.name = tp_bench_memory_name, .unit = "bytes", .floor = 1 << 20},
+        {.name = "resident", .unit = "bytes", .floor = 1 << 20},
+        {.name = "mean_memory", .unit = "bytes", .is_informative = true},
+        {.name = "user_time", .unit = "s", .is_informative = true},
+        {.name = "system_time", .unit = "s", .is_informative = true},
+        {.name = "throughput", .unit = "", .direction = TP_HIGHER_IS_BETTER},
+        {.name = "decode", .unit = "", .direction = TP_HIGHER_IS_BETTER},
+        {.name = "tokens", .unit = "tokens", .direction = TP_HIGHER_IS_BETTER, .is_count = true},
+        {.name = "allocations", .unit = "buffers", .is_count = true},
+        {.name = "flops", .unit = "FLOP", .is_count = true},
+        {.name = "bytes", .unit = "bytes", .is_count = true},
+        {.name = "instructions", .unit = "instructions", .is_count = true},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(own); i++) {
+        if (strcmp(own[i].name, name) == 0)
+            return &own[i];
+    }
+    return NULL;
+}
+
+void tp_bench_metric_by_name(tp_bench_report *r, tp_bench_metric *m, const char *name, bool is_ours)
+{
+    const tp_metric *own = is_ours ? own_metric(name) : NULL;
+    bool is_rate = tp_str_ends(name, "_per_second");
+    tp_bench_metric_set(r, m, name,
+                        own       ? own->unit
+                        : is_rate ? "/s"
+                                  : "",
+                        own       ? own->direction
+                        : is_rate ? TP_HIGHER_IS_BETTER
+                                  : TP_LOWER_IS_BETTER,
+                        own && own->is_count ? TP_METRIC_EXACT : TP_METRIC_NOISY, NULL, 0);
+    m->metric.floor = own ? own->floor : 0;
+    m->metric.is_count = own ? own->is_count : true;
+    m->metric.is_informative = own ? own->is_informative : !is_rate;
+    if (!own && !is_rate)
+        m->note = "shown, not judged: the file does not say which way is better";
+}
+
+void tp_bench_note_left_out(tp_bench_report *r, tp_bench_result *result, const char *name)
+{
+    if (!result->note)
+        result->note = tp_bench_report_printf(
+            r, "'%.60s' is not read: at most %d figures beside the time, of different names", name,
+            TP_BENCH_MAX_METRICS - 1);
 }

@@ -10,6 +10,8 @@
 
 #include "stats/stats.h"
 
+static const char own_implementation[] = "temper"; /* of Python, in the machine_info we write */
+
 /* ---- writing ---- */
 
 typedef struct {
@@ -114,7 +116,7 @@ static void put_machine(tp_json_w *w, const tp_bench_report *r)
     tp_json_w_put_str(w, "processor", "");
     tp_json_w_put_str(w, "machine", "x86_64");
     tp_json_w_put_str(w, "python_compiler", r->host.compiler);
-    tp_json_w_put_str(w, "python_implementation", "temper");
+    tp_json_w_put_str(w, "python_implementation", own_implementation);
     tp_json_w_put_str(w, "python_implementation_version", r->version);
     tp_json_w_put_str(w, "python_version", r->version);
     tp_json_w_put_begin(w, "python_build", '[');
@@ -193,8 +195,29 @@ static tp_status read_times(const char *file, const tp_json *stats, tp_bench_rep
     return TP_OK;
 }
 
-static tp_status read_benchmark(const char *file, const tp_json *b, tp_bench_report *r,
-                                tp_error *err)
+/* Numbers of `extra_info`: one for all rounds, which is shown and cannot be judged. */
+static void read_extra(const tp_json *extra, tp_bench_report *r, tp_bench_result *result,
+                       bool is_ours)
+{
+    double v;
+    for (const tp_json *x = extra ? extra->child : NULL; x; x = x->next) {
+        if (x->type != TP_JSON_NUMBER || !tp_json_f64(x, &v))
+            continue;
+        if (result->n_metrics == TP_BENCH_MAX_METRICS || tp_result_metric(result, x->key.data)) {
+            tp_bench_note_left_out(r, result, x->key.data);
+            continue;
+        }
+        tp_bench_metric *m = &result->metrics[result->n_metrics++];
+        tp_bench_metric_by_name(r, m, x->key.data, is_ours);
+        m->metric.is_informative = true;
+        m->note = "shown, not judged: one value for all rounds";
+        m->b = tp_bench_report_values(r, &v, 1);
+        m->n_b = 1;
+    }
+}
+
+static tp_status read_benchmark(const char *file, const tp_json *b, bool is_ours,
+                                tp_bench_report *r, tp_error *err)
 {
     const char *name = tp_json_str(tp_json_get(b, "fullname"));
     const tp_json *stats = tp_json_get(b, "stats");
@@ -207,10 +230,12 @@ static tp_status read_benchmark(const char *file, const tp_json *b, tp_bench_rep
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a second benchmark named '%s'", file, b->line,
                        name);
     TP_TRY(read_times(file, stats, r, &times, err));
-    tp_bench_result *result = tp_bench_report_add(r, name, 1);
+    tp_bench_result *result = tp_bench_report_add(r, name, TP_BENCH_MAX_METRICS);
+    result->n_metrics = 1;
     result->rounds = times.n;
     tp_bench_metric_set(r, &result->metrics[0], tp_bench_time_name, "s", TP_LOWER_IS_BETTER,
                         TP_METRIC_NOISY, times.values, times.n);
+    read_extra(tp_json_get(b, "extra_info"), r, result, is_ours);
     return TP_OK;
 }
 
@@ -231,10 +256,13 @@ tp_status tp_read_pytest(const char *name, const tp_json *root, tp_bench_report 
     if (!list || list->type != TP_JSON_ARRAY || list->n > TP_BENCH_MAX_RESULTS)
         return tp_fail(err, TP_ERR_FORMAT, "%s: \"benchmarks\" has to be a list of at most %d",
                        name, TP_BENCH_MAX_RESULTS);
+    const char *python =
+        tp_json_str(tp_json_get(tp_json_get(root, "machine_info"), "python_implementation"));
+    bool is_ours = python && strcmp(python, own_implementation) == 0;
     ret->tool = "pytest-benchmark";
     ret->started = when ? tp_arena_strdup(&ret->arena, when) : "";
     read_commit(tp_json_get(root, "commit_info"), ret);
     for (const tp_json *b = list->child; b; b = b->next)
-        TP_TRY(read_benchmark(name, b, ret, err));
+        TP_TRY(read_benchmark(name, b, is_ours, ret, err));
     return TP_OK;
 }

@@ -83,6 +83,8 @@ static void put_metric(tp_json_w *w, const tp_bench_metric *m)
     tp_json_w_put_str(w, "direction", tp_direction_name(m->metric.direction));
     tp_json_w_put_str(w, "class", m->metric.kind == TP_METRIC_EXACT ? "exact" : "noisy");
     tp_json_w_put_bool(w, "informative", m->metric.is_informative);
+    if (m->metric.is_count)
+        tp_json_w_put_bool(w, "count", true);
     tp_json_w_put_finite(w, "floor", m->metric.floor);
     tp_json_w_put_str(w, "note", m->note);
     tp_json_w_put_f64_line(w, "samples", m->b, m->n_b);
@@ -246,6 +248,7 @@ static tp_status read_metric(const char *file, const tp_json *m, tp_bench_report
     TP_TRY(read_values(file, tp_json_get(m, "samples"), r, &values, &n, err));
     tp_bench_metric_set(r, ret, name, unit ? unit : "", direction, kind, values, n);
     tp_json_bool(tp_json_get(m, "informative"), &ret->metric.is_informative);
+    tp_json_bool(tp_json_get(m, "count"), &ret->metric.is_count);
     tp_json_f64(tp_json_get(m, "floor"), &ret->metric.floor);
     ret->note = copy_of(r, tp_json_get(m, "note"));
     return read_values(file, tp_json_get(m, "baseline_samples"), r, &ret->a, &ret->n_a, err);

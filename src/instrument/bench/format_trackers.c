@@ -90,8 +90,10 @@ static tp_status read_entry(const char *file, const tp_json *e, tp_bench_report 
     }
     if (tp_result_metric(result, metric) || result->n_metrics == TP_BENCH_MAX_METRICS)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a second entry '%s'", file, e->line, name);
-    tp_bench_metric_set(r, &result->metrics[result->n_metrics++], metric, unit, direction_of(unit),
-                        TP_METRIC_NOISY, tp_bench_report_values(r, &value, 1), 1);
+    tp_bench_metric *m = &result->metrics[result->n_metrics++];
+    tp_bench_metric_set(r, m, metric, unit, direction_of(unit), TP_METRIC_NOISY,
+                        tp_bench_report_values(r, &value, 1), 1);
+    m->metric.is_count = tp_bench_unit_counts(unit);
     return TP_OK;
 }
 

@@ -59,6 +59,20 @@ void tp_bench_metric_set(tp_bench_report *r, tp_bench_metric *m, const char *nam
                          size_t n);
 extern const char tp_bench_time_name[], tp_bench_memory_name[];
 
+/* One more value of a metric of side B; a count is exact while all its values are equal. */
+TP_CHECKED tp_status tp_bench_metric_add(tp_bench_report *r, tp_bench_metric *m,
+                                         tp_sample_list *list, double v, tp_error *err);
+
+/* "B/op", "allocs/op": what Go counts, exactly as a rule. */
+bool tp_bench_unit_counts(const char *unit);
+
+/* A metric of which a file says no more than the name: rates are better when they are higher, and
+ * our own metrics are known in our own files.  Any other has a note, and is not judged. */
+void tp_bench_metric_by_name(tp_bench_report *r, tp_bench_metric *m, const char *name,
+                             bool is_ours);
+/* A note on the first figure of a result that has no place among its metrics. */
+void tp_bench_note_left_out(tp_bench_report *r, tp_bench_result *result, const char *name);
+
 #define TP_BENCH_READER(id)                                                             \
     tp_status tp_read_##id(const char *name, const tp_json *root, tp_bench_report *ret, \
                            tp_error *err);                                              \

@@ -2,6 +2,7 @@
 #include "instrument/bench/gate.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "instrument/bench/formats.h"
 #include "stats/stats.h"
@@ -136,7 +137,17 @@ void tp_gate_suspects(const tp_bench_report *r, double rate, tp_buf *out)
 
 /* ---- stored reports ---- */
 
-/* A file of single values has no rounds that could be too few. */
+static bool has_zero(const double *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (values[i] == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A file of single values has no rounds that could be too few.  Of counts that are 0 in some
+ * round the medians are compared: a ratio has no zero. */
 static void compare_metric(tp_bench_report *r, tp_bench_result *result, tp_bench_metric *m)
 {
     char why[200];
@@ -155,6 +166,9 @@ static void compare_metric(tp_bench_report *r, tp_bench_result *result, tp_bench
     m->is_compared = true;
     if (m->metric.kind == TP_METRIC_EXACT)
         tp_rule_exact(&r->rule, &m->metric, m->a[0], m->b[0], &m->comparison);
+    else if (has_zero(m->a, m->n_a) || has_zero(m->b, m->n_b))
+        tp_rule_exact(&r->rule, &m->metric, tp_summarise(m->a, m->n_a).median,
+                      tp_summarise(m->b, m->n_b).median, &m->comparison);
     else if (m->n_a < 2 || m->n_b < 2)
         tp_rule_point_only(&r->rule, &m->metric, tp_summarise(m->a, m->n_a).median,
                            tp_summarise(m->b, m->n_b).median, &m->comparison);
@@ -169,11 +183,25 @@ static void judge_times_if_need_be(const tp_bench_result *base, tp_bench_result 
     tp_bench_metric *time = tp_result_metric(result, tp_bench_time_name);
     for (size_t k = 0; k < base->n_metrics; k++) {
         const tp_bench_metric *m = tp_result_metric(result, base->metrics[k].metric.name);
-        if (m && m != time && !m->metric.is_informative)
+        if (m && m != time && !m->metric.is_informative && !base->metrics[k].metric.is_informative)
             return;
     }
     if (time && tp_result_metric(base, tp_bench_time_name))
         time->metric.is_informative = false;
+}
+
+/* What the file of side A knows of a metric holds for side B as well: a count that varies there
+ * is not exact here, and what cannot be judged there cannot be judged here. */
+static void agree(const tp_bench_metric *before, tp_bench_metric *m)
+{
+    if (before->metric.is_count && before->metric.kind == TP_METRIC_NOISY) {
+        m->metric.is_count = true;
+        m->metric.kind = TP_METRIC_NOISY;
+    }
+    if (before->metric.is_informative && strcmp(m->metric.name, tp_bench_time_name) != 0) {
+        m->metric.is_informative = true;
+        m->note = m->note ? m->note : before->note;
+    }
 }
 
 static void compare_result(const tp_bench_result *base, tp_bench_report *r, tp_bench_result *result)
@@ -192,6 +220,7 @@ static void compare_result(const tp_bench_result *base, tp_bench_report *r, tp_b
         m->a = tp_bench_report_values(r, before->b, before->n_b);
         m->n_a = before->n_b;
         m->side_a = tp_summarise(m->a, m->n_a);
+        agree(before, m);
         compare_metric(r, result, m);
         any |= m->is_compared;
     }

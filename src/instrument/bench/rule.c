@@ -376,13 +376,13 @@ void tp_rule_point_only(const tp_rule *rule, const tp_metric *metric, double a, 
 bool tp_rule_check(const tp_metric *metric, const double *values, size_t n, size_t least, char *why,
                    size_t cap)
 {
-    bool exact = metric->kind == TP_METRIC_EXACT;
+    bool exact = metric->kind == TP_METRIC_EXACT, may_be_zero = exact || metric->is_count;
     for (size_t i = 0; i < n; i++) {
         double v = values[i];
         const char *what = isnan(v)                  ? "NaN"
                            : isinf(v)                ? "infinite"
                            : v < 0                   ? "negative"
-                           : v == 0 && !exact        ? "0"
+                           : v == 0 && !may_be_zero  ? "0"
                            : exact && v != values[0] ? "different"
                                                      : NULL;
         if (!what)

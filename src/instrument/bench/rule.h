@@ -100,7 +100,7 @@ void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double
  * then `assumed` is used and said. */
 void tp_rule_baseline(const tp_rule *rule, const tp_metric *metric, double level, double sd_between,
                       double assumed, const double *b, size_t n, tp_bench_comparison *ret);
-/* One number each. */
+/* One number each; either may be 0. */
 void tp_rule_exact(const tp_rule *rule, const tp_metric *metric, double a, double b,
                    tp_bench_comparison *ret);
 /* Nothing but the plain rule can be said: one noisy number each. */
@@ -111,7 +111,8 @@ void tp_rule_point_only(const tp_rule *rule, const tp_metric *metric, double a, 
 tp_bench_verdict tp_rule_point(tp_direction direction, double tolerance, double a, double b);
 
 /* True when the values can be judged; else `why` says what is wrong with them: "round 3
- * is NaN", "round 1 is 0", "2 rounds, at least 8 are needed".  Exact metrics may be 0. */
+ * is NaN", "round 1 is 0", "2 rounds, at least 8 are needed".  Exact metrics and counts may be 0.
+ */
 bool tp_rule_check(const tp_metric *metric, const double *values, size_t n, size_t least, char *why,
                    size_t cap);
 

@@ -231,6 +231,8 @@ static void show_sentence(const tp_bench_metric *m, tp_buf *out)
     const char *less = is_time ? "shorter" : is_speed ? "slower" : "less";
     if (c->how == TP_COMPARED_EXACT && percent == 0)
         tp_buf_addf(out, "equal");
+    else if (isinf(percent))
+        tp_buf_addf(out, "%s than 0", more);
     else
         tp_buf_addf(out, "%.2f %% %s", fabs(percent), percent < 0 ? less : more);
     if (c->how == TP_COMPARED_EXACT)
@@ -314,6 +316,17 @@ static void show_compared_metric(tp_bench_show *show, const tp_bench_metric *m)
         show_details(c, out);
 }
 
+/* What has a note instead of a verdict. */
+static void show_unjudged(const tp_bench_metric *m, tp_buf *out)
+{
+    char a[48], b[48];
+    tp_buf_addf(out, "  %-14s ", m->metric.name);
+    if (m->metric.is_informative && m->n_a && m->n_b)
+        tp_buf_addf(out, "%s -> %s  ", tp_bench_value(m->side_a.median, m->metric.unit, a),
+                    tp_bench_value(m->side_b.median, m->metric.unit, b));
+    tp_buf_addf(out, "%s\n", m->note);
+}
+
 static void show_compared(tp_bench_show *show, const tp_bench_result *result)
 {
     tp_buf *out = &show->out;
@@ -331,7 +344,7 @@ static void show_compared(tp_bench_show *show, const tp_bench_result *result)
         if (m->is_compared && !is_quiet && (!m->metric.is_informative || show->o->verbose))
             show_compared_metric(show, m);
         else if (m->note)
-            tp_buf_addf(out, "  %-14s %s\n", m->metric.name, m->note);
+            show_unjudged(m, out);
     }
 }
 

@@ -34,6 +34,7 @@ typedef struct {
     tp_metric_class kind;
     tp_metric_source source;
     bool is_informative; /* shown and stored, never judged */
+    bool is_count;       /* of stored files: 0 is a value, and rounds may differ while noisy */
     double floor;        /* a difference below this (in `unit`) is never a regression */
 } tp_metric;
 

@@ -201,6 +201,31 @@ static void our_own_format_loses_nothing(void **state)
     tp_bench_report_release(&b);
 }
 
+static double median_of(const tp_bench_report *r, const char *metric)
+{
+    const tp_bench_result *result = tp_bench_report_find(r, "train/gpt2/f32");
+    assert_non_null(result);
+    const tp_bench_metric *m = tp_result_metric(result, metric);
+    assert_non_null(m);
+    return m->side_b.median;
+}
+
+static void our_metrics_survive_in_the_formats_of_times(void **state)
+{
+    static const char *const files[] = {"google.json", "benchmark.json"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        tp_bench_report r;
+        load(files[i], NULL, &r);
+        assert_true(median_of(&r, "throughput") == 900);
+        assert_true(median_of(&r, "peak_memory") == 2 << 20);
+        const tp_bench_metric *speed = tp_result_metric(&r.results[0], "throughput");
+        assert_int_equal(speed->metric.direction, TP_HIGHER_IS_BETTER);
+        assert_int_equal(speed->metric.is_informative, i == 1); /* one value, not one per round */
+        assert_int_equal(speed->note != NULL, i == 1);
+        tp_bench_report_release(&r);
+    }
+}
+
 /* ---- comparing stored files ---- */
 
 static int compare_texts(const char *old_text, const char *new_text, tp_bench_report *current,
@@ -256,6 +281,124 @@ static void stored_files_are_compared_with_their_exit_status(void **state)
     tp_bench_report_release(&r);
 }
 
+#define GO(name, rest) "Benchmark" name " 100 1000 ns/op" rest "\n"
+#define FIVE_GO(name, rest) \
+    GO(name, rest) GO(name, rest) GO(name, rest) GO(name, rest) GO(name, rest)
+
+static void counts_of_go_may_be_0(void **state)
+{
+    static const char none[] = FIVE_GO("Y-8", " 0 B/op 0 allocs/op");
+    static const char some[] = FIVE_GO("Y-8", " 64 B/op 3 allocs/op");
+    static const char now_and_then[] = GO("Y-8", " 0 B/op 0 allocs/op")
+        GO("Y-8", " 1 B/op 0 allocs/op") FIVE_GO("Y-8", " 0 B/op 0 allocs/op");
+    static const char about[] =
+        FIVE_GO("Y-8", " 1000 B/op 3 allocs/op") FIVE_GO("Y-8", " 1002 B/op 3 allocs/op");
+    static const struct {
+        const char *before, *after;
+        int status;
+        tp_bench_verdict verdict;
+    } cases[] = {
+        {none, none, 0, TP_BENCH_PASS},         {none, some, 1, TP_BENCH_REGRESSION},
+        {some, none, 0, TP_BENCH_IMPROVED},     {some, some, 0, TP_BENCH_PASS},
+        {none, now_and_then, 0, TP_BENCH_PASS}, {now_and_then, none, 0, TP_BENCH_PASS},
+        {about, about, 0, TP_BENCH_PASS},       {now_and_then, some, 1, TP_BENCH_REGRESSION},
+        {none, about, 1, TP_BENCH_REGRESSION},  {about, none, 0, TP_BENCH_IMPROVED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tp_bench_report r;
+        assert_int_equal(compare_texts(cases[i].before, cases[i].after, &r, false),
+                         cases[i].status);
+        assert_int_equal(r.results[0].verdict, cases[i].verdict);
+        tp_bench_report_release(&r);
+    }
+    tp_bench_report r;
+    assert_int_equal(compare_texts(none, none, &r, false), 0);
+    const tp_bench_metric *bytes = tp_result_metric(&r.results[0], "B/op");
+    assert_int_equal(bytes->metric.kind, TP_METRIC_EXACT);
+    assert_int_equal(bytes->metric.direction, TP_LOWER_IS_BETTER);
+    tp_bench_report_release(&r);
+    /* a Unit line says otherwise */
+    assert_int_equal(compare_texts("Unit B/op assume=nothing\n" FIVE_GO("Y", " 0 B/op"),
+                                   "Unit B/op assume=nothing\n" FIVE_GO("Y", " 0 B/op"), &r, false),
+                     3);
+    tp_bench_report_release(&r);
+}
+
+#define COUNTED(counters)                                                                  \
+    "{\"name\": \"x\", \"run_name\": \"x\", \"run_type\": \"iteration\", \"threads\": 1, " \
+    "\"iterations\": 9, \"real_time\": 100, \"cpu_time\": 7, \"time_unit\": \"ns\", " counters "}"
+#define GOOGLE(c)                                                                               \
+    "{\"context\": {}, \"benchmarks\": [" COUNTED(c) "," COUNTED(c) "," COUNTED(c) "," COUNTED( \
+        c) "," COUNTED(c) "," COUNTED(c) "]}"
+
+static void counters_are_read(void **state)
+{
+    static const char fast[] = GOOGLE("\"items_per_second\": 2e6, \"misses\": 0, \"label\": \"l\"");
+    static const char slow[] = GOOGLE("\"items_per_second\": 1e6, \"misses\": 9, \"label\": \"l\"");
+    tp_bench_report r;
+    assert_int_equal(compare_texts(fast, slow, &r, false), 1);
+    assert_int_equal(r.results[0].n_metrics, 3);
+    const tp_bench_metric *rate = tp_result_metric(&r.results[0], "items_per_second");
+    assert_int_equal(rate->comparison.verdict, TP_BENCH_REGRESSION);
+    const tp_bench_metric *misses = tp_result_metric(&r.results[0], "misses");
+    assert_false(misses->is_compared);
+    assert_non_null(strstr(misses->note, "which way is better"));
+    assert_int_equal(misses->n_b, 6);
+    tp_bench_report_release(&r);
+    assert_int_equal(compare_texts(fast, fast, &r, false), 0);
+    tp_bench_report_release(&r);
+    /* the 12th metric and a second time have no place, which is said */
+    assert_int_equal(
+        compare_texts(fast, GOOGLE("\"time\": 1, \"items_per_second\": 2e6"), &r, false), 0);
+    assert_non_null(strstr(r.results[0].note, "'time' is not read"));
+    tp_bench_report_release(&r);
+}
+
+#define SWEEP(n, times) \
+    "{\"command\": \"run\", \"times\": [" times "], \"parameters\": {\"n\": \"" n "\"}}"
+
+static void parameters_tell_results_of_one_command_apart(void **state)
+{
+    static const char upwards[] = "{\"results\": [" SWEEP("1", TEN) "," SWEEP("2", TEN_SLOW) "]}";
+    static const char downwards[] = "{\"results\": [" SWEEP("2", TEN_SLOW) "," SWEEP("1", TEN) "]}";
+    tp_bench_report r;
+    assert_int_equal(compare_texts(upwards, downwards, &r, false), 0);
+    assert_int_equal(r.n_results, 2);
+    assert_string_equal(r.results[0].name, "run n=2");
+    assert_string_equal(r.results[1].name, "run n=1");
+    tp_bench_report_release(&r);
+}
+
+/* What is written of two commands: each has its own times of the processor. */
+static void sides_of_hyperfine_have_their_own_means(void **state)
+{
+    static const double one[] = {1, 1}, two[] = {2, 2};
+    tp_bench_report r;
+    tp_buf text = {0};
+    assert_int_equal(tp_bench_report_init(&r, NULL), TP_OK);
+    r.side_a = "first";
+    r.side_b = "second";
+    tp_bench_result *result = tp_bench_report_add(&r, "command", 2);
+    const char *const names[] = {"time", "user_time"};
+    for (size_t k = 0; k < 2; k++) {
+        tp_bench_metric *m = &result->metrics[k];
+        tp_bench_metric_set(&r, m, names[k], "s", TP_LOWER_IS_BETTER, TP_METRIC_NOISY, two, 2);
+        m->a = one;
+        m->n_a = 2;
+        m->side_a = tp_summarise(one, 2);
+        m->side_b = tp_summarise(two, 2);
+    }
+    tp_bench_format_find("hyperfine")->write(&r, &text);
+    const char *second = strstr(text.data, "\"second\"");
+    assert_non_null(second);
+    assert_true(strstr(text.data, "\"user\": 1") < second);
+    assert_non_null(strstr(second, "\"user\": 2"));
+    assert_null(strstr(text.data, "\"system\"")); /* nobody measured it */
+    assert_null(strstr(text.data, "\"exit_codes\""));
+    tp_buf_release(&text);
+    tp_bench_report_release(&r);
+}
+
 static void a_file_of_times_judges_times(void **state)
 {
     tp_bench_report base, current;
@@ -308,7 +451,7 @@ static void lines_of_go_are_read_with_their_units(void **state)
     tp_bench_report r;
     assert_int_equal(tp_bench_read("f", text, strlen(text), NULL, &r, NULL), TP_OK);
     assert_int_equal(r.n_results, 1);
-    assert_string_equal(r.results[0].name, "Parse/big");
+    assert_string_equal(r.results[0].name, "Parse/big-8");
     const tp_bench_metric *time = tp_result_metric(&r.results[0], "time");
     assert_int_equal(time->n_b, 2);
     assert_true(fabs(time->b[1] - 3e-6) < 1e-15);
@@ -318,6 +461,29 @@ static void lines_of_go_are_read_with_their_units(void **state)
     tp_bench_report_release(&r);
 }
 
+static void expect_names(const char *text, const char *const *names, size_t n)
+{
+    tp_bench_report r;
+    assert_int_equal(tp_bench_read("f", text, strlen(text), NULL, &r, NULL), TP_OK);
+    assert_int_equal(r.n_results, n);
+    for (size_t i = 0; i < n; i++)
+        assert_string_equal(r.results[i].name, names[i]);
+    tp_bench_report_release(&r);
+}
+
+static void benchmarks_of_go_are_kept_apart(void **state)
+{
+    expect_names(GO("Y", "") GO("Y-4", "") GO("Y-8", ""), (const char *const[]){"Y", "Y-4", "Y-8"},
+                 3);
+    expect_names(GO("Sort/n-10", "") GO("Sort/n-1000", "") GO("Sort/n-10", ""),
+                 (const char *const[]){"Sort/n-10", "Sort/n-1000"}, 2);
+    expect_names("pkg: a\n" GO("Y-4", "") "pkg: b/c\n" GO("Y-4", "") "pkg: a\n" GO("Y-4", ""),
+                 (const char *const[]){"a.Y-4", "b/c.Y-4"}, 2);
+    expect_names("pkg: a\n" GO("Y-4", "") "pkg: a\n" GO("Y-4", ""), (const char *const[]){"Y-4"},
+                 1);
+    expect_names("tool: temper\n" GO("Train/x-2", ""), (const char *const[]){"train/x"}, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,9 +491,15 @@ int main(void)
         cmocka_unit_test(what_is_read_is_what_was_written),
         cmocka_unit_test(our_own_format_loses_nothing),
         cmocka_unit_test(stored_files_are_compared_with_their_exit_status),
+        cmocka_unit_test(our_metrics_survive_in_the_formats_of_times),
+        cmocka_unit_test(counts_of_go_may_be_0),
+        cmocka_unit_test(counters_are_read),
+        cmocka_unit_test(parameters_tell_results_of_one_command_apart),
+        cmocka_unit_test(sides_of_hyperfine_have_their_own_means),
         cmocka_unit_test(a_file_of_times_judges_times),
         cmocka_unit_test(what_is_not_understood_is_named),
         cmocka_unit_test(lines_of_go_are_read_with_their_units),
+        cmocka_unit_test(benchmarks_of_go_are_kept_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
