@@ -66,7 +66,34 @@ run metrics twice.csv
 expect 0 "several columns are called 'loss', only the last of them is read"
 printf 'step;loss\n1;2,5\n' >comma.csv
 run metrics comma.csv
+expect 0 "figures with a comma" "column 'loss'"
+printf 'step;loss\n1;none\n' >texts.csv
+run metrics texts.csv
 expect 0 "no column but those of steps and times has numbers"
+printf 'step;loss;n;note\n1;0,5;9;1,5\n2;0,4;10;a, b\n' >commas.csv
+run metrics commas.csv
+expect 0 "figures with a comma" "is needed): column 'loss'"
+printf 'step,loss,big,n\n1,0.5,999,1\n2,0.4,"1,234",2\n' >commas.csv
+run metrics commas.csv
+expect 0 "column 'big'"
+
+# Several tables in a folder: none is taken for all.
+mkdir -p tables/sub
+printf 'step,loss\n1,4\n' | tee tables/sub/c.csv >tables/sub/d.csv
+run metrics tables/sub
+expect 2 "'tables/sub' holds several tables; name one of them: c.csv, d.csv"
+printf '{"step":1,"loss":2}\n' >tables/sub/e.jsonl
+run metrics tables/sub
+expect 0 "only e.jsonl is read; name one of the other tables to read it: c.csv, d.csv"
+run metrics tables
+expect 0
+mkdir tables/sub/below
+mv tables/sub/e.jsonl tables/sub/below
+run metrics tables/sub
+expect 0 "only tables/sub/below is read; name one of the other tables to read it: c.csv, d.csv"
+run metrics tables/sub/c.csv --json
+expect 0
+is "a table by its name" "$(cat out)" '{"loss":[[1,null,4]]}'
 
 # A list of names stays short, and a count that was cut says so.
 printf '{"step":1,"loss":2,"%s":1}\n' "$(printf '%5000s' | tr ' ' x)" >long.jsonl

@@ -54,6 +54,18 @@ expect_out '"loss": 4'
 run runs kept --json --no-index
 expect_out '"loss": 7'
 
+# Several tables in a folder are a run each; a data set has no steps.
+mkdir tables
+printf 'step,loss\n1,4\n' | tee tables/a.csv >tables/b.csv
+printf 'text,label\nhello,1\n' >tables/data.csv
+run runs tables --json
+expect 0
+expect_out '"path": "a.csv"' '"path": "b.csv"'
+grep -q data.csv out && fail "a data set is no run"
+printf '{"step":1,"loss":2}\n' >tables/c.jsonl
+run runs tables --json
+expect_out '"path": "."' '"path": "a.csv"'
+
 # Traces, results of benchmarks, evaluations and profiles are there too, also those of a run.
 mkdir -p mixed/a/trace mixed/bench
 printf 'step,loss\n1,4\n' >mixed/a/metrics.csv

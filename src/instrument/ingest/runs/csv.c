@@ -4,6 +4,7 @@
  *
  * A chart that Weights & Biases exports has a column "RUN - METRIC" for each run, with "...__MIN"
  * and "...__MAX" behind it.  FILE#RUN is one of those runs, its columns called METRIC. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,12 +114,16 @@ static size_t read_record(record *r, const char *text, size_t n, char separator,
 
 enum { MAX_RECORD_BYTES = 16 << 20 };
 
+/* Of a column's fields that are no numbers: figures with commas ("0,5", "1,234"), other texts. */
+enum { HAS_COMMAS = 1, HAS_TEXT = 2 };
+
 typedef struct {
     tp_tail tail;
     char separator;
     record names, fields;
     bool has_names;
     char *twice;                       /* a name that two columns have, or NULL */
+    uint8_t *seen;                     /* by column: HAS_COMMAS, HAS_TEXT */
     uint64_t n_rows, n_bad, first_bad; /* of another number of fields; where */
     int64_t unended_size; /* of the file, when its last record without a newline was taken; or 0 */
     tp_flat_row row;
@@ -170,6 +175,7 @@ static void close_run(tp_metrics *m)
     tp_flat_row_release(&s->row);
     tp_string_table_release(&s->runs);
     free(s->twice);
+    free(s->seen);
     free(s);
 }
 
@@ -194,6 +200,14 @@ static bool number_of(const char *text, double *ret)
         return false;
     *ret = v;
     return true;
+}
+
+static bool is_number_with_commas(const char *text)
+{
+    const char *comma = strchr(text, ',');
+    size_t n = strlen(text);
+    return comma && comma > text && isdigit((unsigned char)comma[-1]) &&
+           isdigit((unsigned char)comma[1]) && strspn(text, "0123456789.,+-eE ") == n;
 }
 
 enum { N_DASH = 3 };
@@ -234,6 +248,8 @@ static void make_row(state *s, const char *run)
         tp_buf_adds(&row->text, name);
         x->is_number = number_of(text, &x->value);
         x->is_text = !x->is_number;
+        if (x->is_text)
+            s->seen[i] |= is_number_with_commas(text) ? HAS_COMMAS : HAS_TEXT;
         x->said = row->text.len;
         x->n_said = strlen(text);
         tp_buf_adds(&row->text, text);
@@ -310,6 +326,8 @@ static void take_names(state *s)
         if (*sorted[i] && strcmp(sorted[i - 1], sorted[i]) == 0)
             s->twice = tp_strdup(sorted[i]);
     free(sorted);
+    free(s->seen);
+    s->seen = tp_vec_new(s->names.n, sizeof *s->seen);
     s->has_names = true;
 }
 
@@ -392,6 +410,34 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
     return status;
 }
 
+bool tp_csv_has_steps(const tp_run_place *place)
+{
+    TP_CLEANUP(release_record) record names = {0};
+    size_t n = first_line(place);
+    bool ret = false;
+    if (!is_table(place))
+        return false;
+    read_record(&names, place->head, n, separator_of(place->head, n), true);
+    for (size_t i = 0; i < names.n && !ret; i++)
+        ret = tp_flat_row_is_step_name(field_of(&names, i));
+    return ret;
+}
+
+/* Columns that have figures with commas, and no text beside numbers. */
+static size_t columns_with_commas(const state *s, tp_buf *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->names.n && s->has_names; i++) {
+        if (s->seen[i] != HAS_COMMAS)
+            continue;
+        if (n++ < 20)
+            tp_buf_addf(out, "%s'%.100s'", n > 1 ? ", " : "", field_of(&s->names, i));
+    }
+    if (n > 20)
+        tp_buf_addf(out, ", ... (%zu)", n);
+    return n;
+}
+
 static void say(tp_metrics *m)
 {
     const state *s = m->state;
@@ -408,7 +454,15 @@ static void say(tp_metrics *m)
                      s->tail.path, s->runs.n - 1, s->tail.path, tp_string_get(&s->runs, 1),
                      names_of_runs(s, &names));
     }
-    if (s->n_rows && !m->n_shown)
+    TP_OWN(tp_buf) commas = {0};
+    size_t n_commas = columns_with_commas(s, &commas);
+    if (n_commas)
+        tp_notes_add(
+            &m->notes, TP_NOTE_WARNING,
+            "'%s': figures with a comma, as 0,5 or 1,234, are not read (a decimal point, as "
+            "0.5, is needed): column%s %s",
+            s->tail.path, tp_plural(n_commas), commas.data);
+    else if (s->n_rows && !m->n_shown)
         tp_notes_add(&m->notes, TP_NOTE_WARNING,
                      "'%s': no column but those of steps and times has numbers (with a decimal "
                      "point, as 0.5)",

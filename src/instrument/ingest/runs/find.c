@@ -32,7 +32,8 @@ static bool is_part(const char *name)
            strcmp(name, "profiles") == 0;
 }
 
-/* A data set is CSV or JSONL too: only names of logs are opened. */
+/* A data set is CSV or JSONL too: names of logs are opened, and of other tables those that have
+ * steps are logs. */
 static bool is_log_name(const char *name)
 {
     static const char *const names[] = {"metrics.csv", "metrics.jsonl", "progress.csv", "log.csv",
@@ -75,30 +76,39 @@ static void see_place(walk *w, const tp_run_place *place, const tp_run_reader *r
         (void)see_one(&p, NULL);
 }
 
-static void look(walk *w, const char *path, int depth);
+/* Several tables in a folder are a run each, where they have steps: one alone is that of the
+ * folder, and metrics.jsonl goes before all. */
+static bool has_own_tables(const tp_run_place *place, const tp_run_reader *reader)
+{
+    return !reader ||
+           (reader == &tp_run_reader_jsonl && !tp_place_has_file(place, "metrics.jsonl"));
+}
+
+static void look(walk *w, const char *path, int depth, bool is_table);
 
 static void look_into(walk *w, const tp_run_place *place, const tp_run_reader *reader, int depth)
 {
     for (size_t i = 0; i < place->n_entries && !w->stops; i++) {
         const tp_place_entry *e = &place->entries[i];
-        bool is_wanted =
-            e->is_dir ? !(reader && is_part(e->name)) : !reader && is_log_name(e->name);
+        bool is_log = !reader && is_log_name(e->name);
+        bool is_table = !is_log && tp_str_ends(e->name, ".csv") && has_own_tables(place, reader);
+        bool is_wanted = e->is_dir ? !(reader && is_part(e->name)) : is_log || is_table;
         if (e->name[0] == '.' || !is_wanted)
             continue;
         TP_FREED char *path = tp_place_join(place->path, e->name);
         if (!is_link(path))
-            look(w, path, depth - 1);
+            look(w, path, depth - 1, !e->is_dir && is_table);
     }
 }
 
-static void look(walk *w, const char *path, int depth)
+static void look(walk *w, const char *path, int depth, bool is_table)
 {
     TP_CLEANUP(tp_place_release) tp_run_place place = {0};
     if (++w->found.n_places > TP_FIND_MOST_PLACES) {
         w->found.is_cut = w->stops = true;
         return;
     }
-    if (tp_place_look(&place, path, NULL) != TP_OK)
+    if (tp_place_look(&place, path, NULL) != TP_OK || (is_table && !tp_csv_has_steps(&place)))
         return;
     const tp_run_reader *reader = tp_run_reader_here(&place);
     if (reader && reader->each && place.is_dir)
@@ -117,7 +127,7 @@ tp_status tp_runs_find(const char *folder, tp_run_seen see, void *user, tp_runs_
     walk w = {.see = see, .user = user};
     TP_CLEANUP(tp_place_release) tp_run_place place = {0};
     TP_TRY(tp_place_look(&place, folder, err)); /* says what is wrong with it */
-    look(&w, folder, TP_FIND_DEPTH);
+    look(&w, folder, TP_FIND_DEPTH, false);
     *ret = w.found;
     return TP_OK;
 }

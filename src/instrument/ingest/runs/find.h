@@ -18,7 +18,8 @@ typedef bool (*tp_run_seen)(void *user, const tp_run_place *place, const tp_run_
 
 /* In the order of their paths.  Symbolic links and names with a dot in front are passed over;
  * folders that belong to a run of Temper (checkpoints, samples, ...) are not looked into, those
- * that are runs of their own below it are.  A file counts where its name says that it is a log. */
+ * that are runs of their own below it are.  A file counts where its name says that it is a log, and
+ * one of several tables (CSV) where it has a column of steps. */
 TP_CHECKED tp_status tp_runs_find(const char *folder, tp_run_seen see, void *user,
                                   tp_runs_found *ret, tp_error *err);
 

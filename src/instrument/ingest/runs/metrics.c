@@ -74,9 +74,48 @@ static void list_below(const below *b, size_t skip, tp_buf *out)
         tp_buf_addf(out, ", ... (%d%s)", b->n, b->is_cut ? " or more" : "");
 }
 
-static tp_status fail_unknown(const tp_run_place *place, tp_error *err)
+/* The tables right in a folder, but for the one that is read. */
+static size_t list_tables(const tp_run_place *place, const char *read, tp_buf *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < place->n_entries; i++) {
+        const tp_place_entry *e = &place->entries[i];
+        bool is_table = tp_str_ends(e->name, ".csv") || tp_str_ends(e->name, ".jsonl");
+        if (e->is_dir || !is_table || (read && strcmp(read, e->name) == 0))
+            continue;
+        if (n++ < 12)
+            tp_buf_addf(out, "%s%s", n > 1 ? ", " : "", e->name);
+    }
+    if (n > 12)
+        tp_buf_addf(out, ", ... (%zu)", n);
+    return n;
+}
+
+/* The file that is read where it is its folder's only table of a kind; NULL: no other is meant. */
+static char *only_table(const tp_run_reader *reader, const tp_run_place *folder)
+{
+    bool is_csv = reader == &tp_run_reader_csv, is_jsonl = reader == &tp_run_reader_jsonl;
+    bool is_named = tp_place_has_file(folder, is_csv ? "metrics.csv" : "metrics.jsonl");
+    return (is_csv || is_jsonl) && !is_named ? reader->file_of(folder) : NULL;
+}
+
+/* Tables of a folder that are not read: something else is, in it or below it. */
+static void say_tables(tp_metrics *m, const tp_run_place *folder)
 {
     TP_OWN(tp_buf) names = {0};
+    bool is_below = strcmp(folder->path, m->path) != 0;
+    TP_FREED char *file = folder->is_dir && !is_below ? only_table(m->reader, folder) : NULL;
+    if (!file && !is_below)
+        return;
+    if (list_tables(folder, file ? tp_str_after(file, '/') : NULL, &names))
+        tp_notes_add(&m->notes, TP_NOTE_WARNING,
+                     "'%s': only %s is read; name one of the other tables to read it: %s",
+                     folder->path, file ? tp_str_after(file, '/') : m->path, names.data);
+}
+
+static tp_status fail_unknown(const tp_run_place *place, tp_error *err)
+{
+    TP_OWN(tp_buf) names = {0}, tables = {0};
     if (!place->is_dir && place->n_head > 1 && memcmp(place->head, "\x1f\x8b", 2) == 0)
         return tp_fail(err, TP_ERR_FORMAT,
                        "'%s' is compressed (gzip), and runs are read as they are: gunzip -k it "
@@ -88,6 +127,9 @@ static tp_status fail_unknown(const tp_run_place *place, tp_error *err)
     if (place->is_dir ? !place->n_entries : !place->n_head)
         return tp_fail(err, TP_ERR_FORMAT, "'%s' is empty: no run wrote anything there yet",
                        place->path);
+    if (place->is_dir && list_tables(place, NULL, &tables) > 1)
+        return tp_fail(err, TP_ERR_CONFIG, "'%s' holds several tables; name one of them: %s",
+                       place->path, tables.data);
     for (size_t i = 0; tp_run_readers[i]; i++)
         tp_buf_addf(&names, "%s%s", i ? "; " : "", tp_run_readers[i]->about);
     return tp_fail(err, TP_ERR_FORMAT, "'%s' holds no run that is known; known are: %s",
@@ -233,8 +275,9 @@ static char *name_of(const char *path, const char *run)
     return name.data;
 }
 
-static tp_status open_place(const tp_run_place *place, const char *run, tp_metrics **ret,
-                            tp_error *err)
+/* `folder` is where the search for the place began: itself, or above it. */
+static tp_status open_place(const tp_run_place *place, const tp_run_place *folder, const char *run,
+                            tp_metrics **ret, tp_error *err)
 {
     const tp_run_reader *reader = tp_run_reader_here(place);
     if (!reader)
@@ -252,6 +295,7 @@ static tp_status open_place(const tp_run_place *place, const char *run, tp_metri
     if (status == TP_OK) {
         if (reader->has_runs_below)
             say_below(m);
+        say_tables(m, folder);
         m->n_lasting_notes = m->notes.n;
         status = read_on(m, err);
     }
@@ -309,7 +353,7 @@ static tp_status open_piped(const char *path, const char *run, tp_metrics **ret,
     TP_TRY(tp_piped_keep(path, &piped, err));
     tp_status status = tp_place_look(&place, piped.path, err);
     if (status == TP_OK)
-        status = open_place(&place, run, ret, err);
+        status = open_place(&place, &place, run, ret, err);
     if (status != TP_OK) {
         if (err)
             call_by_name(err->message, sizeof err->message, &piped);
@@ -332,7 +376,7 @@ tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, t
 {
     TP_MEMORY_GUARD(err);
     TP_CLEANUP(tp_place_release) tp_run_place place = {0};
-    tp_run_place inner = {0};
+    TP_CLEANUP(tp_place_release) tp_run_place inner = {0};
     tp_metrics_options o;
     const char *run;
     TP_NEED(path && ret, err);
@@ -345,12 +389,10 @@ tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, t
     if (tp_piped_is(where))
         return open_piped(where, run, ret, err);
     TP_TRY(tp_place_look(&place, where, err));
-    if (place.is_dir && !tp_run_reader_here(&place)) {
-        TP_TRY(find_below(&place, &inner, err));
-        tp_place_release(&place);
-        place = inner;
-    }
-    return open_place(&place, run, ret, err);
+    if (!place.is_dir || tp_run_reader_here(&place))
+        return open_place(&place, &place, run, ret, err);
+    TP_TRY(find_below(&place, &inner, err));
+    return open_place(&inner, &place, run, ret, err);
 }
 
 tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/platform.h"
 #include "base/vec.h"
 
 void tp_flat_row_release(tp_flat_row *row)
@@ -221,6 +222,14 @@ static const char *const step_names[] = {
 static const char *const wall_names[] = {"wall_time", "_timestamp", "timestamp", "Wall time",
                                          "time",      "t",          "ts",        "created_at"};
 static const char *const tag_names[] = {"tag", "metric", "name", "key"};
+
+bool tp_flat_row_is_step_name(const char *name)
+{
+    for (size_t i = 0; i < TP_COUNTOF(step_names); i++)
+        if (strcmp(step_names[i], name) == 0)
+            return true;
+    return false;
+}
 
 #define FIRST_OF(row, names, accepts) first_of(row, names, sizeof(names) / sizeof *(names), accepts)
 

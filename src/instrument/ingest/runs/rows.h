@@ -53,7 +53,8 @@ void tp_flat_row_record(tp_metrics *m, const tp_flat_row *row, int64_t row_numbe
 double tp_iso_seconds(const char *text, size_t n);
 /* Whether the text is "nan", "inf" or "infinity" in any case, with a sign or without. */
 bool tp_flat_row_spelled(tp_slice text, double *ret);
-int64_t tp_flat_row_step(double value); /* TP_STEP_NONE when it is no whole number */
+bool tp_flat_row_is_step_name(const char *name); /* of a member that may be the step */
+int64_t tp_flat_row_step(double value);          /* TP_STEP_NONE when it is no whole number */
 
 /* Every member as a setting of the run. */
 void tp_flat_row_settings(tp_metrics *m, const tp_flat_row *row);
