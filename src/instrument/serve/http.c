@@ -102,7 +102,7 @@ struct tp_http {
     pthread_t beats;
     bool stops;
     char *events[EVENTS];
-    uint64_t n_events, n_beats;
+    uint64_t n_events, n_beats; /* events and streams are counted without the lock as well */
     stream *streams;
     size_t n_streams;
 };
@@ -271,7 +271,7 @@ static void close_stream(void *user)
         h->streams = s->after;
     if (s->after)
         s->after->before = s->before;
-    h->n_streams--;
+    __atomic_fetch_sub(&h->n_streams, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&h->lock);
     tp_buf_release(&s->text);
     free(s);
@@ -302,7 +302,7 @@ static enum MHD_Result open_stream(tp_http *h, struct MHD_Connection *c)
     if (s->after)
         s->after->before = s;
     h->streams = s;
-    h->n_streams++;
+    __atomic_fetch_add(&h->n_streams, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&h->lock);
     (void)mhd.option(c, MHD_CONNECTION_OPTION_TIMEOUT, 0u); /* it waits by design */
     (void)mhd.header(r, "X-Accel-Buffering", "no");
@@ -324,7 +324,7 @@ void tp_http_publish(tp_http *h, const char *data)
     char **slot = &h->events[h->n_events % EVENTS];
     free(*slot);
     *slot = tp_strdup(data);
-    h->n_events++;
+    __atomic_fetch_add(&h->n_events, 1, __ATOMIC_RELAXED);
     resume_all(h);
     pthread_mutex_unlock(&h->lock);
 }
