@@ -133,7 +133,7 @@ says stats stats a.jsonl train/loss mfu --json
 says stats stats a.jsonl train/loss mfu --alpha 0.1 --json
 says stats stats a.jsonl train/loss mfu --paired --margin 5% --json
 says stats stats a.jsonl --json
-printf '1e308\n1.5e308\n' >large # a sum that overflows is "Infinity"
+printf '1e308\n1.5e308\n' >large # a sum that overflows is "inf"
 says stats stats large --json
 says stats stats a.jsonl train/loss --trend --json
 says stats stats a.jsonl train/loss --trend --at step --alpha 0.01 --json

@@ -1,7 +1,7 @@
 /* stats_json.h - answers of `temper stats` as JSON: docs/formats/stats.md.
  *
  * What is undefined is null, and `reasons` maps its path ("two_sample.welch") to a phrase.  Numbers
- * are the shortest that read back; an overflow is "Infinity". */
+ * are the shortest that read back; an overflow is "inf". */
 #ifndef TP_INSTRUMENT_REPORT_STATS_JSON_H
 #define TP_INSTRUMENT_REPORT_STATS_JSON_H
 

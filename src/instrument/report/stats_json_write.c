@@ -77,6 +77,14 @@ void tp_stats_writer_null(tp_stats_writer *a, const char *key, const char *why)
     note(a, key, why ? why : "undefined");
 }
 
+static void put_number(tp_stats_writer *a, double v)
+{
+    if (isinf(v))
+        tp_json_w_str(a->w, v > 0 ? "inf" : "-inf");
+    else
+        tp_json_w_f64(a->w, v + 0.0);
+}
+
 void tp_stats_writer_number(tp_stats_writer *a, const char *key, double v, const char *why)
 {
     if (isnan(v)) {
@@ -87,7 +95,7 @@ void tp_stats_writer_number(tp_stats_writer *a, const char *key, double v, const
         tp_json_w_key(a->w, key);
     else if (a->depth > 0)
         a->place[a->depth - 1]++;
-    tp_json_w_f64(a->w, v + 0.0);
+    put_number(a, v);
 }
 
 void tp_stats_writer_count(tp_stats_writer *a, const char *key, uint64_t n)
@@ -113,8 +121,8 @@ void tp_stats_writer_pair(tp_stats_writer *a, const char *key, tp_interval ci)
         return;
     }
     tp_json_w_put_begin(a->w, key, '[');
-    tp_json_w_f64(a->w, ci.lo + 0.0);
-    tp_json_w_f64(a->w, ci.hi + 0.0);
+    put_number(a, ci.lo);
+    put_number(a, ci.hi);
     tp_json_w_end(a->w, ']');
 }
 
