@@ -89,14 +89,15 @@ dpo_alone llama 7
 ranks 4 train --quiet dpo.yaml run.dir=dpo-shared $key=2 $rows data.cache_dir=cache
 expect 0
 nearly dpo dpo-shared 1e-5 1e-4
-adapters="policy.peft.enabled=true policy.peft.dim=4 policy.peft.target_modules=all-linear"
+# B begins with zeros, so that A's first gradients are rounding, which AdamW makes steps of with a small eps.
+adapters="policy.peft.enabled=true policy.peft.dim=4 policy.peft.target_modules=all-linear policy.optimizer.kwargs.eps=1.0e-5"
 # shellcheck disable=SC2086
 for family in llama gpt2; do
     run train --quiet tiny.yaml $words policy.model_config=$family.json run.dir=lora engine.threads=1 $adapters
     expect 0
     ranks 2 train --quiet tiny.yaml $words policy.model_config=$family.json run.dir=lora-rows $key=2 $rows $adapters
     expect 0
-    nearly lora lora-rows 1e-5 1e-4
+    nearly lora lora-rows 1e-6 1e-5
     as_planned lora-rows
     rm -rf lora lora-rows
 done
