@@ -198,20 +198,51 @@ static tp_status spans_by_prefix(rendering *r)
     return TP_OK;
 }
 
+/* Where the last block begins that has the content: at its edge, or else within it. */
+static bool find_content(const tp_rendered *out, const char *content, size_t *ret)
+{
+    size_t n = content ? strlen(content) : 0;
+    for (int anywhere = 0; anywhere < 2 && n; anywhere++)
+        for (size_t i = out->spans.n; i-- > 0;) {
+            const char *block = out->text.data + out->spans.begin[i];
+            size_t len = out->spans.end[i] - out->spans.begin[i];
+            if (len < n)
+                continue;
+            *ret = out->spans.begin[i];
+            if (anywhere ? memmem(block, len, content, n) != NULL
+                         : !memcmp(block, content, n) || !memcmp(block + len - n, content, n))
+                return true;
+        }
+    return false;
+}
+
+/* Where the text of message `first` begins: behind that of those before it; where a template
+ * rewrites them, the last block that has its content. */
+static tp_status find_begin(rendering *r, size_t first, size_t *ret)
+{
+    tp_rendered *out = r->out;
+    const tp_json *m = r->example->messages->child;
+    for (int with_prompt = 1; with_prompt >= 0; with_prompt--) {
+        TP_TRY(apply_template(r, first, with_prompt, &out->other, NULL));
+        *ret = out->other.len;
+        if (is_prefix(&out->other, &out->text))
+            return TP_OK;
+    }
+    for (size_t i = 0; i < first; i++)
+        m = m->next;
+    if (find_content(out, tp_json_str(tp_json_get(m, "content")), ret))
+        return TP_OK;
+    return not_a_prefix(r, first, true);
+}
+
 /* Keeps what lies behind the text before message `first`. */
 static tp_status keep_from(rendering *r, size_t first)
 {
-    tp_rendered *out = r->out;
-    tp_spans *spans = &out->spans;
-    size_t n_kept = 0;
+    tp_spans *spans = &r->out->spans;
+    size_t n_kept = 0, begin;
     if (first == 0)
         return TP_OK;
-    TP_TRY(apply_template(r, first, true, &out->other, NULL));
-    if (!is_prefix(&out->other, &out->text))
-        TP_TRY(apply_template(r, first, false, &out->other, NULL));
-    if (!is_prefix(&out->other, &out->text))
-        return not_a_prefix(r, first, true);
-    size_t begin = out->other.len;
+    TP_TRY(find_begin(r, first, &begin));
     for (size_t i = 0; i < spans->n; i++) {
         if (spans->end[i] <= begin)
             continue;

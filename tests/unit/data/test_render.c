@@ -166,6 +166,22 @@ static void blocks_that_are_no_answers_do_not_teach_the_prompt(void **state)
            "<|end|>\n");
 }
 
+/* Rewrites earlier turns, and ends with a block of its own. */
+#define REWRITES                                                                             \
+    "{% for m in messages %}<|start|>{{ m.role }}\n{% if m.role == 'assistant' %}"           \
+    "{% generation %}{% if loop.last %}<think>{% endif %}{{ m.content }}{% endgeneration %}" \
+    "{% else %}{{ m.content }}{{ loop.last }}{% endif %}<|end|>\n{% endfor %}"               \
+    "{% if not add_generation_prompt %}{% generation %}<|end|>{% endgeneration %}{% endif %}"
+
+static void the_last_answer_is_found_where_earlier_turns_are_rewritten(void **state)
+{
+    tp_render_options options = {.chat_template = REWRITES, .only_unmask_final = true};
+    expect(TWICE, options,
+           "| <|start|>user\\n\n| aFalse<|end|>\\n\n| <|start|>assistant\\n\n| b<|end|>\\n\n"
+           "| <|start|>user\\n\n| cFalse<|end|>\\n\n| <|start|>assistant\\n\n> <think>d\n"
+           "| <|end|>\\n\n> <|end|>\n");
+}
+
 static void a_template_may_not_render_nothing(void **state)
 {
     tp_render_options options = {.chat_template = "{{ messages[0].role }}{% for m in messages %}"
@@ -268,6 +284,7 @@ int main(void)
         cmocka_unit_test(prefixes_find_what_the_assistant_wrote),
         cmocka_unit_test(blocks_find_what_the_assistant_wrote),
         cmocka_unit_test(blocks_that_are_no_answers_do_not_teach_the_prompt),
+        cmocka_unit_test(the_last_answer_is_found_where_earlier_turns_are_rewritten),
         cmocka_unit_test(a_template_may_not_render_nothing),
         cmocka_unit_test(the_final_message_alone),
         cmocka_unit_test(bos_and_eos_are_added_where_missing),
