@@ -114,8 +114,8 @@ static void read_line(const char *path, tp_slice line, uint64_t number, tp_arena
     tp_arena_rewind(arena, 0);
     bool ok = tp_json_parse(arena, path, line.data, line.len, &options, &root, &err) == TP_OK &&
               tp_json_i64(tp_json_get(root, "step"), &step) && tp_json_get(root, "m");
-    const char *axis = tp_json_str(tp_json_get(root, "axis"));
-    if (ok && axis && strcmp(axis, "train") == 0) { /* attempts may begin again before the last */
+    const char *axis = ok ? tp_json_str(tp_json_get(root, "axis")) : NULL;
+    if (axis && strcmp(axis, "train") == 0) { /* attempts may begin again before the last */
         if (step > m->whole_to + 1 && !m->gap)
             m->gap = m->whole_to + 1;
         m->whole_to = step > m->whole_to ? step : m->whole_to;
@@ -157,7 +157,8 @@ static void check_metrics(inspection *in)
         tell(in, "metrics.jsonl", TP_FOUND_FAILED, "%s", err.message);
         return;
     }
-    bool lacks = m.last_step<in->step, is_damaged = m.broken>(uint64_t) in->attempt;
+    bool is_damaged = (int64_t)m.broken > in->attempt;
+    bool lacks = m.last_step < in->step;
     TP_OWN(tp_buf) text = {0};
     tp_buf_addf(&text, "%" PRIu64 " records up to step %" PRId64, m.n, m.last_step);
     if (m.broken)
