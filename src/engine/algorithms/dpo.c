@@ -58,14 +58,16 @@ static const tp_algorithm_default defaults[] = {
     {"checkpointing.save_period", "50"},
     {NULL, NULL}};
 
-static const dpo_options *options(const trainer *t)
+static const dpo_options *options_of(const tp_train_options *o)
 {
-    return (const dpo_options *)(const void *)t->o->own.bytes;
+    return (const dpo_options *)(const void *)o->own.bytes;
 }
+
+static const dpo_options *options(const trainer *t) { return options_of(t->o); }
 
 static tp_status check(const tp_config *config, tp_train_options *o, tp_error *err)
 {
-    const dpo_options *d = (const dpo_options *)(const void *)o->own.bytes;
+    const dpo_options *d = options_of(o);
     if (d->preference_loss != TP_PREFERENCE_IPO)
         return TP_OK;
     if (d->beta == 0)

@@ -215,9 +215,10 @@ static tp_status weigh_rows(const tp_comparison *c, const side *before, const si
     for (size_t i = 0; i < n - *ret_untested && status == TP_OK; i++) {
         spread(before, rows[i].name, x);
         spread(after, rows[i].name, y);
-        status = tp_change_weigh(x, n_before, y, n_after, c->is_paired, &rows[i].e, err);
         if (is_fixed(x, n_before, y, n_after, c->is_paired))
             rows[i].e = fixed_difference(rows[i].before_step, y[0] - x[0]);
+        else
+            status = tp_change_weigh(x, n_before, y, n_after, c->is_paired, &rows[i].e, err);
     }
     free(x);
     return status;

@@ -89,8 +89,10 @@ void tp_steps_find(const tp_events *events, tp_steps *ret)
             continue;
         }
         if (is_profiler_step(text) != has_profiler_steps) {
-            if (has_profiler_steps)
+            if (has_profiler_steps) {
+                seen[name] = 1;
                 continue;
+            }
             has_profiler_steps = true;
             steps.n = 0;
         }

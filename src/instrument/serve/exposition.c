@@ -23,48 +23,27 @@ static void put(tp_buf *out, const char *name, const tp_run_entry *e, double v)
         tp_buf_addf(out, "\"} %.17g\n", v);
 }
 
-/* False where nobody knows: absent, as Prometheus has it. */
-static bool step_of(const tp_run_entry *e, double *ret)
-{
-    *ret = (double)e->step;
-    return e->step >= 0;
-}
+/* Absent where nobody knows, as Prometheus has it. */
+typedef struct {
+    bool is_known;
+    double value;
+} figure;
 
-static bool loss_of(const tp_run_entry *e, double *ret)
+static figure step_of(const tp_run_entry *e) { return (figure){e->step >= 0, (double)e->step}; }
+static figure loss_of(const tp_run_entry *e) { return (figure){e->has_loss, e->loss}; }
+static figure reward_of(const tp_run_entry *e) { return (figure){e->has_reward, e->reward}; }
+static figure rate_of(const tp_run_entry *e) { return (figure){e->has_rate, e->tokens_per_s}; }
+static figure updated_of(const tp_run_entry *e) { return (figure){!isnan(e->updated), e->updated}; }
+static figure running_of(const tp_run_entry *e)
 {
-    *ret = e->loss;
-    return e->has_loss;
-}
-
-static bool reward_of(const tp_run_entry *e, double *ret)
-{
-    *ret = e->reward;
-    return e->has_reward;
-}
-
-static bool rate_of(const tp_run_entry *e, double *ret)
-{
-    *ret = e->tokens_per_s;
-    return e->has_rate;
-}
-
-static bool updated_of(const tp_run_entry *e, double *ret)
-{
-    *ret = e->updated;
-    return !isnan(e->updated);
-}
-
-static bool running_of(const tp_run_entry *e, double *ret)
-{
-    *ret = e->state && strcmp(e->state, "running") == 0;
-    return e->state != NULL;
+    return (figure){e->state != NULL, e->state && strcmp(e->state, "running") == 0};
 }
 
 void tp_page_exposition(tp_page *p)
 {
     static const struct {
         const char *name, *help;
-        bool (*value)(const tp_run_entry *e, double *ret);
+        figure (*value)(const tp_run_entry *e);
     } rows[] = {{"temper_run_step", "Steps done.", step_of},
                 {"temper_run_loss", "The last loss of the training.", loss_of},
                 {"temper_run_reward", "The last mean reward.", reward_of},
@@ -79,9 +58,9 @@ void tp_page_exposition(tp_page *p)
                     rows[i].name);
         for (size_t k = 0; k < n; k++) {
             const tp_run_entry *e = tp_run_index_entry(p->site->index, k);
-            double v;
-            if (rows[i].value(e, &v))
-                put(out, rows[i].name, e, v);
+            figure f = rows[i].value(e);
+            if (f.is_known)
+                put(out, rows[i].name, e, f.value);
         }
     }
     tp_buf_addf(out,

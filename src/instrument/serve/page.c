@@ -32,7 +32,7 @@ void tp_page_result(tp_buf *out, double v)
     if (isnan(v))
         tp_buf_adds(out, "<b class=bad>NaN</b>");
     else
-        tp_buf_addf(out, "%.6g", v);
+        tp_page_number(out, v);
 }
 
 static void put_asset(tp_buf *out, const char *name)
