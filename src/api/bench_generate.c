@@ -119,8 +119,8 @@ static void tear_down(tp_subject *subject)
     free(s);
 }
 
-static const tp_metric own[OWN] = {[THROUGHPUT] = TP_BENCH_THROUGHPUT_ROW,
-                                   [TIME] = TP_BENCH_TIME_ROW,
+static const tp_metric own[OWN] = {[THROUGHPUT] = TP_THROUGHPUT_ROW("tokens/s"),
+                                   [TIME] = TP_RUN_TIME_ROW,
                                    [PREFILL] = {.name = "prefill",
                                                 .unit = "tokens/s",
                                                 .direction = TP_HIGHER_IS_BETTER,
@@ -129,7 +129,7 @@ static const tp_metric own[OWN] = {[THROUGHPUT] = TP_BENCH_THROUGHPUT_ROW,
                                                .unit = "tokens/s",
                                                .direction = TP_HIGHER_IS_BETTER,
                                                .is_informative = true},
-                                   [TOKENS] = TP_BENCH_TOKENS_ROW};
+                                   [TOKENS] = TP_TOKENS_ROW};
 
 const tp_bench_kind tp_bench_generate = {
     .name = "generate",

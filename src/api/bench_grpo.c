@@ -125,13 +125,13 @@ static void tear_down(tp_subject *subject)
     free(s);
 }
 
-static const tp_metric own[OWN] = {[THROUGHPUT] = TP_BENCH_THROUGHPUT_ROW,
-                                   [TIME] = TP_BENCH_TIME_ROW,
+static const tp_metric own[OWN] = {[THROUGHPUT] = TP_THROUGHPUT_ROW("tokens/s"),
+                                   [TIME] = TP_RUN_TIME_ROW,
                                    [GENERATED] = {.name = "generated",
                                                   .unit = "tokens/s",
                                                   .direction = TP_HIGHER_IS_BETTER,
                                                   .is_informative = true},
-                                   [TOKENS] = TP_BENCH_TOKENS_ROW};
+                                   [TOKENS] = TP_TOKENS_ROW};
 
 const tp_bench_kind tp_bench_grpo = {
     .name = "grpo",

@@ -163,14 +163,10 @@ static void tear_down(tp_subject *subject)
     free(s);
 }
 
-static const tp_metric own[OWN] = {
-    [THROUGHPUT] = {.name = "throughput",
-                    .unit = "FLOP/s",
-                    .direction = TP_HIGHER_IS_BETTER,
-                    .source = TP_METRIC_RATE},
-    [TIME] = TP_BENCH_TIME_ROW,
-    [FLOPS] = {.name = "flops", .unit = "FLOP", .kind = TP_METRIC_EXACT},
-    [BYTES] = {.name = "bytes", .unit = "bytes", .kind = TP_METRIC_EXACT}};
+static const tp_metric own[OWN] = {[THROUGHPUT] = TP_THROUGHPUT_ROW("FLOP/s"),
+                                   [TIME] = TP_RUN_TIME_ROW,
+                                   [FLOPS] = TP_FLOPS_ROW,
+                                   [BYTES] = TP_BYTES_ROW};
 
 const tp_bench_kind tp_bench_kernel = {
     .name = "kernel",

@@ -28,10 +28,10 @@ void tp_bench_kinds(tp_buf *out)
 }
 
 static const tp_metric shared_metrics[TP_BENCH_SHARED] = {
-    [TP_BENCH_PEAK] = {.name = "peak_memory", .unit = "bytes", .kind = TP_METRIC_EXACT},
-    [TP_BENCH_MEAN] = {.name = "mean_memory", .unit = "bytes", .is_informative = true},
-    [TP_BENCH_ALLOCATIONS] = {.name = "allocations", .unit = "buffers", .kind = TP_METRIC_EXACT},
-    [TP_BENCH_RESIDENT] = {.name = "resident", .unit = "bytes", .floor = 1 << 20}};
+    [TP_BENCH_PEAK] = TP_EXACT_ROW("peak_memory", "bytes"),
+    [TP_BENCH_MEAN] = TP_MEAN_MEMORY_ROW,
+    [TP_BENCH_ALLOCATIONS] = TP_ALLOCATIONS_ROW,
+    [TP_BENCH_RESIDENT] = TP_RESIDENT_ROW};
 
 static tp_subject *new_subject(const tp_bench_kind *kind, const tp_bench_case *c)
 {

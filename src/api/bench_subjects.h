@@ -9,6 +9,7 @@
 
 #include "engine/backend/backend.h"
 #include "engine/model/model.h"
+#include "instrument/bench/metric_rows.h"
 #include "instrument/bench/suite.h"
 
 /* Case and subject live as long as the process: a worker measures one benchmark. */
@@ -30,23 +31,6 @@ enum {
 };
 
 enum { TP_BENCH_MAX_OWN = 8 };
-
-/* Rows that most kinds have among their own: what a run yields per second, how long it took, and
- * how many tokens it was about. */
-#define TP_BENCH_THROUGHPUT_ROW                                                     \
-    {                                                                               \
-        .name = "throughput", .unit = "tokens/s", .direction = TP_HIGHER_IS_BETTER, \
-        .source = TP_METRIC_RATE                                                    \
-    }
-#define TP_BENCH_TIME_ROW                                                                 \
-    {                                                                                     \
-        .name = "time", .unit = "s", .source = TP_METRIC_DURATION, .is_informative = true \
-    }
-#define TP_BENCH_TOKENS_ROW                                                   \
-    {                                                                         \
-        .name = "tokens", .unit = "tokens", .direction = TP_HIGHER_IS_BETTER, \
-        .kind = TP_METRIC_EXACT                                               \
-    }
 
 /* First member of what a kind allocates; the metrics are its own, then the shared ones. */
 typedef struct {

@@ -78,15 +78,14 @@ static void tear_down(tp_subject *subject)
     free(s);
 }
 
-static const tp_metric own[OWN] = {
-    [THROUGHPUT] = TP_BENCH_THROUGHPUT_ROW,
-    [TIME] = TP_BENCH_TIME_ROW,
-    [BYTES] = {.name = "bytes_per_s",
-               .unit = "bytes/s",
-               .direction = TP_HIGHER_IS_BETTER,
-               .source = TP_METRIC_RATE,
-               .is_informative = true},
-    [TOKENS] = {.name = "tokens", .unit = "tokens", .kind = TP_METRIC_EXACT}};
+static const tp_metric own[OWN] = {[THROUGHPUT] = TP_THROUGHPUT_ROW("tokens/s"),
+                                   [TIME] = TP_RUN_TIME_ROW,
+                                   [BYTES] = {.name = "bytes_per_s",
+                                              .unit = "bytes/s",
+                                              .direction = TP_HIGHER_IS_BETTER,
+                                              .source = TP_METRIC_RATE,
+                                              .is_informative = true},
+                                   [TOKENS] = TP_EXACT_ROW("tokens", "tokens")};
 
 const tp_bench_kind tp_bench_tokenize = {
     .name = "tokenize",

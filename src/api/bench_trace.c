@@ -53,17 +53,13 @@ static void tear_down(tp_subject *subject)
     free(s);
 }
 
-static const tp_metric own[OWN] = {
-    [THROUGHPUT] = {.name = "throughput",
-                    .unit = "bytes/s",
-                    .direction = TP_HIGHER_IS_BETTER,
-                    .source = TP_METRIC_RATE},
-    [TIME] = TP_BENCH_TIME_ROW,
-    [EVENTS] = {.name = "events",
-                .unit = "events",
-                .direction = TP_HIGHER_IS_BETTER,
-                .kind = TP_METRIC_EXACT},
-    [BYTES] = {.name = "bytes", .unit = "bytes", .kind = TP_METRIC_EXACT}};
+static const tp_metric own[OWN] = {[THROUGHPUT] = TP_THROUGHPUT_ROW("bytes/s"),
+                                   [TIME] = TP_RUN_TIME_ROW,
+                                   [EVENTS] = {.name = "events",
+                                               .unit = "events",
+                                               .direction = TP_HIGHER_IS_BETTER,
+                                               .kind = TP_METRIC_EXACT},
+                                   [BYTES] = TP_BYTES_ROW};
 
 const tp_bench_kind tp_bench_trace = {
     .name = "trace",

@@ -126,16 +126,15 @@ static void tear_down(tp_subject *subject)
     free(s);
 }
 
-static const tp_metric own[OWN] = {
-    [THROUGHPUT] = TP_BENCH_THROUGHPUT_ROW,
-    [TIME] = TP_BENCH_TIME_ROW,
-    [SAMPLES] = {.name = "samples_per_s",
-                 .unit = "samples/s",
-                 .direction = TP_HIGHER_IS_BETTER,
-                 .source = TP_METRIC_RATE,
-                 .is_informative = true},
-    [TOKENS] = TP_BENCH_TOKENS_ROW,
-    [FLOPS] = {.name = "flops", .unit = "FLOP", .kind = TP_METRIC_EXACT}};
+static const tp_metric own[OWN] = {[THROUGHPUT] = TP_THROUGHPUT_ROW("tokens/s"),
+                                   [TIME] = TP_RUN_TIME_ROW,
+                                   [SAMPLES] = {.name = "samples_per_s",
+                                                .unit = "samples/s",
+                                                .direction = TP_HIGHER_IS_BETTER,
+                                                .source = TP_METRIC_RATE,
+                                                .is_informative = true},
+                                   [TOKENS] = TP_TOKENS_ROW,
+                                   [FLOPS] = TP_FLOPS_ROW};
 
 const tp_bench_kind tp_bench_train = {
     .name = "train",

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/rng.h"
+#include "instrument/bench/metric_rows.h"
 
 enum { TIME, MEMORY, USER, SYSTEM, INSTRUCTIONS, MAX_ARGUMENTS = 4096, PADDING_STREAM = 0x706164 };
 
@@ -134,10 +135,10 @@ void tp_command_subject_init(tp_command_subject *s, const char *const *argv,
 {
     static const tp_metric metrics[] = {
         [TIME] = {.name = "time", .unit = "s", .source = TP_METRIC_DURATION, .floor = 1e-6},
-        [MEMORY] = {.name = "peak_memory", .unit = "bytes", .floor = 1 << 20},
-        [USER] = {.name = "user_time", .unit = "s", .is_informative = true},
-        [SYSTEM] = {.name = "system_time", .unit = "s", .is_informative = true},
-        [INSTRUCTIONS] = {.name = "instructions", .unit = "instructions", .kind = TP_METRIC_EXACT}};
+        [MEMORY] = TP_NOISY_MEMORY_ROW("peak_memory"),
+        [USER] = TP_USER_TIME_ROW,
+        [SYSTEM] = TP_SYSTEM_TIME_ROW,
+        [INSTRUCTIONS] = TP_INSTRUCTIONS_ROW};
     *s = (tp_command_subject){.argv = argv, .options = *options, .is_memory_resolved = true};
     memcpy(s->metrics, metrics, sizeof metrics);
     s->subject = (tp_subject){.class = &command_class,

@@ -4,6 +4,7 @@
 
 #include "base/platform.h"
 #include "instrument/bench/formats.h"
+#include "instrument/bench/metric_rows.h"
 
 const tp_bench_metric *tp_result_time(const tp_bench_result *result)
 {
@@ -70,18 +71,17 @@ bool tp_bench_unit_counts(const char *unit)
 static const tp_metric *own_metric(const char *name)
 {
     static const tp_metric own[] = {
-        {.name = tp_bench_memory_name, .unit = "bytes", .floor = 1 << 20},
-        {.name = "resident", .unit = "bytes", .floor = 1 << 20},
-        {.name = "mean_memory", .unit = "bytes", .is_informative = true},
-        {.name = "user_time", .unit = "s", .is_informative = true},
-        {.name = "system_time", .unit = "s", .is_informative = true},
-        {.name = "throughput", .unit = "", .direction = TP_HIGHER_IS_BETTER},
-        {.name = "decode", .unit = "", .direction = TP_HIGHER_IS_BETTER},
-        {.name = "tokens", .unit = "tokens", .direction = TP_HIGHER_IS_BETTER, .is_count = true},
-        {.name = "allocations", .unit = "buffers", .is_count = true},
-        {.name = "flops", .unit = "FLOP", .is_count = true},
-        {.name = "bytes", .unit = "bytes", .is_count = true},
-        {.name = "instructions", .unit = "instructions", .is_count = true},
+        TP_NOISY_MEMORY_ROW(tp_bench_memory_name),
+        TP_RESIDENT_ROW,
+        TP_MEAN_MEMORY_ROW,
+        TP_USER_TIME_ROW,
+        TP_SYSTEM_TIME_ROW,
+        TP_THROUGHPUT_ROW(""),
+        TP_TOKENS_ROW,
+        TP_ALLOCATIONS_ROW,
+        TP_FLOPS_ROW,
+        TP_BYTES_ROW,
+        TP_INSTRUCTIONS_ROW,
     };
     for (size_t i = 0; i < TP_COUNTOF(own); i++) {
         if (strcmp(own[i].name, name) == 0)
@@ -101,9 +101,9 @@ void tp_bench_metric_by_name(tp_bench_report *r, tp_bench_metric *m, const char 
                         own       ? own->direction
                         : is_rate ? TP_HIGHER_IS_BETTER
                                   : TP_LOWER_IS_BETTER,
-                        own && own->is_count ? TP_METRIC_EXACT : TP_METRIC_NOISY, NULL, 0);
+                        own ? own->kind : TP_METRIC_NOISY, NULL, 0);
     m->metric.floor = own ? own->floor : 0;
-    m->metric.is_count = own ? own->is_count : true;
+    m->metric.is_count = own ? own->kind == TP_METRIC_EXACT : true;
     m->metric.is_informative = own ? own->is_informative : !is_rate;
     if (!own && !is_rate)
         m->note = "shown, not judged: the file does not say which way is better";
