@@ -29,6 +29,9 @@ expect_out "rank 0 of 2" "scope all" "Where the time went" "Bottlenecks" "all_re
 run trace snapshot.pickle
 expect 0
 expect_out "PyTorch memory snapshot" "train.py:12 forward" "its beginning is missing"
+run trace "$SOURCE/tests/data/traces/snapshot_p4.pickle"
+expect 0
+expect_out "out of memory 1 time;" "asked for 1.00 TiB" "had 120.6 KiB free" "opt.py:7 update"
 run trace nsight.sqlite
 expect 0
 expect_out "Nsight Systems"

@@ -121,6 +121,10 @@ static void read_ring(const tp_snapshot *s, uint32_t device, tp_snapshot_device 
             on_alloc(&r, i);
         if (e->action == TP_MEM_FREE_COMPLETED)
             on_free(&r, i);
+        if (e->action == TP_MEM_OOM) {
+            d->ooms++;
+            d->last_oom = i;
+        }
         if (d->net_bytes > d->peak_net_bytes)
             d->peak_net_bytes = d->net_bytes;
         if (d->net_bytes > largest) {

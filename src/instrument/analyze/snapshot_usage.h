@@ -34,6 +34,8 @@ typedef struct {
     int64_t initial_bytes; /* reconstructed */
     int64_t peak_bytes;    /* initial + the largest net */
     size_t peak_entry;     /* index of the entry that reached it */
+    int64_t ooms;          /* allocations that failed */
+    size_t last_oom;       /* index of the entry of the last one, when there is one */
 } tp_snapshot_device;
 
 /* Bytes by the stack that allocated them. */

@@ -26,7 +26,7 @@
     K(active_size)                                                                                 \
     K(requested_size)                                                                              \
     K(stream) K(segment_pool_id) K(frames) K(blocks) K(size) K(state) K(action) K(addr) K(time_us) \
-        K(filename) K(line) K(name) K(stage) K(history) K(real_size)
+        K(device_free) K(filename) K(line) K(name) K(stage) K(history) K(real_size)
 
 enum {
 #define K(name) KEY_##name,
@@ -249,6 +249,7 @@ static void read_entry(snapshot_reader *r, tp_pickle_value v, uint32_t device)
     entry->action_text = string(r, v, KEY_action);
     entry->action = action_of(out, entry->action_text);
     entry->addr = address(r, v, KEY_addr);
+    entry->device_free = number(r, v, KEY_device_free);
     entry->size = number(r, v, KEY_size);
     entry->stream = number(r, v, KEY_stream);
     entry->time_us = number(r, v, KEY_time_us);

@@ -68,6 +68,7 @@ typedef struct {
     uint64_t addr;
     int64_t size, stream; /* TP_UNKNOWN when absent */
     int64_t time_us;      /* TP_UNKNOWN in files before 2023 */
+    int64_t device_free;  /* of TP_MEM_OOM: what the device still had; TP_UNKNOWN of others */
     uint32_t stack;
 } tp_mem_entry;
 

@@ -194,6 +194,11 @@ static void put_snapshot_device(tp_json_w *w, const tp_snapshot *s, const tp_sna
     put_i64(w, "duration_us", d->duration_us);
     put_i64(w, "initial_bytes", d->initial_bytes);
     put_i64(w, "peak_bytes", d->peak_bytes);
+    put_i64(w, "ooms", d->ooms);
+    if (d->ooms) {
+        put_i64(w, "last_oom_bytes", s->entries[d->last_oom].size);
+        put_i64(w, "last_oom_device_free", s->entries[d->last_oom].device_free);
+    }
     tp_json_w_end(w, '}');
 }
 

@@ -118,6 +118,24 @@ static void fill_owners(tp_trace_report *r, tp_grid *g, bool at_peak)
 
 /* ---- snapshots ---- */
 
+/* What a snapshot is mostly taken for. */
+static void note_oom(tp_trace_report *r, tp_grid *g, const tp_snapshot_device *d)
+{
+    enum { DEPTH = 4 };
+    const tp_mem_entry *e = &r->file->snapshot->entries[d->last_oom];
+    TP_OWN(tp_buf) stack = {0};
+    char asked[32], left[32];
+    tp_snapshot_stack_text(r->file->snapshot, e->stack, DEPTH, &stack);
+    tp_grid_note(g,
+                 "device %u: out of memory %lld time%s; the last one asked for %s where the device "
+                 "had %s free, at %s",
+                 d->device, (long long)d->ooms, d->ooms == 1 ? "" : "s",
+                 e->size == TP_UNKNOWN ? "unknown" : tp_human_bytes((double)e->size, asked),
+                 e->device_free == TP_UNKNOWN ? "unknown"
+                                              : tp_human_bytes((double)e->device_free, left),
+                 tp_buf_str(&stack));
+}
+
 static void fill_snapshot(tp_trace_report *r, tp_grid *g)
 {
     const tp_snapshot_usage *u = tp_trace_report_usage(r);
@@ -144,6 +162,8 @@ static void fill_snapshot(tp_trace_report *r, tp_grid *g)
                          "beginning is missing, usage before it is reconstructed from the end",
                          d->device, (long long)d->unmatched_frees,
                          tp_human_bytes((double)d->unmatched_bytes, a));
+        if (d->ooms)
+            note_oom(r, g, d);
     }
     tp_grid_note(g, "%s reserved, %s active", tp_human_bytes((double)u->reserved, a),
                  tp_human_bytes((double)u->active, b));
