@@ -217,9 +217,12 @@ static tp_status read_argument(resolver *r, tp_config_node *at, tp_slice text, c
     TP_TRY(evaluate(r, at, trim(text), true, &value, err));
     number v = {.is_int =
                     tp_json_i64(&value->value, &v.i) && !strpbrk(value->value.text.data, ".eE")};
-    if (!tp_json_f64(&value->value, &v.f))
-        return tp_node_fail(at, err, "${%s:...} takes numbers, and \"%.*s\" is none", name,
-                            shown(text), text.data);
+    if (!tp_json_f64(&value->value, &v.f)) {
+        tp_slice what = trim(text);
+        return tp_node_fail(at, err, "${%s:...} takes numbers, and \"%.*s\" is %s", name,
+                            shown(what), what.data,
+                            value->value.type == TP_JSON_NULL ? "null" : "none");
+    }
     *ret = v;
     return TP_OK;
 }

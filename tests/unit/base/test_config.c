@@ -556,6 +556,8 @@ static void bad_references_are_explained(void **state)
          "command line: policy.scheduler: ${mul:...} takes two numbers, as in ${mul:4, 2}"},
         {"policy.scheduler=${mul:2,x}",
          "command line: policy.scheduler: ${mul:...} takes numbers, and \"x\" is none"},
+        {"policy.scheduler=${mul:2, null}",
+         "command line: policy.scheduler: ${mul:...} takes numbers, and \"null\" is null"},
         {"policy.scheduler=${div:2,0}",
          "command line: policy.scheduler: ${div:2,0} has no finite value"},
         {"policy.scheduler=${policy.precision",
