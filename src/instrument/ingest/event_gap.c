@@ -146,7 +146,7 @@ static gap_result member(tp_event_scan *scan, const char *p, bool first, gap_inf
         g->args_close = p;
         return after_member(scan, p + 1, false, g);
     }
-    if (*p == '}') { /* an event that begins with empty arguments: not worth a rule */
+    if (*p == '}') { /* an event that begins with empty arguments: a value like any other */
         g->flags = 0;
         return found(g, false);
     }
@@ -264,8 +264,9 @@ static void forget_all(tp_event_scan *scan)
         scan->array_context[i] = new_gap(scan);
     for (size_t i = 0; i < TP_COUNTOF(scan->phase_context); i++)
         scan->phase_context[i] = new_gap(scan);
-    for (size_t i = 0; i < TP_COUNTOF(scan->opened_context); i++)
-        scan->opened_context[i] = new_gap(scan);
+    for (size_t i = 0; i < TP_KEYS; i++)
+        for (size_t in_args = 0; in_args < 2; in_args++)
+            scan->opened_context[in_args][i] = new_gap(scan);
     memset(scan->category_context, 0, sizeof scan->category_context);
 }
 
@@ -305,17 +306,19 @@ static uint8_t offset_in(const char *p, const char *at) { return at ? (uint8_t)(
 
 /* Remember the gap under its context, if there is one; returns the context for what
  * follows, or 0.  How an event ended says nothing about the next, so gaps that open one
- * lead to a place of their own. */
+ * lead to a place of their own.  "args" that are no object are not worth a rule, and must not be
+ * one: their gap is the beginning of the gap before the arguments of all others. */
 static uint32_t learn(tp_event_scan *scan, uint32_t context, const char *p, const gap_info *g)
 {
-    uint32_t next = g->event_open ? scan->opened_context[g->key] : 0;
+    bool in_args = g->flags & TP_GAP_IN_ARGS;
+    uint32_t next = g->event_open ? scan->opened_context[in_args][g->key] : 0;
     size_t len = (size_t)(g->next - p);
-    if (!context || len > TP_GAP_MAX || len == 0 || g->n_commas ||
+    if (!context || g->key == TP_KEY_ARGS || len > TP_GAP_MAX || len == 0 || g->n_commas ||
         scan->gaps[context].n_children == MAX_CHILDREN)
         return next;
     if (!has_room(scan)) {
         forget_all(scan);
-        return g->event_open ? scan->opened_context[g->key] : 0;
+        return g->event_open ? scan->opened_context[in_args][g->key] : 0;
     }
     uint32_t number = new_gap(scan);
     tp_scan_gap *gap = &scan->gaps[number];

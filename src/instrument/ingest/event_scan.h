@@ -119,9 +119,10 @@ struct tp_event_scan {
 
     tp_scan_gap *gaps;
     uint32_t n_gaps, gap_cap;
-    uint32_t array_context[2];        /* by tp_scan_state */
-    uint32_t phase_context[128];      /* after the value of "ph" */
-    uint32_t opened_context[TP_KEYS]; /* after a gap that opened an event with this key */
+    uint32_t array_context[2];           /* by tp_scan_state */
+    uint32_t phase_context[128];         /* after the value of "ph" */
+    uint32_t opened_context[2][TP_KEYS]; /* after a gap that opened an event with this key of its
+                                            own, or of its arguments */
     struct {
         uint64_t head;
         uint32_t len, context;

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "base/platform.h"
+#include "base/rng.h"
 #include "support/ingest.h"
 
 static const tp_event_track *track_of(const tp_events *e, size_t i)
@@ -313,6 +315,112 @@ static void what_has_no_duration_is_left_out_and_told(void **state)
     tp_trace_close(f);
 }
 
+/* ---- what is remembered of one event must not change how the next one is read ---- */
+
+static void add_odd_value(tp_buf *out, tp_rng *rng)
+{
+    static const char *const values[] = {"null",  "1",      "[]",        "{}",
+                                         "\"t\"", "[{},2]", "{\"q\":1}", "true"};
+    tp_buf_adds(out, values[tp_rng_below(rng, TP_COUNTOF(values))]);
+}
+
+static void add_arguments(tp_buf *out, tp_rng *rng, int number)
+{
+    static const char *const others[] = {"x", "s", "cat", "ph", "args", "ts"};
+    tp_buf_adds(out, "\"args\":");
+    if (tp_rng_below(rng, 4) == 0) {
+        add_odd_value(out, rng);
+        return;
+    }
+    bool is_first = tp_rng_below(rng, 2) == 0;
+    tp_buf_addc(out, '{');
+    if (is_first)
+        tp_buf_addf(out, "\"correlation\":%d,", number + 1);
+    tp_buf_addf(out, "\"%s\":", others[tp_rng_below(rng, TP_COUNTOF(others))]);
+    add_odd_value(out, rng);
+    if (!is_first)
+        tp_buf_addf(out, ",\"correlation\":%d", number + 1);
+    tp_buf_addc(out, '}');
+}
+
+static void add_event(tp_buf *out, tp_rng *rng, int number)
+{
+    enum { MEMBERS = 7 };
+    int order[MEMBERS];
+    for (int i = 0; i < MEMBERS; i++) {
+        int at = (int)tp_rng_below(rng, (uint64_t)i + 1);
+        order[i] = order[at];
+        order[at] = i;
+    }
+    tp_buf_addc(out, '{');
+    for (int i = 0; i < MEMBERS; i++) {
+        if (i)
+            tp_buf_addc(out, ',');
+        switch (order[i]) {
+        case 0:
+            tp_buf_adds(out, "\"ph\":\"X\"");
+            break;
+        case 1:
+            tp_buf_addf(out, "\"cat\":\"%s\"", number % 2 ? "kernel" : "cuda_runtime");
+            break;
+        case 2:
+            tp_buf_addf(out, "\"name\":\"n%d\"", number);
+            break;
+        case 3:
+            tp_buf_addf(out, "\"ts\":%d", 10 * number);
+            break;
+        case 4:
+            tp_buf_addf(out, "\"dur\":%d", number + 1);
+            break;
+        case 5:
+            tp_buf_addf(out, "\"%s\":", tp_rng_below(rng, 2) ? "s" : "x");
+            add_odd_value(out, rng);
+            break;
+        default:
+            add_arguments(out, rng, number);
+        }
+    }
+    tp_buf_addc(out, '}');
+}
+
+static void an_event_is_read_alike_alone_and_among_others(void **state)
+{
+    (void)state;
+    enum { FILES = 60, EVENTS = 12 };
+    for (uint64_t seed = 0; seed < FILES; seed++) {
+        TP_OWN(tp_buf) all = {0};
+        tp_rng rng = tp_rng_make(seed, 7);
+        size_t from[EVENTS + 1];
+        tp_buf_addc(&all, '[');
+        for (int i = 0; i < EVENTS; i++) {
+            if (i)
+                tp_buf_addc(&all, ',');
+            from[i] = all.len;
+            add_event(&all, &rng, i);
+        }
+        from[EVENTS] = all.len + 1;
+        tp_buf_addc(&all, ']');
+        tp_trace_file *f = events_of(tp_buf_str(&all));
+        assert_int_equal(f->events->n, EVENTS);
+        for (int i = 0; i < EVENTS; i++) {
+            char name[8], text[512];
+            snprintf(text, sizeof text, "[%.*s]", (int)(from[i + 1] - from[i] - 1),
+                     all.data + from[i]);
+            snprintf(name, sizeof name, "n%d", i);
+            tp_trace_file *alone = events_of(text);
+            size_t row = ingest_row(f->events, name), own = ingest_row(alone->events, name);
+            assert_int_equal(f->events->start[row], 10000 * i);
+            assert_int_equal(f->events->dur[row], 1000 * (i + 1));
+            assert_int_equal(f->events->kind[row], alone->events->kind[own]);
+            if (f->events->correlation[row] != alone->events->correlation[own])
+                fail_msg("seed %d: %s has another correlation in %s", (int)seed, name,
+                         tp_buf_str(&all));
+            tp_trace_close(alone);
+        }
+        tp_trace_close(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +439,7 @@ int main(void)
         cmocka_unit_test(halves_pair_by_thread_whatever_their_kind),
         cmocka_unit_test(escaped_and_plain_names_are_the_same),
         cmocka_unit_test(what_has_no_duration_is_left_out_and_told),
+        cmocka_unit_test(an_event_is_read_alike_alone_and_among_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
