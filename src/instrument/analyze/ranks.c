@@ -56,6 +56,24 @@ static int64_t next_ordinal(tp_string_table *kinds, int64_t **counts, size_t *ca
     return (*counts)[id]++;
 }
 
+enum { KIND = 200 };
+
+/* Collectives of a group have one count on all of its ranks.  What goes from one rank to one
+ * other is counted by each rank for itself: the k-th from the one to the other meet.
+ * False: which one it meets cannot be told. */
+static bool kind_of(const tp_events *e, const tp_event_collective *c, tp_collective what,
+                    char kind[KIND], bool *ret_has_sequence)
+{
+    bool has_name = c && c->name, is_pair = has_name && what == TP_COLLECTIVE_SEND_RECV;
+    const char *group = has_name ? tp_events_str(e, c->group) : "";
+    *ret_has_sequence = has_name && !is_pair && c->sequence != TP_UNKNOWN && c->group;
+    if (is_pair && c->source != TP_UNKNOWN && c->target != TP_UNKNOWN)
+        snprintf(kind, KIND, "%.120s/%lld>%lld", group, (long long)c->source, (long long)c->target);
+    else
+        snprintf(kind, KIND, "%.120s/%s", group, *ret_has_sequence ? "" : tp_collective_name(what));
+    return !is_pair || c->group_size == 2 || strchr(kind, '>');
+}
+
 static void add_rank(table *t, const tp_selection *sel, size_t rank, tp_rank_row *row)
 {
     const tp_events *e = sel->events;
@@ -65,20 +83,22 @@ static void add_rank(table *t, const tp_selection *sel, size_t rank, tp_rank_row
     tp_string_table_init(&kinds);
     for (size_t i = 0; i < sel->n; i++) {
         const tp_activity *a = &sel->v[i];
-        char kind[200], key[256];
+        char kind[KIND], key[KIND + 32];
+        bool has_sequence;
         if (a->work != TP_WORK_COMM)
             continue;
         const tp_event_collective *c = tp_events_collective(e, a->event);
         bool has_name = c && c->name;
         tp_collective what = has_name ? tp_collective_of_metadata(tp_events_name_text(e, c->name))
                                       : tp_collective_of_kernel(tp_events_name_text(e, a->name));
-        bool has_sequence = has_name && c->sequence != TP_UNKNOWN && c->group;
-        snprintf(kind, sizeof kind, "%.120s/%s", has_name ? tp_events_str(e, c->group) : "",
-                 has_sequence ? "" : tp_collective_name(what));
+        row->collectives++;
+        if (!kind_of(e, c, what, kind, &has_sequence)) {
+            row->pairs_unknown++;
+            continue;
+        }
         int64_t number = has_sequence ? c->sequence : next_ordinal(&kinds, &counts, &cap, kind);
         snprintf(key, sizeof key, "%s/%lld", kind, (long long)number);
         *(has_sequence ? &t->with_sequence : &t->without_sequence) += 1;
-        row->collectives++;
         uint32_t id = meeting_of(t, key);
         meeting *m = &t->meetings[id];
         m->collective = what;
@@ -118,23 +138,81 @@ static void take_offset(const tp_selection *const *selections, size_t rank, tp_r
         rank == 0 ? 0 : tp_add_saturating(own->clock_error_ns, first->clock_error_ns);
 }
 
-static void find_offset(const table *t, size_t rank, tp_rank_row *row)
+/* Of `rank` against `other`, by what both took part in; false: nothing. */
+static bool compare_clocks(const table *t, size_t rank, size_t other, int64_t *ret_offset,
+                           int64_t *ret_spread)
 {
     TP_FREED int64_t *differences = tp_vec_new(t->n, sizeof *differences);
     size_t n = 0;
     for (size_t i = 0; i < t->n; i++) {
         const visit *v = &t->visits[i * t->n_ranks];
-        if (v[0].is_there && v[rank].is_there)
-            differences[n++] = tp_subtract_saturating(v[rank].end, v[0].end);
+        if (v[other].is_there && v[rank].is_there)
+            differences[n++] = tp_subtract_saturating(v[rank].end, v[other].end);
     }
-    row->offset_ns = row->offset_spread_ns = TP_UNKNOWN;
-    if (n > 0) {
-        row->offset_ns = median_of(differences, n);
-        for (size_t i = 0; i < n; i++) {
-            int64_t d = tp_subtract_saturating(differences[i], row->offset_ns);
-            differences[i] = d < 0 ? -d : d;
+    if (n == 0)
+        return false;
+    *ret_offset = median_of(differences, n);
+    for (size_t i = 0; i < n; i++) {
+        int64_t d = tp_subtract_saturating(differences[i], *ret_offset);
+        differences[i] = d < 0 ? -d : d;
+    }
+    *ret_spread = median_of(differences, n);
+    return true;
+}
+
+/* All that share a collective with an aligned rank are aligned by it, and so on; what is left
+ * begins a set of its own.  The first rank of a set has offset 0. */
+static void find_offsets(const table *t, tp_rank_table *ret)
+{
+    TP_FREED size_t *queue = tp_vec_new(t->n_ranks, sizeof *queue);
+    tp_rank_row *rows = ret->ranks;
+    for (size_t r = 0; r < t->n_ranks; r++)
+        rows[r].offset_ns = rows[r].offset_spread_ns = TP_UNKNOWN;
+    for (size_t first = 0; first < t->n_ranks; first++) {
+        size_t n = 0;
+        if (rows[first].offset_ns != TP_UNKNOWN ||
+            !compare_clocks(t, first, first, &rows[first].offset_ns, &rows[first].offset_spread_ns))
+            continue;
+        queue[n++] = first;
+        for (size_t at = 0; at < n; at++)
+            for (size_t r = 0; r < t->n_ranks; r++) {
+                const tp_rank_row *by = &rows[queue[at]];
+                int64_t offset, spread;
+                if (rows[r].offset_ns != TP_UNKNOWN ||
+                    !compare_clocks(t, r, queue[at], &offset, &spread))
+                    continue;
+                rows[r].offset_ns = tp_add_saturating(by->offset_ns, offset);
+                rows[r].offset_spread_ns = tp_add_saturating(by->offset_spread_ns, spread);
+                queue[n++] = r;
+            }
+        if (n == 1 && first > 0) { /* alone */
+            rows[first].offset_ns = rows[first].offset_spread_ns = TP_UNKNOWN;
+            continue;
         }
-        row->offset_spread_ns = median_of(differences, n);
+        for (size_t i = 0; i < n; i++)
+            rows[queue[i]].set = ret->n_sets;
+        ret->n_sets++;
+    }
+}
+
+/* Of the set that lost most, the rank that waits least. */
+static void find_straggler(tp_rank_table *ret)
+{
+    TP_FREED int64_t *lost = tp_vec_new(ret->n_sets + 1, sizeof *lost);
+    size_t worst = 0;
+    for (size_t r = 0; r < ret->n_ranks; r++) {
+        int64_t *of_set = &lost[ret->ranks[r].set];
+        *of_set = tp_add_saturating(*of_set, ret->ranks[r].wait_ns);
+        ret->lost_ns = tp_add_saturating(ret->lost_ns, ret->ranks[r].wait_ns);
+    }
+    for (size_t s = 1; s < ret->n_sets; s++)
+        worst = lost[s] > lost[worst] ? s : worst;
+    for (size_t r = 0; r < ret->n_ranks; r++) {
+        const tp_rank_row *row = &ret->ranks[r];
+        bool is_least =
+            ret->straggler == ret->n_ranks || row->wait_ns < ret->ranks[ret->straggler].wait_ns;
+        if (row->matched && row->set == worst && is_least)
+            ret->straggler = r;
     }
 }
 
@@ -252,21 +330,13 @@ void tp_ranks_make(const tp_selection *const *selections, const int64_t *ranks, 
         add_rank(&t, selections[r], r, &out.ranks[r]);
     }
     out.by_message = have_clocks(selections, n);
-    for (size_t r = 0; r < n; r++) {
-        if (out.by_message)
-            take_offset(selections, r, &out.ranks[r]);
-        else
-            find_offset(&t, r, &out.ranks[r]);
-    }
+    for (size_t r = 0; r < n && out.by_message; r++)
+        take_offset(selections, r, &out.ranks[r]);
+    if (!out.by_message)
+        find_offsets(&t, &out);
     add_up(&t, &out);
-    out.by_sequence = t.with_sequence > t.without_sequence;
-    for (size_t r = 0; r < n; r++) {
-        out.lost_ns = tp_add_saturating(out.lost_ns, out.ranks[r].wait_ns);
-        bool is_least =
-            out.straggler == n || out.ranks[r].wait_ns < out.ranks[out.straggler].wait_ns;
-        if (out.ranks[r].matched && is_least)
-            out.straggler = r;
-    }
+    find_straggler(&out);
+    out.by_sequence = t.with_sequence > 0 && t.with_sequence >= t.without_sequence;
     tp_string_table_release(&t.keys);
     free(t.meetings);
     free(t.visits);

@@ -111,6 +111,7 @@ typedef struct {
     uint32_t group; /* string: Process Group Name                          */
     int64_t in_elements, out_elements, group_size; /* TP_UNKNOWN when absent, as below    */
     int64_t sequence, rank, comms_id;
+    int64_t source, target; /* of what goes from one rank to one other */
     /* Nsight: bytes that a rank hands in (NCCL's count times the size of an element), summed
      * over the calls that one kernel served */
     bool has_message;

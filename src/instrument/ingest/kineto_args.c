@@ -23,6 +23,8 @@ static uint32_t collective(tp_kineto *k)
     c->group_size = tp_kineto_i64(k, TP_KEY_GROUP_SIZE);
     c->sequence = tp_kineto_i64(k, TP_KEY_COLLECTIVE_SEQUENCE);
     c->rank = tp_kineto_i64(k, TP_KEY_RANK);
+    c->source = tp_kineto_i64(k, TP_KEY_SOURCE_RANK);
+    c->target = tp_kineto_i64(k, TP_KEY_TARGET_RANK);
     c->comms_id = tp_kineto_i64(k, TP_KEY_COMMS_ID);
     return (uint32_t)e->n_collectives;
 }

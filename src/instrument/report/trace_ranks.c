@@ -74,10 +74,16 @@ static void add_verdict(const tp_rank_table *t, tp_grid *g)
         return;
     }
     const tp_rank_row *s = &t->ranks[t->straggler];
-    int64_t spread = 0;
-    for (size_t i = 0; i < t->n_ranks; i++)
-        if (t->ranks[i].offset_spread_ns != TP_UNKNOWN && t->ranks[i].offset_spread_ns > spread)
-            spread = t->ranks[i].offset_spread_ns;
+    int64_t spread = 0, lost = 0, pairs_unknown = 0;
+    size_t alone = 0;
+    for (size_t i = 0; i < t->n_ranks; i++) {
+        const tp_rank_row *r = &t->ranks[i];
+        if (r->offset_spread_ns != TP_UNKNOWN && r->offset_spread_ns > spread)
+            spread = r->offset_spread_ns;
+        lost = tp_add_saturating(lost, r->set == s->set ? r->wait_ns : 0);
+        pairs_unknown += r->pairs_unknown;
+        alone += r->collectives > 0 && r->matched == 0;
+    }
     tp_grid_note(g, "%lld collectives matched by %s; ranks waited %s in total",
                  (long long)t->matched, t->by_sequence ? "sequence number" : "order of occurrence",
                  tp_human_ns(t->lost_ns, a));
@@ -87,11 +93,25 @@ static void add_verdict(const tp_rank_table *t, tp_grid *g)
                        "the end: to +-%s"
                      : "clocks are aligned by the ends of collectives: to +-%s",
                  tp_human_ns(spread, b));
-    if (t->lost_ns / t->matched <= 2 * spread)
+    if (t->n_sets > 1)
+        tp_grid_note(
+            g,
+            "the ranks fall into %zu sets that share no collective: clocks are aligned, and "
+            "waits compared, within each",
+            t->n_sets);
+    if (alone)
+        tp_grid_note(g, "%zu ranks share no collective with another file: nothing is told of them",
+                     alone);
+    if (pairs_unknown)
+        tp_grid_note(g,
+                     "%lld sends and receives are not matched: the files do not say between which "
+                     "ranks they go",
+                     (long long)pairs_unknown);
+    if (lost / s->matched <= 2 * spread)
         tp_grid_note(g, "no straggler is shown: the waits are within what the clocks are known to");
     else
         tp_grid_note(g, "straggler: rank %lld, last in %lld of %lld collectives",
-                     (long long)s->rank, (long long)s->last_to_arrive, (long long)t->matched);
+                     (long long)s->rank, (long long)s->last_to_arrive, (long long)s->matched);
 }
 
 static void fill_collectives(const tp_rank_table *t, tp_grid *g)

@@ -187,6 +187,125 @@ static void the_straggler_is_found_behind_the_clocks(void **state)
     }
 }
 
+/* One kernel of communication, of 40 us less what it came late, that ends at `end`. */
+static void add_comm(tp_buf *text, const char *name, int end, int late, const char *group,
+                     int number, const char *more)
+{
+    tp_buf_addf(
+        text,
+        "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"nccl\",\"pid\":0,\"tid\":7,\"ts\":%d,"
+        "\"dur\":%d,\"args\":{\"device\":0,\"stream\":7,\"Collective name\":\"%s\",\"In msg "
+        "nelems\":10,\"Out msg nelems\":10,\"dtype\":\"Float\",\"Process Group Name\":\"%s\","
+        "\"Seq\":%d%s}}",
+        text->len ? "," : "", end - 40 + late, 40 - late, name, group, number, more);
+}
+
+static void ranks_of(tp_buf *texts, size_t n, tp_rank_table *ret)
+{
+    tp_trace_file *files[4];
+    tp_selection s[4];
+    const tp_selection *list[4];
+    const int64_t ranks[4] = {0, 1, 2, 3};
+    for (size_t i = 0; i < n; i++) {
+        files[i] = read_trace("rank.json", tp_buf_str(&texts[i]));
+        s[i] = select_all(files[i]);
+        list[i] = &s[i];
+    }
+    tp_ranks_make(list, ranks, n, ret);
+    for (size_t i = 0; i < n; i++) {
+        tp_selection_release(&s[i]);
+        tp_trace_close(files[i]);
+        tp_buf_release(&texts[i]);
+    }
+}
+
+/* PyTorch counts collectives and what goes between two ranks apart, both as "Seq". */
+static void a_send_is_no_collective_of_the_same_number(void **state)
+{
+    tp_buf texts[2] = {{0}};
+    tp_rank_table t;
+    for (int rank = 0; rank < 2; rank++)
+        for (int i = 1; i <= 3; i++) {
+            add_comm(&texts[rank], "allreduce", 200 * i, rank ? 15 : 0, "0", i,
+                     ",\"Group size\":2");
+            add_comm(&texts[rank], rank ? "recv" : "send", 200 * i + 100, 0, "0", i,
+                     ",\"Group size\":2");
+        }
+    ranks_of(texts, 2, &t);
+    assert_int_equal(t.matched, 6);
+    assert_int_equal(t.ranks[0].wait_ns, 3 * 15000);
+    assert_int_equal(t.straggler, 1);
+    tp_ranks_release(&t);
+}
+
+/* Of a pipeline, rank 1 has its second transfer with rank 2, which has its first. */
+static void what_goes_between_two_ranks_meets_by_both(void **state)
+{
+    tp_buf texts[3] = {{0}}, blind[3] = {{0}};
+    const char *first = ",\"Group size\":3,\"Src Rank\":0,\"Dst Rank\":1";
+    const char *second = ",\"Group size\":3,\"Src Rank\":1,\"Dst Rank\":2";
+    tp_rank_table t;
+    add_comm(&texts[0], "send", 100, 0, "0", 1, first);
+    add_comm(&texts[1], "recv", 100, 10, "0", 1, first);
+    add_comm(&texts[1], "send", 200, 20, "0", 2, second);
+    add_comm(&texts[2], "recv", 200, 0, "0", 1, second);
+    ranks_of(texts, 3, &t);
+    assert_int_equal(t.matched, 2);
+    assert_int_equal(t.ranks[0].wait_ns, 10000);
+    assert_int_equal(t.ranks[2].wait_ns, 20000);
+    assert_int_equal(t.straggler, 1);
+    tp_ranks_release(&t);
+
+    add_comm(&blind[0], "send", 100, 0, "0", 1, ",\"Group size\":3");
+    add_comm(&blind[1], "recv", 100, 0, "0", 1, ",\"Group size\":3");
+    add_comm(&blind[2], "recv", 200, 0, "0", 1, ",\"Group size\":3");
+    ranks_of(blind, 3, &t);
+    assert_int_equal(t.matched, 0);
+    assert_int_equal(t.ranks[2].pairs_unknown, 1);
+    tp_ranks_release(&t);
+}
+
+static void groups_that_share_nothing_are_judged_apart(void **state)
+{
+    enum { RANKS = 4 };
+    tp_buf texts[RANKS] = {{0}};
+    tp_rank_table t;
+    for (int rank = 0; rank < RANKS; rank++)
+        for (int i = 1; i <= 3; i++)
+            add_comm(&texts[rank], "allreduce", 200 * i + 5000 * rank, rank == 2 ? 30 : 0,
+                     rank < 2 ? "a" : "b", i, ",\"Group size\":2");
+    ranks_of(texts, RANKS, &t);
+    assert_int_equal(t.n_sets, 2);
+    assert_int_equal(t.matched, 6);
+    assert_int_equal(t.ranks[3].set, 1);
+    assert_int_equal(t.ranks[3].offset_ns, 5000000);
+    assert_int_equal(t.ranks[3].wait_ns, 3 * 30000);
+    assert_int_equal(t.straggler, 2);
+    tp_ranks_release(&t);
+}
+
+/* Ranks 0 and 2 share nothing but rank 1. */
+static void clocks_are_aligned_over_others(void **state)
+{
+    enum { RANKS = 3 };
+    tp_buf texts[RANKS] = {{0}};
+    tp_rank_table t;
+    for (int rank = 0; rank < RANKS; rank++)
+        for (int i = 1; i <= 3; i++) {
+            if (rank < 2)
+                add_comm(&texts[rank], "allreduce", 400 * i + 700 * rank, 0, "a", i,
+                         ",\"Group size\":2");
+            if (rank > 0)
+                add_comm(&texts[rank], "allreduce", 400 * i + 100 + 700 * rank, rank == 1 ? 10 : 0,
+                         "b", i, ",\"Group size\":2");
+        }
+    ranks_of(texts, RANKS, &t);
+    assert_int_equal(t.n_sets, 1);
+    assert_int_equal(t.ranks[2].offset_ns, 1400000);
+    assert_int_equal(t.ranks[2].wait_ns, 3 * 10000);
+    tp_ranks_release(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +314,10 @@ int main(void)
         cmocka_unit_test(what_is_new_and_what_is_gone),
         cmocka_unit_test(equal_traces_are_the_same),
         cmocka_unit_test(steps_that_are_all_alike_are_compared_as_they_are),
-        cmocka_unit_test(the_straggler_is_found_behind_the_clocks)};
+        cmocka_unit_test(the_straggler_is_found_behind_the_clocks),
+        cmocka_unit_test(a_send_is_no_collective_of_the_same_number),
+        cmocka_unit_test(what_goes_between_two_ranks_meets_by_both),
+        cmocka_unit_test(groups_that_share_nothing_are_judged_apart),
+        cmocka_unit_test(clocks_are_aligned_over_others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
