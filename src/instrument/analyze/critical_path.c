@@ -15,16 +15,27 @@ const char *tp_path_part_name(tp_path_part part)
     return names[part];
 }
 
-/* "Stream `stream` waits for what was on `other` when the event was recorded." */
+/* "Stream `stream` waits for what was on `other` when the event was recorded."  A stream is one of
+ * a device: place_of(). */
 typedef struct {
     int64_t stream, other;
     int64_t called, recorded; /* on the host */
 } wait;
 
+typedef enum {
+    FOR_WORK,   /* that it launched itself: a copy */
+    FOR_STREAM, /* for all that was launched on it before `recorded` */
+    FOR_DEVICE,
+    FOR_ANY
+} wait_scope;
+
 /* A call on the host that can wait for the device. */
 typedef struct {
     int64_t start, end;
     uint32_t track;
+    wait_scope scope;
+    uint32_t work;
+    int64_t stream, recorded; /* FOR_DEVICE: the device */
 } call;
 
 typedef struct {
@@ -40,15 +51,28 @@ typedef struct {
     size_t n_waits, cap_waits;
     call *calls; /* by (track, end) */
     size_t n_calls, cap_calls;
+    tp_number_map host_calls, sync_rows; /* by correlation */
     tp_number_map row_of;
     size_t cap_rows;
     int64_t now;
 } walker;
 
+/* Streams of different devices have the same numbers. */
+static int64_t place_of(int64_t device, int64_t stream)
+{
+    uint64_t of_device = device == TP_UNKNOWN ? 0 : (uint64_t)device << 32;
+    return (int64_t)(of_device + (uint64_t)stream);
+}
+
+static const tp_event_track *track_of(const walker *w, size_t event)
+{
+    return &w->sel->events->tracks[w->sel->events->track[event]];
+}
+
 static int64_t stream_of(const walker *w, uint32_t work)
 {
-    const tp_events *e = w->sel->events;
-    return e->tracks[e->track[w->sel->v[work].event]].stream;
+    const tp_event_track *t = track_of(w, w->sel->v[work].event);
+    return place_of(t->device, t->stream);
 }
 
 /* ---- preparation ---- */
@@ -92,6 +116,59 @@ static bool is_host_call(uint8_t kind)
     return kind == TP_EVENT_RUNTIME || kind == TP_EVENT_DRIVER;
 }
 
+static void index_correlations(walker *w)
+{
+    const tp_events *e = w->sel->events;
+    for (size_t i = 0; i < e->n; i++) {
+        if (e->correlation[i] == TP_UNKNOWN)
+            continue;
+        if (is_host_call(e->kind[i]))
+            tp_number_map_add(&w->host_calls, (uint64_t)e->correlation[i], (uint32_t)i);
+        else if (e->kind[i] == TP_EVENT_SYNC)
+            tp_number_map_add(&w->sync_rows, (uint64_t)e->correlation[i], (uint32_t)i);
+    }
+}
+
+static call *add_call(walker *w, size_t event)
+{
+    const tp_events *e = w->sel->events;
+    w->calls = tp_vec_room(w->calls, &w->cap_calls, w->n_calls + 1, sizeof *w->calls);
+    w->calls[w->n_calls] = (call){.start = e->start[event],
+                                  .end = tp_event_end(e, event),
+                                  .track = e->track[event],
+                                  .scope = FOR_ANY,
+                                  .recorded = e->start[event]};
+    return &w->calls[w->n_calls++];
+}
+
+/* What a synchronising call waits for, as the device's side of it says. */
+static void read_scope(const walker *w, size_t event, call *c)
+{
+    static const int64_t all_streams = 0xFFFFFFFF; /* or -1 */
+    const tp_events *e = w->sel->events;
+    uint32_t row = e->correlation[event] == TP_UNKNOWN
+                       ? TP_NO_ROW
+                       : tp_number_map_get(&w->sync_rows, (uint64_t)e->correlation[event]);
+    if (row == TP_NO_ROW)
+        return;
+    const tp_event_sync *s = tp_events_sync(e, row);
+    const tp_event_track *t = track_of(w, row);
+    uint32_t record = s && s->wait_correlation != TP_UNKNOWN
+                          ? tp_number_map_get(&w->host_calls, (uint64_t)s->wait_correlation)
+                          : TP_NO_ROW;
+    if (s && s->wait_stream != TP_UNKNOWN && record != TP_NO_ROW) {
+        c->scope = FOR_STREAM;
+        c->stream = place_of(t->device, s->wait_stream);
+        c->recorded = e->start[record];
+    } else if (t->stream >= 0 && t->stream < all_streams) {
+        c->scope = FOR_STREAM;
+        c->stream = place_of(t->device, t->stream);
+    } else if (t->device != TP_UNKNOWN) {
+        c->scope = FOR_DEVICE;
+        c->stream = t->device;
+    }
+}
+
 /* Calls that wait: synchronising ones, and copies that return after the copy ended. */
 static void find_calls(walker *w)
 {
@@ -106,16 +183,17 @@ static void find_calls(walker *w)
             names[name] = tp_name_matches(tp_events_name_text(e, name), "Synchronize") ? 2 : 1;
         if (names[name] != 2)
             continue;
-        w->calls = tp_vec_room(w->calls, &w->cap_calls, w->n_calls + 1, sizeof *w->calls);
-        w->calls[w->n_calls++] = (call){e->start[i], tp_event_end(e, i), e->track[i]};
+        read_scope(w, i, add_call(w, i));
     }
     for (size_t i = 0; i < sel->n; i++) {
         uint32_t launch = sel->launch[i];
-        if (launch == TP_NO_ROW || sel->v[i].end > tp_event_end(e, launch))
+        bool is_copy = e->kind[sel->v[i].event] == TP_EVENT_MEMCPY ||
+                       e->kind[sel->v[i].event] == TP_EVENT_MEMSET;
+        if (!is_copy || launch == TP_NO_ROW || sel->v[i].end > tp_event_end(e, launch))
             continue;
-        w->calls = tp_vec_room(w->calls, &w->cap_calls, w->n_calls + 1, sizeof *w->calls);
-        w->calls[w->n_calls++] =
-            (call){e->start[launch], tp_event_end(e, launch), e->track[launch]};
+        call *c = add_call(w, launch);
+        c->scope = FOR_WORK;
+        c->work = (uint32_t)i;
     }
     if (w->n_calls)
         qsort(w->calls, w->n_calls, sizeof *w->calls, by_track_and_end);
@@ -124,23 +202,19 @@ static void find_calls(walker *w)
 static void find_waits(walker *w)
 {
     const tp_events *e = w->sel->events;
-    TP_OWN(tp_number_map) calls = {0};
-    if (e->n_syncs == 0)
-        return;
-    for (size_t i = 0; i < e->n; i++)
-        if (is_host_call(e->kind[i]) && e->correlation[i] != TP_UNKNOWN)
-            tp_number_map_add(&calls, (uint64_t)e->correlation[i], (uint32_t)i);
-    for (size_t i = 0; i < e->n; i++) {
+    for (size_t i = 0; i < e->n && e->n_syncs > 0; i++) {
         const tp_event_sync *s = e->kind[i] == TP_EVENT_SYNC ? tp_events_sync(e, i) : NULL;
         if (!s || s->wait_stream == TP_UNKNOWN || s->wait_correlation == TP_UNKNOWN)
             continue;
-        uint32_t at = tp_number_map_get(&calls, (uint64_t)e->correlation[i]);
-        uint32_t record = tp_number_map_get(&calls, (uint64_t)s->wait_correlation);
+        uint32_t at = tp_number_map_get(&w->host_calls, (uint64_t)e->correlation[i]);
+        uint32_t record = tp_number_map_get(&w->host_calls, (uint64_t)s->wait_correlation);
         if (at == TP_NO_ROW || record == TP_NO_ROW)
             continue;
         w->waits = tp_vec_room(w->waits, &w->cap_waits, w->n_waits + 1, sizeof *w->waits);
+        int64_t device = track_of(w, i)->device;
         w->waits[w->n_waits++] =
-            (wait){e->tracks[e->track[i]].stream, s->wait_stream, e->start[at], e->start[record]};
+            (wait){place_of(device, track_of(w, i)->stream), place_of(device, s->wait_stream),
+                   e->start[at], e->start[record]};
     }
     if (w->n_waits)
         qsort(w->waits, w->n_waits, sizeof *w->waits, by_stream_and_call);
@@ -236,16 +310,32 @@ static uint32_t awaited(const walker *w, uint32_t work)
     return best;
 }
 
-/* The last work that ended at or before `at`, or TP_NO_ROW. */
-static uint32_t work_ended(const walker *w, int64_t at)
+/* The last work that ended during the call, of its device if it says which; or TP_NO_ROW. */
+static uint32_t ended_during(const walker *w, const call *c)
 {
     size_t low = 0, high = w->sel->n;
-    TP_BISECT(low, high, i, w->sel->v[w->by_end[i]].end <= at);
-    return low ? w->by_end[low - 1] : TP_NO_ROW;
+    TP_BISECT(low, high, i, w->sel->v[w->by_end[i]].end <= c->end);
+    for (; low > 0 && w->sel->v[w->by_end[low - 1]].end > c->start; low--) {
+        uint32_t work = w->by_end[low - 1];
+        if (c->scope == FOR_ANY || track_of(w, w->sel->v[work].event)->device == c->stream)
+            return work;
+    }
+    return TP_NO_ROW;
 }
 
-/* The last call of `track` that ended at or before now and during which device work ended
- * that it may have waited for; NULL when there is none after `since`. */
+/* The work whose end let the call return, or TP_NO_ROW: there was nothing to wait for. */
+static uint32_t waited_for(const walker *w, const call *c)
+{
+    uint32_t work = c->scope == FOR_WORK     ? c->work
+                    : c->scope == FOR_STREAM ? work_before(w, c->stream, c->recorded)
+                                             : ended_during(w, c);
+    bool is_during =
+        work != TP_NO_ROW && w->sel->v[work].end > c->start && w->sel->v[work].end <= c->end;
+    return is_during ? work : TP_NO_ROW;
+}
+
+/* The last call of `track` that ended at or before now and during which the device work ended
+ * that it waited for; NULL when there is none after `since`. */
 static const call *find_call(const walker *w, uint32_t track, int64_t since, uint32_t *ret_work)
 {
     size_t low = 0, high = w->n_calls;
@@ -254,8 +344,8 @@ static const call *find_call(const walker *w, uint32_t track, int64_t since, uin
                   (w->calls[i].track == track && w->calls[i].end <= w->now));
     for (; low > 0 && w->calls[low - 1].track == track && w->calls[low - 1].end > since; low--) {
         const call *c = &w->calls[low - 1];
-        *ret_work = work_ended(w, c->end);
-        if (*ret_work != TP_NO_ROW && w->sel->v[*ret_work].end > c->start)
+        *ret_work = waited_for(w, c);
+        if (*ret_work != TP_NO_ROW)
             return c;
     }
     return NULL;
@@ -337,6 +427,7 @@ void tp_critical_path_find(const tp_selection *sel, const tp_operators *ops, tp_
     path.start = all.start;
     path.end = w.now = all.end;
     order_works(&w);
+    index_correlations(&w);
     find_calls(&w);
     find_waits(&w);
     uint32_t work = w.by_end[sel->n - 1];
@@ -354,6 +445,8 @@ void tp_critical_path_find(const tp_selection *sel, const tp_operators *ops, tp_
     free(w.launched);
     free(w.waits);
     free(w.calls);
+    tp_number_map_release(&w.host_calls);
+    tp_number_map_release(&w.sync_rows);
     tp_number_map_release(&w.row_of);
     *ret = path;
 }

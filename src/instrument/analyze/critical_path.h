@@ -7,7 +7,9 @@
  *                    stream, the work an event made it wait for, its launching call
  *     host thread    until the end of the last call that waited for the device (then the
  *                    walk continues with the work it waited for), or until another thread
- *                    launched something (then on that thread), or the beginning
+ *                    launched something (then on that thread), or the beginning.  A copy
+ *                    waits for itself; a synchronising call for its stream or device where the
+ *                    trace says which (cuda_sync rows), else for any work that ended meanwhile
  *
  * Every nanosecond between the first start and the last end is charged once:
  *

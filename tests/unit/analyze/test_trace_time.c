@@ -190,6 +190,106 @@ static void a_host_that_waits_is_not_on_the_path(void **state)
     tp_trace_close(file);
 }
 
+/* Of the path of `events`: the time of a part. */
+static int64_t path_part(const char *events, tp_path_part part)
+{
+    tp_trace_file *file = read_trace("path.json", events);
+    tp_selection s = select_all(file);
+    tp_operators o;
+    tp_critical_path p;
+    tp_operators_make(&s, &o);
+    tp_critical_path_find(&s, &o, &p);
+    int64_t ns = p.ns[part];
+    tp_critical_path_release(&p);
+    tp_operators_release(&o);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+    return ns;
+}
+
+#define ON_DEVICE(cat, name, device, stream, ts, dur, corr, more)                                  \
+    "{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":" #device ",\"tid\":" #stream \
+    ",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":{\"device\":" #device ",\"stream\":" #stream        \
+    ",\"correlation\":" #corr more "}}"
+
+static void a_launch_that_returns_late_did_not_wait(void **state)
+{
+    static const char events[] = CALL("cudaLaunchKernel", 1, 0, 100, 1) "," KERNEL(
+        "k1", 7, 20, 10, 1) "," OP("slow", 1, 100, 400) "," CALL("cudaLaunchKernel", 1, 500, 10,
+                                                                 2) "," KERNEL("k2", 7, 512, 88, 2);
+    assert_int_equal(path_part(events, TP_PATH_SYNC_GAP), 0);
+    assert_int_equal(path_part(events, TP_PATH_COMPUTE), 88000);
+}
+
+static void streams_of_two_devices_are_not_mistaken(void **state)
+{
+    static const char events[] =
+        CALL("cudaLaunchKernel", 1, 0, 1, 1) "," ON_DEVICE("kernel", "side", 1, 20, 10, 50, 1, "") "," CALL(
+            "cudaLaunchKernel",
+            1,
+            2, 1, 2) "," ON_DEVICE("kernel", "other", 0, 20, 5, 400, 2,
+                                   "") "," CALL("cudaEventRecord", 1, 4, 1,
+                                                3) "," CALL("cudaStreamWaitEvent", 1, 6, 1,
+                                                            4) "," ON_DEVICE("cuda_sync",
+                                                                             "Stream Wait Event", 1,
+                                                                             7,
+                                                                             6,
+                                                                             1,
+                                                                             4,
+                                                                             ",\"wait_on_stream\":"
+                                                                             "20,\"wait_on_cuda_"
+                                                                             "event_record_corr_"
+                                                                             "id\":3") "," CALL("cu"
+                                                                                                "da"
+                                                                                                "La"
+                                                                                                "un"
+                                                                                                "ch"
+                                                                                                "Ke"
+                                                                                                "rn"
+                                                                                                "e"
+                                                                                                "l",
+                                                                                                1,
+                                                                                                8,
+                                                                                                1,
+                                                                                                5) "," ON_DEVICE("kernel",
+                                                                                                                 "main",
+                                                                                                                 1,
+                                                                                                                 7,
+                                                                                                                 460,
+                                                                                                                 100,
+                                                                                                                 5,
+                                                                                                                 "");
+    assert_int_equal(path_part(events, TP_PATH_COMPUTE), 150000);
+}
+
+/* "side" ends last, but the call waits for stream 7 alone; so says the device's row of it. */
+#define TWO_STREAMS(row)                                                                 \
+    CALL("cudaLaunchKernel", 1, 0, 1, 1)                                                 \
+    "," KERNEL("main", 7, 5, 95, 1) "," CALL("cudaLaunchKernel", 1, 2, 1, 2) "," KERNEL( \
+        "side", 20, 6, 99, 2) "," CALL("cudaStreamSynchronize", 1, 10, 100, 3) row       \
+        "," CALL("cudaLaunchKernel", 1, 120, 1, 4) "," KERNEL("last", 7, 125, 50, 4)
+
+static void a_call_waits_for_its_stream_alone(void **state)
+{
+    static const char known[] =
+        TWO_STREAMS("," ON_DEVICE("cuda_sync", "Stream Sync", 0, 7, 10, 100, 3, ""));
+    static const char unknown[] = TWO_STREAMS("");
+    assert_int_equal(path_part(known, TP_PATH_SYNC_GAP), 10000);
+    assert_int_equal(path_part(unknown, TP_PATH_SYNC_GAP), 5000);
+}
+
+static void a_copy_waits_for_itself(void **state)
+{
+    static const char events[] =
+        CALL("cudaMemcpy", 1, 0, 100, 1) "," COPY("copy", 7, 10, 20, 1, 5) "," CALL(
+            "cudaLaunchKernel", 2, 1, 1, 5) "," ON_DEVICE("kernel", "other", 1, 7, 12, 80, 5,
+                                                          "") "," CALL("cudaLaunchKernel", 1, 110,
+                                                                       1, 2) "," KERNEL("k", 7, 112,
+                                                                                        20, 2);
+    assert_int_equal(path_part(events, TP_PATH_COMPUTE), 20000);
+    assert_int_equal(path_part(events, TP_PATH_MEM), 20000);
+}
+
 static void the_scope_changes_the_answer(void **state)
 {
     tp_trace_file *file = read_trace(
@@ -298,6 +398,10 @@ int main(void)
                                        cmocka_unit_test(launches_have_delays_and_queues),
                                        cmocka_unit_test(the_critical_path_adds_up),
                                        cmocka_unit_test(a_host_that_waits_is_not_on_the_path),
+                                       cmocka_unit_test(a_launch_that_returns_late_did_not_wait),
+                                       cmocka_unit_test(streams_of_two_devices_are_not_mistaken),
+                                       cmocka_unit_test(a_call_waits_for_its_stream_alone),
+                                       cmocka_unit_test(a_copy_waits_for_itself),
                                        cmocka_unit_test(the_scope_changes_the_answer),
                                        cmocka_unit_test(doubtful_data_is_marked),
                                        cmocka_unit_test(a_step_inside_another_is_a_part_of_it),
