@@ -34,16 +34,21 @@ static size_t find(tp_slice s, size_t from, const char *word)
 
 static bool has(tp_slice s, const char *word) { return find(s, 0, word) < s.len; }
 
-/* (one|two)_?shot_all_?reduce */
+static size_t behind_underscore(tp_slice s, size_t at)
+{
+    return at < s.len && s.data[at] == '_' ? at + 1 : at;
+}
+
+/* (one|two)_?shot_?all_?reduce: "two_shot_all_reduce_kernel", "oneShotAllReduceKernel" */
 static bool has_shot_all_reduce(tp_slice s)
 {
-    for (size_t at = find(s, 0, "shot_all"); at < s.len; at = find(s, at + 1, "shot_all")) {
-        size_t before = at > 0 && s.data[at - 1] == '_' ? at - 1 : at, after = at + 8;
+    for (size_t at = find(s, 0, "shot"); at < s.len; at = find(s, at + 1, "shot")) {
+        size_t before = at > 0 && s.data[at - 1] == '_' ? at - 1 : at;
+        size_t all = behind_underscore(s, at + strlen("shot"));
         bool counted =
             before >= 3 && (has_at(s, before - 3, "one") || has_at(s, before - 3, "two"));
-        if (after < s.len && s.data[after] == '_')
-            after++;
-        if (counted && has_at(s, after, "reduce"))
+        if (counted && has_at(s, all, "all") &&
+            has_at(s, behind_underscore(s, all + strlen("all")), "reduce"))
             return true;
     }
     return false;

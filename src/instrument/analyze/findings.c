@@ -26,26 +26,6 @@ static tp_finding *add(tp_findings *f, const char *title, int64_t cost, int64_t 
 
 static double ms(int64_t ns) { return (double)ns * 1e-6; }
 
-/* What it waits for is said by the findings of idle time. */
-static void look_at_use(const tp_finding_inputs *in, tp_findings *f)
-{
-    int64_t busy = 0, span = 0;
-    size_t n = in->by_device ? in->selection->n_devices : 0;
-    tp_severity severity;
-    for (size_t i = 0; i < n; i++) {
-        busy = tp_add_saturating(busy, in->by_device[i].busy_ns);
-        span = tp_add_saturating(span, in->by_device[i].span_ns);
-    }
-    if (span <= 0 || !tp_severity_of_use(share(busy, span), &severity))
-        return;
-    tp_finding *one = add(f, "the device is not used", span - busy, span,
-                          "larger batches; what it waits for is in the other lines, gap by gap in "
-                          "the view idle");
-    one->severity = severity;
-    tp_finding_evidence(one, "busy %.1f %% of %.3f ms on %zu device%s", 100 * share(busy, span),
-                        ms(span), n, tp_plural(n));
-}
-
 static tp_idle_row sum_idle(const tp_idle_table *t)
 {
     tp_idle_row s = {0};
@@ -61,6 +41,29 @@ static tp_idle_row sum_idle(const tp_idle_table *t)
         s.host_data_ns = tp_add_saturating(s.host_data_ns, t->rows[i].host_data_ns);
     }
     return s;
+}
+
+/* What it waits for is said by the findings of idle time.  Kernels of a graph that is traced as a
+ * whole are not recorded, and the device is used. */
+static void look_at_use(const tp_finding_inputs *in, tp_findings *f)
+{
+    int64_t busy = 0, span = 0, in_graphs = sum_idle(in->idle).graph_ns;
+    size_t n = in->by_device ? in->selection->n_devices : 0;
+    tp_severity severity;
+    for (size_t i = 0; i < n; i++) {
+        busy = tp_add_saturating(busy, in->by_device[i].busy_ns);
+        span = tp_add_saturating(span, in->by_device[i].span_ns);
+    }
+    busy = tp_add_saturating(busy, in_graphs);
+    if (span <= 0 || !tp_severity_of_use(share(busy, span), &severity))
+        return;
+    tp_finding *one = add(f, "the device is not used", span - busy, span,
+                          "larger batches; what it waits for is in the other lines, gap by gap in "
+                          "the view idle");
+    one->severity = severity;
+    tp_finding_evidence(one, "busy%s %.1f %% of %.3f ms on %zu device%s",
+                        in_graphs ? " or in graphs" : "", 100 * share(busy, span), ms(span), n,
+                        tp_plural(n));
 }
 
 static void look_at_idle(const tp_finding_inputs *in, tp_findings *f)

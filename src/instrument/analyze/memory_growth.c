@@ -76,6 +76,8 @@ tp_status tp_growth_of_trace(const tp_selection *sel, const tp_operators *o, tp_
         uint32_t step = step_of(ends, n_steps, m->ts);
         if (m->device_type == 0 && has_device)
             continue; /* the host's memory is not what runs out */
+        if (m->addr == 0 || m->bytes == 0)
+            continue; /* which free belongs to which allocation is not known */
         if (m->bytes > 0)
             begin(&l, m->addr, operator_at(e, o, m), step, n_steps, m->bytes);
         else

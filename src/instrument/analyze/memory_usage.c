@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/order.h"
+#include "base/platform.h"
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
 
@@ -37,10 +38,16 @@ static uint32_t *order_instants(const tp_events *e)
 
 static void label(tp_memory_device *d)
 {
-    static const char *const types[] = {"CPU",    "CUDA",  "MKLDNN", "OPENGL",
-                                        "OPENCL", "IDEEP", "HIP"};
-    const char *type = d->device_type >= 0 && d->device_type < 7 ? types[d->device_type] : "device";
-    if (d->device < 0)
+    /* c10::DeviceType */
+    static const char *const types[] = {"CPU", "CUDA", "MKLDNN",     "OPENGL", "OPENCL", "IDEEP",
+                                        "HIP", "FPGA", "MAIA",       "XLA",    "Vulkan", "Metal",
+                                        "XPU", "MPS",  "Meta",       "HPU",    "VE",     "Lazy",
+                                        "IPU", "MTIA", "PrivateUse1"};
+    int known = d->device_type >= 0 && d->device_type < (int)TP_COUNTOF(types);
+    const char *type = known ? types[d->device_type] : "device";
+    if (!known && d->device_type >= 0)
+        snprintf(d->label, sizeof d->label, "type %d device %d", d->device_type, d->device);
+    else if (d->device < 0)
         snprintf(d->label, sizeof d->label, "%s", type);
     else
         snprintf(d->label, sizeof d->label, "%s %d", type, d->device);
@@ -64,10 +71,16 @@ static const tp_memory_instant *at(const walk *w, size_t i) { return &w->e->memo
 static void pair_up(walk *w, size_t i)
 {
     const tp_memory_instant *m = at(w, i);
+    if (m->bytes == 0)
+        return;
     if (m->bytes > 0) {
         w->d->allocs++;
         w->d->alloc_bytes = tp_add_saturating(w->d->alloc_bytes, m->bytes);
-        tp_allocation_made(&w->d->allocations, m->bytes);
+        uint32_t there = tp_number_map_get(&w->live, m->addr);
+        if (w->d->has_addresses)
+            tp_allocation_made(&w->d->allocations, m->bytes);
+        if (w->d->has_addresses && there != TP_NO_ROW && there != GONE) /* its free is lost */
+            tp_allocation_freed(&w->d->allocations, at(w, there)->bytes, TP_UNKNOWN);
         tp_number_map_set(&w->live, m->addr, (uint32_t)i);
         return;
     }
@@ -75,6 +88,8 @@ static void pair_up(walk *w, size_t i)
     int64_t bytes = m->bytes == INT64_MIN ? INT64_MAX : -m->bytes;
     w->d->frees++;
     w->d->free_bytes = tp_add_saturating(w->d->free_bytes, bytes);
+    if (!w->d->has_addresses)
+        return;
     if (from == TP_NO_ROW || from == GONE) {
         w->d->older_frees++;
         w->d->older_free_bytes = tp_add_saturating(w->d->older_free_bytes, bytes);
@@ -98,6 +113,9 @@ static void follow(walk *w)
     d->peak_bytes = running = d->first_bytes;
     d->peak_ts = first->ts;
     d->peak_reserved = TP_UNKNOWN;
+    d->has_addresses = true;
+    for (size_t i = 0; i < w->n; i++)
+        d->has_addresses &= at(w, i)->addr != 0 || at(w, i)->bytes == 0;
     d->points = tp_vec_new(w->n, sizeof *d->points);
     for (size_t i = 0; i < w->n; i++) {
         const tp_memory_instant *m = at(w, i);
@@ -227,8 +245,12 @@ static tp_status analyze_device(const tp_selection *sel, walk *w, tp_error *err)
 {
     tp_memory_device *d = w->d;
     follow(w);
-    d->n_kept = list_owners(w, &w->live, &d->kept, &d->never_freed, &d->never_freed_bytes);
-    attribute_peak(w);
+    if (d->has_addresses) {
+        d->n_kept = list_owners(w, &w->live, &d->kept, &d->never_freed, &d->never_freed_bytes);
+        attribute_peak(w);
+    } else {
+        d->never_freed = d->never_freed_bytes = d->older_frees = d->older_free_bytes = TP_UNKNOWN;
+    }
     attribute_allocations(w);
     tp_status status = follow_steps(w, &sel->steps, limit_of(w->e, d), err);
     tp_number_map_release(&w->live);

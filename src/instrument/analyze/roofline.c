@@ -93,6 +93,21 @@ static double flops_of(const tp_events *e, uint32_t event)
 
 TP_ORDER(by_flops, tp_roofline_row, TP_COMPARE(y->flops, x->flops))
 
+/* An operator has the time of all that runs inside it: what is below the outermost operator with
+ * FLOPs is moved there, and counts as a part of it. */
+static void gather_time(const tp_operators *o, double *flops, int64_t *time)
+{
+    TP_FREED uint32_t *owner = tp_vec_new(o->n_spans, sizeof *owner);
+    for (size_t i = 0; i < o->n_spans; i++) {
+        uint32_t above = o->parent[i] == TP_NO_PARENT ? TP_NO_PARENT : owner[o->parent[i]];
+        owner[i] = above != TP_NO_PARENT ? above : flops[i] > 0 ? (uint32_t)i : TP_NO_PARENT;
+        if (above == TP_NO_PARENT)
+            continue;
+        flops[i] = -1;
+        time[above] = tp_add_saturating(time[above], time[i]);
+    }
+}
+
 void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_roofline *ret)
 {
     const tp_events *e = sel->events;
@@ -101,6 +116,7 @@ void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_rooflin
     TP_OWN(tp_number_map) row_of = {0};
     size_t cap = 0;
     TP_FREED int64_t *device = tp_vec_new(o->n_spans, sizeof *device);
+    TP_FREED double *flops_at = tp_vec_new(o->n_spans, sizeof *flops_at);
     for (size_t i = 0; i < sel->n; i++) {
         int64_t ns = sel->v[i].end - sel->v[i].start;
         r.device_ns = tp_add_saturating(r.device_ns, ns);
@@ -112,10 +128,13 @@ void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_rooflin
         device[i] = o->self_ns[i];
         r.device_ns = tp_add_saturating(r.device_ns, o->self_ns[i]);
     }
+    for (size_t i = 0; i < o->n_spans; i++)
+        flops_at[i] = flops_of(e, o->spans[i].event);
+    gather_time(o, flops_at, device);
     for (size_t i = 0; i < o->n_spans; i++) {
         uint32_t event = o->spans[i].event;
-        double flops = device[i] > 0 ? flops_of(e, event) : -1;
-        if (flops <= 0)
+        double flops = flops_at[i];
+        if (flops <= 0 || device[i] <= 0)
             continue;
         uint32_t types = tp_events_op(e, event)->types;
         uint64_t key = (uint64_t)e->name[event] << 32 | types;

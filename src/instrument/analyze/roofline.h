@@ -2,10 +2,10 @@
  *
  * FLOPs come from the file ("flops", with_flops=True) or, with record_shapes=True, from the
  * shapes of matrix products: mm and addmm 2 m k n, bmm and baddbmm 2 b m k n. Time is the
- * device work that the operator launched itself, by sum; in a trace without device work
- * the operator's own time on the host.  Only operators with both count,
- * and the share of device time that they cover is part of the answer.  The peak is that
- * of the vendor's data sheet for dense products of the operands' type, by the name of the
+ * device work that the operator and those inside it launched, by sum; in a trace without device
+ * work their time on the host.  An operator inside one with FLOPs is a part of it.  Only operators
+ * with both count, and the share of device time that they cover is part of the answer.  The peak is
+ * that of the vendor's data sheet for dense products of the operands' type, by the name of the
  * device; unknown devices have none. */
 #ifndef TP_INSTRUMENT_ANALYZE_ROOFLINE_H
 #define TP_INSTRUMENT_ANALYZE_ROOFLINE_H

@@ -42,6 +42,20 @@ static void say_verdict(const tp_memory_device *d, tp_buf *out)
                     l->steps_to_limit);
 }
 
+/* How many devices have events without addresses. */
+static size_t note_no_addresses(const tp_memory_usage *u, tp_grid *g)
+{
+    size_t n = 0;
+    for (size_t i = 0; u && i < u->n; i++) {
+        if (u->devices[i].has_addresses)
+            continue;
+        tp_grid_note(g, "%s: events without addresses: which allocation a free ends is unknown",
+                     u->devices[i].label);
+        n++;
+    }
+    return n;
+}
+
 static void fill_devices(tp_trace_report *r, tp_grid *g)
 {
     const tp_memory_usage *u = tp_trace_report_memory(r);
@@ -87,6 +101,7 @@ static void fill_devices(tp_trace_report *r, tp_grid *g)
         say_verdict(d, &verdict);
         tp_grid_note(g, "%s", tp_buf_str(&verdict));
     }
+    note_no_addresses(u, g);
     if (u->n == 0 && r->file->events->n_memory)
         tp_grid_note(g, "the memory events of this file could not be analysed");
     else if (u->n == 0)
@@ -114,6 +129,7 @@ static void fill_owners(tp_trace_report *r, tp_grid *g, bool at_peak)
             tp_grid_int(g, list[k].count);
         }
     }
+    note_no_addresses(u, g);
 }
 
 /* ---- snapshots ---- */
@@ -233,7 +249,7 @@ void tp_view_memory_sizes(tp_trace_report *r, tp_grid *g)
         snprintf(device, sizeof device, "%u", s->devices[i].device);
         put_sizes(g, device, &s->devices[i].allocations);
     }
-    if (!tp_grid_rows(g))
+    if (!note_no_addresses(u, g) && !tp_grid_rows(g))
         tp_grid_note(g, "no allocation in the window");
 }
 
@@ -413,7 +429,7 @@ void tp_view_memory_growth(tp_trace_report *r, tp_grid *g)
         else
             tp_grid_text(g, "(outside operators)");
     }
-    if (survivors.n == 0)
+    if (!note_no_addresses(tp_trace_report_memory(r), g) && survivors.n == 0)
         tp_grid_note(g, "nothing allocated in the window lived for two steps");
     tp_survivors_release(&survivors);
 }

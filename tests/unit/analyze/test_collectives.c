@@ -20,6 +20,8 @@ static void names_that_communicate(void **state)
     assert_true(communicates("void multimem_all_reduce_kernel<c10::BFloat16>"));
     assert_true(communicates("vllm::cross_device_reduce_1stage<bf16, 2>"));
     assert_true(communicates("one_shot_all_reduce_kernel"));
+    assert_true(communicates("tensorrt_llm::kernels::oneShotAllReduceKernel<half, 8>"));
+    assert_true(communicates("twoShotAllReduceKernel<half, 8>(AllReduceParams)"));
     assert_true(communicates("twoShotAllReduceKernel_oneshot_allreduce"));
     assert_true(communicates("void twoshot_allreduce<8>"));
     assert_true(communicates("trtllm::allreduce_fusion_kernel_oneshot"));

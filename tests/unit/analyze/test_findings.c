@@ -103,6 +103,25 @@ static void a_device_that_idles_is_named(void **state)
     close_report();
 }
 
+/* A graph that is traced as a whole hides its kernels. */
+static void time_in_graphs_is_use(void **state)
+{
+    open_report(TP_FINDING_LIMITS);
+    tp_idle_table *idle = (tp_idle_table *)tp_trace_report_idle(&report);
+    idle->rows[0].graph_ns = 3000000;
+    assert_null(finding("the device is not used"));
+    close_report();
+
+    open_report(TP_FINDING_LIMITS);
+    idle = (tp_idle_table *)tp_trace_report_idle(&report);
+    idle->rows[0].graph_ns = 1000000;
+    const tp_finding *use = finding("the device is not used");
+    assert_non_null(use);
+    assert_int_equal(use->cost_ns, 9900000 - 5104000 - 1000000);
+    assert_string_equal(use->evidence, "busy or in graphs 61.7 % of 9.900 ms on 1 device");
+    close_report();
+}
+
 static void slow_kernels_are_named_from_the_limit_on(void **state)
 {
     open_report(TP_FINDING_LIMITS);
@@ -177,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_that_idles_is_named),
+        cmocka_unit_test(time_in_graphs_is_use),
         cmocka_unit_test(slow_kernels_are_named_from_the_limit_on),
         cmocka_unit_test(operators_have_averages_memory_and_a_limit),
         cmocka_unit_test(copies_are_held_against_the_peak),

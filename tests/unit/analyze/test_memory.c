@@ -171,6 +171,54 @@ static void the_group_that_grows_is_named(void **state)
     tp_survivors_release(&r);
 }
 
+#define BLIND(ts, bytes)                                                                       \
+    "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":9," \
+    "\"tid\":1,\"ts\":" #ts ",\"args\":{\"Bytes\":" #bytes ",\"Device Type\":12,\"Device Id\":0}}"
+
+static void usage_of(const char *events, tp_memory_usage *ret)
+{
+    tp_trace_file *file = read_trace("memory.json", events);
+    tp_selection s = select_all(file);
+    tp_operators o;
+    tp_error err = {0};
+    tp_operators_make(&s, &o);
+    assert_int_equal(tp_memory_usage_make(&s, &o, ret, &err), TP_OK);
+    tp_operators_release(&o);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+static void without_addresses_what_was_freed_is_unknown(void **state)
+{
+    tp_memory_usage u;
+    usage_of(BLIND(0, 100) "," BLIND(1, 200) "," BLIND(2, -100), &u);
+    const tp_memory_device *d = &u.devices[0];
+    assert_string_equal(d->label, "XPU 0");
+    assert_int_equal(d->peak_bytes, 300);
+    assert_int_equal(d->frees, 1);
+    assert_int_equal(d->never_freed, TP_UNKNOWN);
+    assert_int_equal(d->older_frees, TP_UNKNOWN);
+    assert_int_equal(d->lifetime_p50_ns, TP_UNKNOWN);
+    assert_int_equal(d->n_at_peak + d->n_kept, 0);
+    tp_memory_usage_release(&u);
+}
+
+/* An address that is allocated again was freed; nothing is no free. */
+static void a_lost_free_is_a_free(void **state)
+{
+    tp_memory_usage u;
+    int64_t alive = 0;
+    usage_of(MEMORY(1, 5, 100, 100, 1) "," MEMORY(2, 5, 200, 300, 2) "," MEMORY(3, 6, 0, 300, 3),
+             &u);
+    const tp_memory_device *d = &u.devices[0];
+    for (size_t k = 0; k < TP_ALLOCATION_SIZES; k++)
+        alive += d->allocations.sizes[k].never_freed;
+    assert_int_equal(d->never_freed, 1);
+    assert_int_equal(alive, 1);
+    assert_int_equal(d->frees + d->older_frees, 0);
+    tp_memory_usage_release(&u);
+}
+
 /* ---- snapshots ---- */
 
 static void a_ring_that_lost_its_beginning(void **state)
@@ -247,14 +295,17 @@ static void a_ring_that_lost_its_beginning(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(instants_are_put_in_order),
-                                       cmocka_unit_test(a_leak_is_found_with_its_slope),
-                                       cmocka_unit_test(a_warm_up_is_no_leak),
-                                       cmocka_unit_test(constant_memory_is_no_leak),
-                                       cmocka_unit_test(a_cache_that_filled_is_told_apart),
-                                       cmocka_unit_test(few_steps_give_no_verdict),
-                                       cmocka_unit_test(the_group_that_grows_is_named),
-                                       cmocka_unit_test(noise_seldom_raises_an_alarm),
-                                       cmocka_unit_test(a_ring_that_lost_its_beginning)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_addresses_what_was_freed_is_unknown),
+        cmocka_unit_test(a_lost_free_is_a_free),
+        cmocka_unit_test(instants_are_put_in_order),
+        cmocka_unit_test(a_leak_is_found_with_its_slope),
+        cmocka_unit_test(a_warm_up_is_no_leak),
+        cmocka_unit_test(constant_memory_is_no_leak),
+        cmocka_unit_test(a_cache_that_filled_is_told_apart),
+        cmocka_unit_test(few_steps_give_no_verdict),
+        cmocka_unit_test(the_group_that_grows_is_named),
+        cmocka_unit_test(noise_seldom_raises_an_alarm),
+        cmocka_unit_test(a_ring_that_lost_its_beginning)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

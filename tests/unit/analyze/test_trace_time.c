@@ -4,6 +4,7 @@
 #include "instrument/analyze/critical_path.h"
 #include "instrument/analyze/idle.h"
 #include "instrument/analyze/launch.h"
+#include "instrument/analyze/roofline.h"
 #include "instrument/analyze/suspicious.h"
 
 /* stream 7   [gemm 100..150)            [relu 180..190)  [gemm 300..340)
@@ -190,6 +191,31 @@ static void a_host_that_waits_is_not_on_the_path(void **state)
     tp_trace_close(file);
 }
 
+/* The kernel belongs to the operator inside; both FLOPs and time to the one that was called. */
+static void an_operator_has_the_time_of_those_inside(void **state)
+{
+    tp_trace_file *file = read_trace(
+        "conv.json",
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::conv2d\",\"pid\":9,\"tid\":1,\"ts\":0,"
+        "\"dur\":50,\"args\":{\"flops\":1000000,\"External id\":1}},"
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::add_\",\"pid\":9,\"tid\":1,\"ts\":5,"
+        "\"dur\":40,\"args\":{\"flops\":10,\"External id\":2}}," CALL(
+            "cudaLaunchKernel", 1, 10, 2, 1) "," KERNEL("conv", 7, 60, 100, 1));
+    tp_selection s = select_all(file);
+    tp_operators o;
+    tp_roofline roofline;
+    tp_operators_make(&s, &o);
+    tp_roofline_make(&s, &o, &roofline);
+    assert_int_equal(roofline.n, 1);
+    assert_true(roofline.rows[0].flops == 1e6);
+    assert_int_equal(roofline.rows[0].device_ns, 100000);
+    assert_int_equal(roofline.covered_ns, roofline.device_ns);
+    tp_roofline_release(&roofline);
+    tp_operators_release(&o);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
 /* Of the path of `events`: the time of a part. */
 static int64_t path_part(const char *events, tp_path_part part)
 {
@@ -226,39 +252,36 @@ static void streams_of_two_devices_are_not_mistaken(void **state)
     static const char events[] =
         CALL("cudaLaunchKernel", 1, 0, 1, 1) "," ON_DEVICE("kernel", "side", 1, 20, 10, 50, 1, "") "," CALL(
             "cudaLaunchKernel",
-            1,
-            2, 1, 2) "," ON_DEVICE("kernel", "other", 0, 20, 5, 400, 2,
-                                   "") "," CALL("cudaEventRecord", 1, 4, 1,
-                                                3) "," CALL("cudaStreamWaitEvent", 1, 6, 1,
-                                                            4) "," ON_DEVICE("cuda_sync",
-                                                                             "Stream Wait Event", 1,
-                                                                             7,
-                                                                             6,
-                                                                             1,
-                                                                             4,
-                                                                             ",\"wait_on_stream\":"
-                                                                             "20,\"wait_on_cuda_"
-                                                                             "event_record_corr_"
-                                                                             "id\":3") "," CALL("cu"
-                                                                                                "da"
-                                                                                                "La"
-                                                                                                "un"
-                                                                                                "ch"
-                                                                                                "Ke"
-                                                                                                "rn"
-                                                                                                "e"
-                                                                                                "l",
-                                                                                                1,
-                                                                                                8,
-                                                                                                1,
-                                                                                                5) "," ON_DEVICE("kernel",
-                                                                                                                 "main",
-                                                                                                                 1,
-                                                                                                                 7,
-                                                                                                                 460,
-                                                                                                                 100,
-                                                                                                                 5,
-                                                                                                                 "");
+            1, 2, 1,
+            2) "," ON_DEVICE("kernel", "other", 0, 20, 5, 400, 2,
+                             "") "," CALL("cudaEventRecord", 1, 4, 1,
+                                          3) "," CALL("cudaStreamWaitEvent", 1, 6, 1,
+                                                      4) "," ON_DEVICE("cuda_sync", "Stream Wait Event",
+                                                                       1, 7,
+                                                                       6, 1,
+                                                                       4,
+                                                                       ",\"wait_on_stream\":"
+                                                                       "20,\"wait_on_cuda_"
+                                                                       "event_record_corr_"
+                                                                       "id\":3") "," CALL("cu"
+                                                                                          "da"
+                                                                                          "La"
+                                                                                          "un"
+                                                                                          "ch"
+                                                                                          "Ke"
+                                                                                          "rn"
+                                                                                          "e"
+                                                                                          "l",
+                                                                                          1, 8,
+                                                                                          1,
+                                                                                          5) "," ON_DEVICE("kernel",
+                                                                                                           "main",
+                                                                                                           1,
+                                                                                                           7,
+                                                                                                           460,
+                                                                                                           100,
+                                                                                                           5,
+                                                                                                           "");
     assert_int_equal(path_part(events, TP_PATH_COMPUTE), 150000);
 }
 
@@ -398,6 +421,7 @@ int main(void)
                                        cmocka_unit_test(launches_have_delays_and_queues),
                                        cmocka_unit_test(the_critical_path_adds_up),
                                        cmocka_unit_test(a_host_that_waits_is_not_on_the_path),
+                                       cmocka_unit_test(an_operator_has_the_time_of_those_inside),
                                        cmocka_unit_test(a_launch_that_returns_late_did_not_wait),
                                        cmocka_unit_test(streams_of_two_devices_are_not_mistaken),
                                        cmocka_unit_test(a_call_waits_for_its_stream_alone),
