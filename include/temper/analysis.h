@@ -57,6 +57,7 @@ typedef struct {
     size_t size;     /* sizeof(tp_metrics_options) */
     const char *run; /* of several in one data base: its name or id; NULL: what follows '#' in the
                         path, else the only one */
+    bool follows;    /* it will be refreshed: a last line without its newline waits for it */
 } tp_metrics_options;
 
 /* `options` may be NULL.  A path with several runs below is an error that lists them.  "-" is

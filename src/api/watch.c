@@ -126,7 +126,8 @@ static tp_status open_alarms(watched *r, const char *file, tp_error *err)
 
 static tp_status open_run(watched *r, const char *path, const char *alarms, tp_error *err)
 {
-    TP_TRY(tp_metrics_open(path, NULL, &r->m, err));
+    const tp_metrics_options options = {.size = sizeof options, .follows = true};
+    TP_TRY(tp_metrics_open(path, &options, &r->m, err));
     r->told_step = NAN;
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/')

@@ -49,7 +49,8 @@ static tp_status show(const flags *f, char **words, int n, tp_error *err)
 {
     tp_points_view view = TP_POINTS_NATIVE;
     tp_metrics *m;
-    const tp_metrics_options options = {.size = sizeof options, .run = f->run};
+    const tp_metrics_options options = {
+        .size = sizeof options, .run = f->run, .follows = f->follow};
     if (f->points)
         (void)tp_points_view_named(f->points, &view);
     tp_waiting_begin("temper metrics: reading");

@@ -35,6 +35,21 @@ wait "$pid"
 is "the end by a signal" $? 0
 is "figures" "$(head -n 2 figures | tr '\n' ,)" "loss 1 2.5,loss 2 2.25,"
 
+# A table that is written anew where it lies, with a new column in front: what is new is said, once.
+printf 'step,loss\n1,4\n2,2\n3,77' >table.csv
+"$TEMPER" metrics table.csv --follow >figures 2>err &
+pid=$!
+wait_until 'grep -qx "loss 2 2" figures'
+printf '133\n' >>table.csv
+wait_until 'grep -qx "loss 3 77133" figures'
+printf 'acc,step,loss\n,1,4\n,2,2\n,3,77133\n0.5,3,\n' >table.csv
+wait_until 'grep -qx "acc 3 0.5" figures'
+printf '0.25,4,1\n' >>table.csv
+wait_until 'grep -qx "loss 4 1" figures'
+kill -TERM "$pid"
+wait "$pid"
+is "figures of the table" "$(sort figures | tr '\n' ,)" "acc 3 0.5,acc 4 0.25,loss 1 4,loss 2 2,loss 3 77133,loss 4 1,"
+
 # A run of Temper says when it is over.
 write_recipe tiny.yaml
 run train --quiet tiny.yaml run.dir=mine

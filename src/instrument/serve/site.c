@@ -51,7 +51,8 @@ tp_metrics *tp_page_open_run(tp_page *p, const tp_run_entry *e)
     struct tp_site_run *o = slot_of(p->site, e->id);
     if (!o->m) {
         TP_FREED char *path = tp_run_index_path(p->site->index, e);
-        if (tp_metrics_open(path, NULL, &o->m, &why) != TP_OK) {
+        const tp_metrics_options options = {.size = sizeof options, .follows = true};
+        if (tp_metrics_open(path, &options, &o->m, &why) != TP_OK) {
             o->m = NULL;
             tp_page_say(p, 422, "%s", why.message);
         }

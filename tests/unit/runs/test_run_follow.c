@@ -78,6 +78,70 @@ static void a_replaced_file_is_read_anew(void **state)
     tp_metrics_close(m);
 }
 
+/* The same file, no shorter: as Lightning's and SB3's loggers do when a column comes. */
+static void a_file_written_anew_in_its_place_is_read_anew(void **state)
+{
+    write_text("metrics.csv", "step,loss\n1,4\n2,2\n");
+    tp_metrics *m = open_run(run_folder);
+    expect_values(m, "loss", (double[]){4, 2}, 2);
+    write_text("metrics.csv", "acc,step,loss\n,1,4\n,2,2\n0.5,2,\n");
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){4, 2}, 2);
+    expect_values(m, "acc", (double[]){0.5}, 1);
+    append_text("metrics.csv", "0.25,3,1\n");
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){4, 2, 1}, 3);
+    expect_values(m, "acc", (double[]){0.5, 0.25}, 2);
+    tp_metrics_close(m);
+}
+
+/* A head that is the same, and other bytes before the place where reading stopped. */
+static void the_end_of_what_was_read_is_looked_at_too(void **state)
+{
+    enum { ROWS = 200 };
+    TP_OWN(tp_buf) text = {0};
+    const tp_metric_point *p;
+    for (int i = 0; i < ROWS; i++)
+        tp_buf_addf(&text, "{\"step\": %d, \"loss\": 4}\n", 100 + i);
+    write_text("metrics.jsonl", text.data);
+    tp_metrics *m = open_run(run_folder);
+    assert_int_equal(points_of(m, "loss", TP_POINTS_NATIVE, &p), ROWS);
+    text.data[text.len - 3] = '5';
+    tp_buf_addf(&text, "{\"step\": %d, \"loss\": 3}\n", 100 + ROWS);
+    write_text("metrics.jsonl", text.data);
+    assert_int_equal(tp_metrics_refresh(m, NULL, NULL), TP_OK);
+    assert_int_equal(points_of(m, "loss", TP_POINTS_NATIVE, &p), ROWS + 1);
+    assert_true(p[ROWS - 1].value == 5 && p[ROWS].value == 3);
+    tp_metrics_close(m);
+}
+
+/* Half of a new document says less than what was read before. */
+static void half_a_document_waits(void **state)
+{
+    static const char *const names[] = {"trainer_state.json", "list.json"},
+                             *const begins[] = {"{\"log_history\": [", "["},
+                             *const ends[] = {"]}", "]"};
+    for (int i = 0; i < 2; i++) {
+        char text[256];
+        snprintf(text, sizeof text, "%s{\"step\": 1, \"loss\": 4}, {\"step\": 2, \"loss\": 2}%s",
+                 begins[i], ends[i]);
+        write_text(names[i], text);
+        tp_metrics *m = open_run(run_path(names[i]));
+        expect_values(m, "loss", (double[]){4, 2}, 2);
+        snprintf(text, sizeof text, "%s{\"step\": 1, \"loss\": 4}, {\"st", begins[i]);
+        write_text(names[i], text);
+        refresh(m, false);
+        expect_values(m, "loss", (double[]){4, 2}, 2);
+        assert_true(has_note(m, "is incomplete now"));
+        snprintf(text, sizeof text, "ep\": 2, \"loss\": 2}, {\"step\": 3, \"loss\": 1}%s", ends[i]);
+        append_text(names[i], text);
+        refresh(m, true);
+        expect_values(m, "loss", (double[]){4, 2, 1}, 3);
+        assert_false(has_note(m, "incomplete"));
+        tp_metrics_close(m);
+    }
+}
+
 static void half_a_line_waits(void **state)
 {
     write_text("metrics.jsonl", "{\"step\": 1, \"loss\": 4}\n{\"step\": 2, \"lo");
@@ -96,10 +160,30 @@ static void a_number_may_be_half_written(void **state)
     write_text("metrics.csv", "step,loss\n1,4\n2,2");
     tp_metrics *m = open_run(run_folder);
     expect_values(m, "loss", (double[]){4, 2}, 2);
+    assert_true(has_note(m, "the last line has no newline"));
     append_text("metrics.csv", ".5\n3,1\n");
     bool changed;
     assert_int_equal(tp_metrics_refresh(m, &changed, NULL), TP_OK);
     expect_values(m, "loss", (double[]){4, 2.5, 1}, 3);
+    tp_metrics_close(m);
+}
+
+static void who_follows_waits_for_the_rest_of_a_number(void **state)
+{
+    const tp_metrics_options options = {.size = sizeof options, .follows = true};
+    tp_metrics *m;
+    write_text("metrics.csv", "step,loss\n1,4\n2,77");
+    assert_int_equal(tp_metrics_open(run_folder, &options, &m, NULL), TP_OK);
+    expect_values(m, "loss", (double[]){4}, 1);
+    assert_true(has_note(m, "the last record, at byte 14, is incomplete"));
+    append_text("metrics.csv", "1");
+    refresh(m, false);
+    append_text("metrics.csv", "33\n3,1");
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){4, 77133}, 2);
+    write_text("metrics.csv", "step,loss\n1,5\n2,7"); /* also when it begins again */
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){5}, 1);
     tp_metrics_close(m);
 }
 
@@ -271,8 +355,12 @@ int main(void)
         FOLLOWS(event_file_grows_within_a_record),
         FOLLOWS(event_files_appear),
         FOLLOWS(a_replaced_file_is_read_anew),
+        FOLLOWS(a_file_written_anew_in_its_place_is_read_anew),
+        FOLLOWS(the_end_of_what_was_read_is_looked_at_too),
+        FOLLOWS(half_a_document_waits),
         FOLLOWS(half_a_line_waits),
         FOLLOWS(a_number_may_be_half_written),
+        FOLLOWS(who_follows_waits_for_the_rest_of_a_number),
         FOLLOWS(what_is_written_again_is_told_as_it_comes),
         FOLLOWS(ends_of_curves),
         FOLLOWS(a_data_base_in_use_is_followed),

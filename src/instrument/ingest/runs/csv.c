@@ -299,7 +299,7 @@ static tp_status next_record(state *s, record *r, bool *ret_more, tp_error *err)
 static void take_unended(tp_metrics *m, state *s)
 {
     size_t here = s->tail.at ? (size_t)(s->tail.end - s->tail.at) : 0;
-    if (!here || !s->has_names)
+    if (!here || !s->has_names || m->is_followed)
         return;
     size_t used = read_record(&s->fields, s->tail.at, here, s->separator, true);
     double unused;
@@ -474,6 +474,10 @@ static void say(tp_metrics *m)
             "first is record %llu",
             s->tail.path, (unsigned long long)s->n_bad, tp_plural((uint64_t)s->n_bad),
             (unsigned long long)s->first_bad);
+    if (s->unended_size)
+        tp_notes_add(&m->notes, TP_NOTE_WARNING,
+                     "'%s': the last line has no newline: its last number may be cut short",
+                     s->tail.path);
     if (size > 0 && (uint64_t)size > tp_tail_offset(&s->tail))
         tp_notes_add(
             &m->notes, TP_NOTE_WARNING,

@@ -7,12 +7,10 @@
 #include "instrument/ingest/runs/lines.h"
 #include "instrument/ingest/runs/reader.h"
 
-enum { MAX_DOCUMENT = 1 << 30 };
-
 typedef struct {
     tp_flat_row_lines lines;
     bool is_list; /* one JSON list of objects */
-    tp_file_state file;
+    tp_json_file file;
 } state;
 
 static char first_mark(const tp_run_place *place)
@@ -97,19 +95,16 @@ static tp_status read_file(tp_metrics *m, bool *ret_again, tp_error *err)
         }
         return tp_flat_row_lines_read(&s->lines, see_row, m, err);
     }
-    if (!tp_file_changed(s->lines.tail.path, &s->file, ret_again))
+    if (!tp_json_file_changed(s->lines.tail.path, &s->file, ret_again) || *ret_again)
         return TP_OK;
-    if (*ret_again) {
-        s->file = (tp_file_state){0};
-        return TP_OK;
-    }
-    TP_TRY(tp_file_read(s->lines.tail.path, MAX_DOCUMENT, &text, err));
+    TP_TRY(tp_json_file_read(s->lines.tail.path, &text, err));
     return read_list(m, s, &text, err);
 }
 
 static void say(tp_metrics *m)
 {
     const state *s = m->state;
+    tp_json_file_say(s->lines.tail.path, &s->file, &m->notes);
     if (!s->is_list)
         tp_flat_row_lines_say(&s->lines, &m->notes);
 }

@@ -277,7 +277,7 @@ static char *name_of(const char *path, const char *run)
 
 /* `folder` is where the search for the place began: itself, or above it. */
 static tp_status open_place(const tp_run_place *place, const tp_run_place *folder, const char *run,
-                            tp_metrics **ret, tp_error *err)
+                            bool follows, tp_metrics **ret, tp_error *err)
 {
     const tp_run_reader *reader = tp_run_reader_here(place);
     if (!reader)
@@ -290,6 +290,7 @@ static tp_status open_place(const tp_run_place *place, const tp_run_place *folde
     m->reader = reader;
     m->path = tp_strdup(place->path);
     m->run = tp_strdup(run);
+    m->is_followed = follows;
     m->name = name_of(place->path, run);
     tp_status status = reader->open(m, place, err);
     if (status == TP_OK) {
@@ -353,7 +354,7 @@ static tp_status open_piped(const char *path, const char *run, tp_metrics **ret,
     TP_TRY(tp_piped_keep(path, &piped, err));
     tp_status status = tp_place_look(&place, piped.path, err);
     if (status == TP_OK)
-        status = open_place(&place, &place, run, ret, err);
+        status = open_place(&place, &place, run, false, ret, err);
     if (status != TP_OK) {
         if (err)
             call_by_name(err->message, sizeof err->message, &piped);
@@ -390,9 +391,9 @@ tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, t
         return open_piped(where, run, ret, err);
     TP_TRY(tp_place_look(&place, where, err));
     if (!place.is_dir || tp_run_reader_here(&place))
-        return open_place(&place, &place, run, ret, err);
+        return open_place(&place, &place, run, o.follows, ret, err);
     TP_TRY(find_below(&place, &inner, err));
-    return open_place(&inner, &place, run, ret, err);
+    return open_place(&inner, &place, run, o.follows, ret, err);
 }
 
 tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err)

@@ -38,6 +38,10 @@ const tp_run_reader *tp_run_reader_here(const tp_run_place *place);
 /* Whether a file is a table with a column of steps: a log, and no data set. */
 bool tp_csv_has_steps(const tp_run_place *place);
 
+/* Of transformers: checkpoint-N/trainer_state.json. */
+#define TP_TRAINER_CHECKPOINT "checkpoint-"
+#define TP_TRAINER_STATE "trainer_state.json"
+
 #define TP_RUN_READER(name) extern const tp_run_reader tp_run_reader_##name;
 TP_RUN_READER(temper)
 TP_RUN_READER(trackio)

@@ -31,8 +31,12 @@ void tp_recorded_clear(tp_metrics *m)
     free(m->scratch);
     tp_notes_release(&m->notes);
     tp_string_table_release(&m->tags);
-    *m = (tp_metrics){
-        .path = m->path, .name = m->name, .run = m->run, .reader = m->reader, .state = m->state};
+    *m = (tp_metrics){.path = m->path,
+                      .name = m->name,
+                      .run = m->run,
+                      .is_followed = m->is_followed,
+                      .reader = m->reader,
+                      .state = m->state};
     tp_string_table_init(&m->tags);
 }
 

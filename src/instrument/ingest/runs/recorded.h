@@ -72,9 +72,10 @@ typedef struct {
 } tp_recorded_setting;
 
 struct tp_metrics {
-    char *path; /* of the place, without '#' */
-    char *name; /* with it, where a run of several was asked for */
-    char *run;  /* of several in it, or NULL */
+    char *path;       /* of the place, without '#' */
+    char *name;       /* with it, where a run of several was asked for */
+    char *run;        /* of several in it, or NULL */
+    bool is_followed; /* what may still be written is waited for */
     tp_piped piped;
     const tp_run_reader *reader;
     void *state; /* the reader's */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/files.h"
 #include "base/platform.h"
 #include "base/vec.h"
 
@@ -212,6 +213,47 @@ tp_status tp_flat_row_parse(tp_flat_row *row, const char *name, const char *text
         return tp_json_reader_fail(&r, &t, err, "a record is a JSON object");
     TP_TRY(tp_flat_row_read(row, &r, err));
     return tp_json_reader_next(&r, &t, err);
+}
+
+/* ---- one value in a file ---- */
+
+tp_status tp_json_file_read(const char *path, tp_buf *ret, tp_error *err)
+{
+    enum { MAX_BYTES = 1 << 30 };
+    return tp_file_read(path, MAX_BYTES, ret, err);
+}
+
+static bool is_whole(const char *path)
+{
+    tp_json_reader r;
+    tp_json_token t;
+    tp_json_options options = TP_JSON_TOLERANT;
+    TP_OWN(tp_buf) text = {0};
+    if (tp_json_file_read(path, &text, NULL) != TP_OK)
+        return true; /* reading it says what is wrong */
+    tp_json_reader_init(&r, path, tp_buf_str(&text), text.len, &options);
+    return tp_json_reader_next(&r, &t, NULL) == TP_OK && tp_json_reader_skip(&r, NULL) == TP_OK;
+}
+
+bool tp_json_file_changed(const char *path, tp_json_file *f, bool *ret_again)
+{
+    if (!tp_file_changed(path, &f->file, ret_again))
+        return false;
+    f->is_half = *ret_again && !is_whole(path);
+    if (f->is_half)
+        *ret_again = false;
+    else if (*ret_again)
+        *f = (tp_json_file){0};
+    return !f->is_half;
+}
+
+void tp_json_file_say(const char *path, const tp_json_file *f, tp_notes *notes)
+{
+    if (f->is_half)
+        tp_notes_add(notes, TP_NOTE_WARNING,
+                     "'%s' is incomplete now: cut short, or still being written; what it had "
+                     "before is shown",
+                     path);
 }
 
 /* ---- roles ---- */

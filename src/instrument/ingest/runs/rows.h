@@ -56,6 +56,17 @@ bool tp_flat_row_spelled(tp_slice text, double *ret);
 bool tp_flat_row_is_step_name(const char *name); /* of a member that may be the step */
 int64_t tp_flat_row_step(double value);          /* TP_STEP_NONE when it is no whole number */
 
+/* A file that is one JSON value and written anew as a whole, as tp_file_changed(): half of a new
+ * one is waited for, and what was read before holds until then. */
+typedef struct {
+    tp_file_state file; /* zeroed is not read yet */
+    bool is_half;
+} tp_json_file;
+bool tp_json_file_changed(const char *path, tp_json_file *f, bool *ret_again);
+void tp_json_file_say(const char *path, const tp_json_file *f, tp_notes *notes);
+/* The whole text of it. */
+TP_CHECKED tp_status tp_json_file_read(const char *path, tp_buf *ret, tp_error *err);
+
 /* Every member as a setting of the run. */
 void tp_flat_row_settings(tp_metrics *m, const tp_flat_row *row);
 /* Of event files: hparams as add_hparams() writes them; a text that is a JSON object. */

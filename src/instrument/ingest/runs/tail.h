@@ -12,15 +12,31 @@
 
 #include "base/strings.h"
 
+enum { TP_TAIL_KEPT = 256 };
+
+/* Bytes of the file as they were when they were used up. */
+typedef struct {
+    char bytes[TP_TAIL_KEPT];
+    size_t n;
+} tp_tail_piece;
+
+typedef struct {
+    uint64_t inode, size;
+    int64_t seconds, nanoseconds;
+} tp_file_state;
+
 typedef struct {
     char *path;
     int fd; /* -1: closed */
     char *window;
     size_t cap;
-    const char *at, *end;   /* of what was read and not used up */
-    uint64_t end_offset;    /* of `end` in the file */
-    uint64_t resume;        /* where to read on after a pause */
-    uint64_t device, inode; /* what the path led to; 0: not opened yet */
+    const char *at, *end; /* of what was read and not used up */
+    uint64_t end_offset;  /* of `end` in the file */
+    uint64_t resume;      /* where to read on after a pause */
+    uint64_t device;      /* what the path led to */
+    tp_file_state file;   /* the same, as of the last look; its inode 0: not opened yet */
+    tp_tail_piece first;  /* at the beginning of the file */
+    tp_tail_piece last;   /* in front of `resume` */
 } tp_tail;
 
 /* Zeroed is closed.  `path` is copied.  Opened when it is needed. */
@@ -39,15 +55,13 @@ void tp_tail_skip(tp_tail *t, uint64_t n);
 uint64_t tp_tail_offset(const tp_tail *t);
 /* Give back the file and the window. */
 void tp_tail_pause(tp_tail *t);
-/* The path leads to another file now, or it is shorter than what was read of it. */
-bool tp_tail_was_replaced(const tp_tail *t);
+/* The path leads to another file now, it is shorter than what was read of it, or it was written
+ * anew in its place: its first bytes, or those before the end of what was read, are others.  After
+ * a pause. */
+bool tp_tail_was_replaced(tp_tail *t);
 
 /* A file that is written anew as a whole: has it changed since the last call with this state?
  * *ret_again when it had been there before. */
-typedef struct {
-    uint64_t inode, size;
-    int64_t seconds, nanoseconds;
-} tp_file_state;
 bool tp_file_changed(const char *path, tp_file_state *state, bool *ret_again);
 
 #endif

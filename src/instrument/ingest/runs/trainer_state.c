@@ -8,18 +8,14 @@
 #include "base/files.h"
 #include "base/vec.h"
 #include "instrument/ingest/runs/reader.h"
+#include "instrument/ingest/runs/recorded.h"
 #include "instrument/ingest/runs/rows.h"
 #include "instrument/ingest/runs/tail.h"
-#include "instrument/ingest/runs/recorded.h"
-
-enum { MAX_BYTES = 1 << 30 };
-
-static const char file_name[] = "trainer_state.json";
 
 typedef struct {
     char *folder; /* NULL: the file was named */
     char *path;
-    tp_file_state file;
+    tp_json_file file;
 } state;
 
 /* The checkpoint with the highest step that has one; free() it. */
@@ -30,11 +26,11 @@ static char *newest_checkpoint(const tp_run_place *place)
     for (size_t i = 0; i < place->n_entries; i++) {
         const tp_place_entry *e = &place->entries[i];
         int64_t step;
-        if (!e->is_dir || !tp_str_starts(e->name, "checkpoint-") ||
-            !tp_str_to_i64(e->name + strlen("checkpoint-"), &step) || step <= best)
+        if (!e->is_dir || !tp_str_starts(e->name, TP_TRAINER_CHECKPOINT) ||
+            !tp_str_to_i64(e->name + strlen(TP_TRAINER_CHECKPOINT), &step) || step <= best)
             continue;
         char *folder = tp_place_join(place->path, e->name);
-        char *path = tp_place_join(folder, file_name);
+        char *path = tp_place_join(folder, TP_TRAINER_STATE);
         free(folder);
         if (tp_file_exists(path)) {
             free(ret);
@@ -50,13 +46,13 @@ static char *newest_checkpoint(const tp_run_place *place)
 static char *file_of(const tp_run_place *place)
 {
     if (!place->is_dir)
-        return strcmp(place->base, file_name) == 0 ||
+        return strcmp(place->base, TP_TRAINER_STATE) == 0 ||
                        (place->n_head && place->head[0] == '{' &&
                         memmem(place->head, place->n_head, "\"log_history\": [", 16))
                    ? tp_strdup(place->path)
                    : NULL;
-    if (tp_place_has_file(place, file_name))
-        return tp_place_join(place->path, file_name);
+    if (tp_place_has_file(place, TP_TRAINER_STATE))
+        return tp_place_join(place->path, TP_TRAINER_STATE);
     return newest_checkpoint(place);
 }
 
@@ -175,13 +171,9 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
         }
         free(path);
     }
-    if (!tp_file_changed(s->path, &s->file, ret_again))
+    if (!tp_json_file_changed(s->path, &s->file, ret_again) || *ret_again)
         return TP_OK;
-    if (*ret_again) {
-        s->file = (tp_file_state){0};
-        return TP_OK;
-    }
-    TP_TRY(tp_file_read(s->path, MAX_BYTES, &text, err));
+    TP_TRY(tp_json_file_read(s->path, &text, err));
     trainer_state_read(m, s->path, tp_buf_str(&text), text.len);
     return TP_OK;
 }
@@ -190,7 +182,9 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
  * record per step that is 0. */
 static void say(tp_metrics *m)
 {
+    const state *s = m->state;
     size_t loss = tp_metrics_find(m, "loss"), norm = tp_metrics_find(m, "grad_norm");
+    tp_json_file_say(s->path, &s->file, &m->notes);
     if (loss == SIZE_MAX || norm == SIZE_MAX)
         return;
     const tp_recorded_series *l = &m->series[m->shown[loss]], *g = &m->series[m->shown[norm]];
