@@ -77,6 +77,32 @@ printf 'step,loss,big,n\n1,0.5,999,1\n2,0.4,"1,234",2\n' >commas.csv
 run metrics commas.csv
 expect 0 "column 'big'"
 
+# Which mark separates is told outside of quotes; a last line without its end is taken, and said.
+printf 'step;"loss, train, mean";"loss, val, mean"\n0;1.5;2\n' >quoted.csv
+run metrics quoted.csv --json
+expect 0
+is "columns in quotes" "$(cat out)" '{"loss, train, mean":[[0,null,1.5]],"loss, val, mean":[[0,null,2]]}'
+printf 'step\t"a ""b"", c"\n0\t1.5' >quoted.tsv
+run metrics quoted.tsv --json
+expect 0 "the last line has no newline"
+is "tabs" "$(cat out)" '{"a \"b\", c":[[0,null,1.5]]}'
+
+# What is no number as CSV has them is no figure.
+printf 'step,a,b,c,d\n1,0x10,nan(ind),-nan, 5\t\n2,1,2,3,4\n' >numbers.csv
+run metrics numbers.csv --json
+expect 0
+is "numbers" "$(cat out)" '{"c":[[1,null,"NaN"],[2,null,3]],"d":[[1,null,5],[2,null,4]],"a":[[2,null,1]],"b":[[2,null,2]]}'
+
+# Names that differ behind a NUL, or in bytes that are no UTF-8, are two.
+printf 'step,a\377,a\376\n1,2,3\n' >latin1.csv
+run metrics latin1.csv --json
+expect 0
+is "names in Latin-1" "$(cat out)" '{"a\\xff":[[1,null,2]],"a\\xfe":[[1,null,3]]}'
+printf '{"step":1,"x\\u0000y":3,"x\\u0000z":4}\n' >nul.jsonl
+run metrics nul.jsonl --json
+expect 0
+is "names with a NUL" "$(cat out)" '{"x␀y":[[1,null,3]],"x␀z":[[1,null,4]]}'
+
 # Several tables in a folder: none is taken for all.
 mkdir -p tables/sub
 printf 'step,loss\n1,4\n' | tee tables/sub/c.csv >tables/sub/d.csv

@@ -33,21 +33,42 @@ static void release_record(record *r)
     *r = (record){0};
 }
 
-/* ',', ';' or '\t', whichever the line has most; 0: none. */
+static const char separators[] = {',', '\t', ';'};
+
+/* Behind the field in quotes that begins at line[i], or n. */
+static size_t behind_quotes(const char *line, size_t n, size_t i)
+{
+    for (i++; i < n; i++) {
+        if (line[i] != '"')
+            continue;
+        if (i + 1 == n || line[i + 1] != '"')
+            return i + 1;
+        i++;
+    }
+    return n;
+}
+
+/* That which the line has most, not counting those in quotes; 0: none. */
 static char separator_of(const char *line, size_t n)
 {
-    static const char marks[] = {',', '\t', ';'};
-    size_t best = 0;
+    size_t best = 0, counts[sizeof separators] = {0};
     char ret = 0;
-    for (size_t k = 0; k < sizeof marks; k++) {
-        size_t count = 0;
-        for (size_t i = 0; i < n && line[i] != '\n'; i++)
-            count += line[i] == marks[k];
-        if (count > best) {
-            best = count;
-            ret = marks[k];
-        }
+    bool is_begin = true;
+    for (size_t i = 0; i < n && line[i] != '\n'; i++) {
+        if (is_begin && line[i] == '"')
+            i = behind_quotes(line, n, i);
+        if (i == n || line[i] == '\n')
+            break;
+        const char *mark = memchr(separators, line[i], sizeof separators);
+        is_begin = mark != NULL;
+        if (mark)
+            counts[mark - separators]++;
     }
+    for (size_t k = 0; k < sizeof separators; k++)
+        if (counts[k] > best) {
+            best = counts[k];
+            ret = separators[k];
+        }
     return ret;
 }
 
@@ -179,22 +200,26 @@ static void close_run(tp_metrics *m)
     free(s);
 }
 
+static bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
 /* A field as a number: also "nan", "inf" and their kin, and with blanks around it; an empty one is
  * none. */
 static bool number_of(const char *text, double *ret)
 {
     char copy[64];
-    text += strspn(text, " ");
+    text += strspn(text, " \t");
     size_t n = strlen(text);
-    if (n && n < sizeof copy && text[n - 1] == ' ') {
+    if (n && n < sizeof copy && is_blank(text[n - 1])) {
         memcpy(copy, text, n + 1);
-        while (n && copy[n - 1] == ' ')
+        while (n && is_blank(copy[n - 1]))
             copy[--n] = 0;
         text = copy;
     }
     if (tp_flat_row_spelled((tp_slice){text, n}, ret))
         return true;
     char *end; /* what is too large for a double is infinite, as in JSON Lines */
+    if (strspn(text, "0123456789.eE+-") != n)
+        return false; /* 0x10 and nan(1) are numbers of C alone */
     double v = strtod(text, &end);
     if (end == text || *end)
         return false;
@@ -294,8 +319,9 @@ static tp_status next_record(state *s, record *r, bool *ret_more, tp_error *err)
     }
 }
 
-/* The last line may lack its newline: it counts when it has all its fields.  When the file grows
- * everything is read again, for its last number may have been half of one. */
+/* The last line may lack its newline: it counts when it has all its fields, unless somebody waits
+ * for more.  When the file grows everything is read again, for its last number may have been half
+ * of one. */
 static void take_unended(tp_metrics *m, state *s)
 {
     size_t here = s->tail.at ? (size_t)(s->tail.end - s->tail.at) : 0;

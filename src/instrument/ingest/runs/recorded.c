@@ -3,7 +3,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/platform.h"
 #include "base/vec.h"
 
 static void free_series(tp_metrics *m)
@@ -52,6 +54,28 @@ bool tp_recorded_next(tp_metrics *m)
     return true;
 }
 
+/* Is it text, as all that hand tags out take it? */
+static bool is_text(const char *tag, size_t n)
+{
+    return !memchr(tag, 0, n) && tp_utf8_valid_len(tag, n) == n;
+}
+
+/* Made into text so that tags stay apart: a NUL becomes U+2400, bytes that are no UTF-8 \xNN. */
+static void make_text(tp_buf *out, const char *tag, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        size_t len = tp_utf8_decode(tag + i, n - i, &cp);
+        if (!len)
+            tp_buf_addf(out, "\\x%02x", (unsigned char)tag[i]);
+        else if (!cp)
+            tp_buf_adds(out, "\xe2\x90\x80");
+        else
+            tp_buf_add(out, tag + i, len);
+        i += TP_MAX(len, 1);
+    }
+}
+
 /* Tags come in the same order step by step: the one that followed the last time is tried first. */
 tp_recorded_series *tp_recorded_series_of(tp_metrics *m, const char *tag, size_t n)
 {
@@ -64,6 +88,12 @@ tp_recorded_series *tp_recorded_series_of(tp_metrics *m, const char *tag, size_t
             m->last_series = id;
             return &m->series[id];
         }
+    }
+    TP_OWN(tp_buf) text = {0};
+    if (!is_text(tag, n)) {
+        make_text(&text, tag, n);
+        tag = text.data;
+        n = text.len;
     }
     id = tp_string_add(&m->tags, tag, n);
     while (m->n_series <= id)

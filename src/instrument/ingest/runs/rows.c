@@ -73,11 +73,13 @@ bool tp_flat_row_spelled(tp_slice s, double *ret)
     static const struct {
         const char *word;
         double value;
-    } words[] = {{"nan", NAN},        {"inf", INFINITY},        {"infinity", INFINITY},
-                 {"-inf", -INFINITY}, {"-infinity", -INFINITY}, {"+inf", INFINITY}};
+    } words[] = {{"nan", NAN}, {"inf", INFINITY}, {"infinity", INFINITY}};
+    bool is_negative = s.len && s.data[0] == '-';
+    if (is_negative || (s.len && s.data[0] == '+'))
+        s = (tp_slice){s.data + 1, s.len - 1};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (s.len == strlen(words[i].word) && strncasecmp(s.data, words[i].word, s.len) == 0) {
-            *ret = words[i].value;
+            *ret = is_negative ? -words[i].value : words[i].value;
             return true;
         }
     return false;
