@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/order.h"
+#include "base/platform.h"
 #include "base/sized.h"
 #include "base/vec.h"
 #include "instrument/analyze/runs/curve.h"
@@ -166,8 +167,9 @@ void tp_run_entry_see(tp_run_entry *e, tp_metrics *m)
         e->updated = last;
     if (step < 0)
         step = last_step;
-    if (step >= 0 && (int64_t)step > e->step) /* run.json is written less often */
-        e->step = (int64_t)step;
+    /* run.json is written less often */
+    if (step >= 0)
+        e->step = TP_MAX(e->step, step < 0x1p63 ? (int64_t)step : INT64_MAX);
 }
 
 /* A run that changed before grows: it stays open. */

@@ -259,6 +259,27 @@ static void a_copy_of_the_index_stands_by_itself(void **state)
     tp_run_index_close(copy);
 }
 
+/* The last step that an event file can have. */
+static void the_largest_step_is_one(void **state)
+{
+    (void)state;
+    static const char event[] = "\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f" /* step 2^63 - 1 */
+                                "\x2a\x0a\x0a\x08\x0a\x01l\x15\0\0\0\x40"; /* l: 2 */
+    tp_buf events = {0};
+    tp_run_index *x;
+    const tp_run_index_options o = {.size = sizeof o, .without_cache = true};
+    add_version(&events);
+    add_scalar(&events, "l", 2, 4);
+    add_record(&events, event, sizeof event - 1);
+    write_bytes("events.out.tfevents.1", "w", events.data, events.len);
+    assert_int_equal(tp_run_index_open(run_folder, &o, &x, NULL), TP_OK);
+    assert_int_equal(tp_run_index_scan(x, NULL, NULL), TP_OK);
+    assert_int_equal(tp_run_index_count(x), 1);
+    assert_true(tp_run_index_entry(x, 0)->step == INT64_MAX);
+    tp_run_index_close(x);
+    tp_buf_release(&events);
+}
+
 /* Six runs, two groups of seeds: each by itself, then the mean of a group in its band. */
 static void repetitions_are_drawn_as_bands(void **state)
 {
@@ -541,6 +562,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(repetitions_are_drawn_as_bands, begin, end),
         cmocka_unit_test_setup_teardown(a_copy_of_the_index_stands_by_itself, make_folder,
                                         remove_folder),
+        cmocka_unit_test_setup_teardown(the_largest_step_is_one, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(memory_is_shown_by_kind, begin, end),
         cmocka_unit_test_setup_teardown(nothing_else_is_there, begin, end),
         cmocka_unit_test_setup_teardown(strangers_are_refused, begin, end),
