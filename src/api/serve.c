@@ -11,6 +11,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/platform.h"
 #include "base/sized.h"
 #include "base/threads.h"
@@ -50,7 +51,9 @@ static void handle(void *user, const tp_http_request *request, tp_http_reply *re
         s->asked_s = tp_clock_s();
         pthread_cond_signal(&s->wake);
     }
+    const char *before = tp_input_bound(s->site.real);
     tp_page_route(&p, path);
+    (void)tp_input_bound(before);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -71,6 +74,7 @@ static void see_growth(void *user, const char *id, int64_t records) { publish(us
 static void look(tp_server *s)
 {
     pthread_mutex_lock(&s->lock);
+    (void)tp_input_bound(s->site.real); /* for good: the thread is the server's own */
     tp_site_look(&s->site, watched_s, see_growth, s);
     pthread_mutex_unlock(&s->lock);
 }

@@ -4,10 +4,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -32,6 +34,26 @@ static bool is_anonymous_pipe(int fd)
     enum { PIPE_FILE_SYSTEM = 0x50495045 }; /* PIPEFS_MAGIC of linux/magic.h */
     struct statfs fs;
     return fstatfs(fd, &fs) == 0 && fs.f_type == PIPE_FILE_SYSTEM;
+}
+
+static _Thread_local const char *bound;
+
+const char *tp_input_bound(const char *real_folder)
+{
+    const char *before = bound;
+    bound = real_folder;
+    return before;
+}
+
+bool tp_input_is_inside(const char *path)
+{
+    char real[PATH_MAX];
+    size_t n = bound ? strlen(bound) : 0;
+    if (n <= 1) /* nothing is outside of "/" */
+        return true;
+    if (!realpath(path, real))
+        return errno == ENOENT;
+    return strncmp(real, bound, n) == 0 && (real[n] == '/' || !real[n]);
 }
 
 /* What a thing that is no file is called, or NULL when it may be read. */
@@ -100,6 +122,8 @@ tp_status tp_input_open(const char *path, tp_input_kind kind, int *ret_fd, int64
     struct stat st;
     if (kind != TP_INPUT_FILE && strcmp(path, "-") == 0)
         return open_standard_input(ret_fd, ret_size, err);
+    if (!tp_input_is_inside(path))
+        return tp_fail(err, TP_ERR_IO, "cannot read %s: it leads out of %s", path, bound);
     /* Not to wait for the writer of a named pipe before it is known whether one is wanted. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENXIO)
@@ -203,13 +227,13 @@ tp_file_path tp_path_of(const char *fmt, ...)
 bool tp_file_exists(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode) && tp_input_is_inside(path);
 }
 
 bool tp_dir_exists(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && tp_input_is_inside(path);
 }
 
 int tp_dir_count(const char *path, const char *ending, tp_buf *ret_first)

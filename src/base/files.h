@@ -23,6 +23,13 @@ typedef enum {
 TP_CHECKED tp_status tp_input_open(const char *path, tp_input_kind kind, int *ret_fd,
                                    int64_t *ret_size, tp_error *err);
 
+/* From now on this thread reads below one folder (as realpath() names it, and kept by the caller):
+ * what a path or a link leads to outside of it is refused, and not there for tp_file_exists() and
+ * tp_dir_exists().  NULL: everywhere.  Returns what held before. */
+const char *tp_input_bound(const char *real_folder);
+/* False: the path leads out of that folder. */
+bool tp_input_is_inside(const char *path);
+
 /* What messages call it: the path, or "standard input". */
 const char *tp_input_name(const char *path, tp_input_kind kind);
 

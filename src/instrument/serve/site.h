@@ -12,7 +12,7 @@ enum { TP_SITE_OPEN_RUNS = 20 };
 
 /* Whoever calls sees to it that one thread at a time is in a site. */
 typedef struct {
-    char real[PATH_MAX]; /* the folder; nothing outside it is read */
+    char real[PATH_MAX]; /* the folder; who calls sees to it that nothing outside is read */
     tp_run_index *index;
     bool has_scanned; /* the folder was looked through once */
     struct tp_site_run {

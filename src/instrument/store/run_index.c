@@ -25,6 +25,7 @@
 
 struct tp_run_index {
     char *folder;
+    char *real; /* the folder; nothing outside of it is read */
     sqlite3 *db;
     tp_run_rows rows;
     size_t n_known;
@@ -65,6 +66,7 @@ tp_status tp_run_index_open(const char *folder, const tp_run_index_options *opti
                        folder);
     tp_run_index *x = tp_vec_new(1, sizeof *x);
     x->folder = tp_strdup(folder);
+    x->real = realpath(folder, NULL);
     x->has_all_kinds = o.all_kinds;
     x->db = tp_run_cache_open(folder, &o, &x->note);
     tp_run_cache_load(x->db, &x->rows);
@@ -83,6 +85,7 @@ void tp_run_index_close(tp_run_index *x)
     sqlite3_close(x->db);
     tp_buf_release(&x->note);
     free(x->folder);
+    free(x->real);
     free(x);
 }
 
@@ -317,6 +320,17 @@ static void forget_unseen(tp_run_index *x)
     x->rows.n = kept;
 }
 
+static tp_status look_through(tp_run_index *x, tp_runs_found *ret, tp_error *err)
+{
+    TP_TRY(tp_runs_find(x->folder, see, x, ret, err));
+    if (x->has_all_kinds) {
+        tp_runs_found files = {0};
+        TP_TRY(tp_files_find(x->folder, tp_result_name_fits, see_file, x, &files, err));
+        ret->is_cut |= files.is_cut;
+    }
+    return TP_OK;
+}
+
 tp_status tp_run_index_scan(tp_run_index *x, bool *ret_changed, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
@@ -328,12 +342,10 @@ tp_status tp_run_index_scan(tp_run_index *x, bool *ret_changed, tp_error *err)
     if (x->rows.n)
         qsort(x->rows.v, x->rows.n, sizeof *x->rows.v, by_path);
     x->n_known = x->rows.n;
-    TP_TRY(tp_runs_find(x->folder, see, x, &found, err));
-    if (x->has_all_kinds) {
-        tp_runs_found files = {0};
-        TP_TRY(tp_files_find(x->folder, tp_result_name_fits, see_file, x, &files, err));
-        found.is_cut |= files.is_cut;
-    }
+    const char *before = tp_input_bound(x->real);
+    tp_status status = look_through(x, &found, err);
+    (void)tp_input_bound(before);
+    TP_TRY(status);
     forget_unseen(x);
     if (x->rows.n)
         qsort(x->rows.v, x->rows.n, sizeof *x->rows.v, newest_first);

@@ -351,6 +351,62 @@ static void nothing_else_is_there(void **state)
     assert_true(says("kept no samples"));
 }
 
+static void leads(const char *to, const char *from)
+{
+    assert_int_equal(symlink(to, run_path(from)), 0);
+}
+
+/* Whatever a run's files are called: those that links lead to elsewhere are not there. */
+static void links_out_of_the_folder_lead_nowhere(void **state)
+{
+    NEED_SERVER();
+    char outside[] = "/tmp/temper-test-outside-XXXXXX", path[128], served[64];
+    assert_non_null(mkdtemp(outside));
+    memcpy(served, run_folder, sizeof served);
+    memcpy(run_folder, outside, sizeof outside);
+    write_text("a.csv", "step,smuggled\n1,5\n");
+    write_text("config.yaml", "smuggled: outside\n");
+    write_text("run.json", "{\"algorithm\": \"smuggled\"}");
+    write_text("trainer_state.json", "{\"log_history\": [{\"smuggled\": 5, \"step\": 1}]}");
+    mkdir(run_path("events"), 0777);
+    write_text("events/events.out.tfevents.1", "");
+    memcpy(run_folder, served, sizeof served);
+
+    mkdir(run_path("own"), 0777);
+    write_text("own/metrics.jsonl", "{\"v\":1,\"t\":1,\"run\":\"r\",\"attempt\":1,\"step\":1,"
+                                    "\"axis\":\"train\",\"m\":{\"loss\":8}}\n");
+    snprintf(path, sizeof path, "%s/config.yaml", outside);
+    leads(path, "own/config.yaml");
+    snprintf(path, sizeof path, "%s/run.json", outside);
+    leads(path, "own/run.json");
+    mkdir(run_path("table"), 0777);
+    snprintf(path, sizeof path, "%s/a.csv", outside);
+    leads(path, "table/metrics.csv");
+    mkdir(run_path("nemo"), 0777);
+    snprintf(path, sizeof path, "%s/events", outside);
+    leads(path, "nemo/tensorboard");
+    mkdir(run_path("trainer"), 0777);
+    leads(outside, "trainer/checkpoint-5");
+    mkdir(run_path("within"), 0777);
+    leads("../first/metrics.csv", "within/metrics.csv");
+    while (ask("/api/runs") != 200 || !says("\"within\"") || !says("\"own\""))
+        usleep(20000); /* no verdict: it asks again */
+    assert_false(says("smuggled") || says("\"table\"") || says("\"nemo\"") || says("\"trainer\""));
+    assert_int_equal(ask_run("own", "/settings"), 200);
+    assert_false(says("smuggled") || says("outside"));
+    assert_int_equal(ask_run("within", "/metrics.json"), 200);
+    assert_true(says("\"loss\":[[1,null,4]"));
+    /* A file that becomes a link while it is read. */
+    assert_int_equal(unlink(run_path("within/metrics.csv")), 0);
+    snprintf(path, sizeof path, "%s/a.csv", outside);
+    leads(path, "within/metrics.csv");
+    do { /* until the server has seen it; no verdict */
+        assert_true(ask("/api/runs") == 200 && !says("smuggled"));
+        usleep(20000);
+    } while (says("\"within\""));
+    assert_int_equal(tp_dir_remove(outside, NULL), TP_OK);
+}
+
 static void strangers_are_refused(void **state)
 {
     NEED_SERVER();
@@ -565,6 +621,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_largest_step_is_one, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(memory_is_shown_by_kind, begin, end),
         cmocka_unit_test_setup_teardown(nothing_else_is_there, begin, end),
+        cmocka_unit_test_setup_teardown(links_out_of_the_folder_lead_nowhere, begin, end),
         cmocka_unit_test_setup_teardown(strangers_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(what_is_too_much_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(a_run_that_grows_is_told, begin, end),

@@ -24,11 +24,20 @@ char *tp_place_join(const char *folder, const char *name)
     return path.data;
 }
 
+/* A link out of the folder that may be read leads nowhere. */
+static bool is_reached(const char *folder, const struct dirent *e)
+{
+    if (e->d_type != DT_LNK && e->d_type != DT_UNKNOWN)
+        return true;
+    TP_FREED char *path = tp_place_join(folder, e->d_name);
+    return tp_input_is_inside(path);
+}
+
 /* A link counts as what it leads to. */
-static bool entry_is_dir(int dir, const struct dirent *e, bool *ret_is_file)
+static bool entry_is_dir(const char *folder, int dir, const struct dirent *e, bool *ret_is_file)
 {
     struct stat st;
-    if (fstatat(dir, e->d_name, &st, 0) != 0) {
+    if (fstatat(dir, e->d_name, &st, 0) != 0 || !is_reached(folder, e)) {
         *ret_is_file = false;
         return false;
     }
@@ -46,7 +55,7 @@ static tp_status list_folder(tp_run_place *p, tp_error *err)
         bool is_file;
         if (e->d_name[0] == '.')
             continue;
-        bool is_dir = entry_is_dir(dirfd(dir), e, &is_file);
+        bool is_dir = entry_is_dir(p->path, dirfd(dir), e, &is_file);
         if (!is_dir && !is_file)
             continue;
         if (p->n_entries == TP_PLACE_MAX_NAMES) {
