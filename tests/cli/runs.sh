@@ -146,6 +146,17 @@ rm mine/metrics.csv
 run runs mine
 expect_out "no run is here"
 
+# transformers' folder of checkpoints: a new one is seen, and the list knows when.
+mkdir -p hf/out/checkpoint-5
+printf '{"log_history": [{"loss": 2, "step": 4}]}' >hf/out/checkpoint-5/trainer_state.json
+run runs hf --json
+expect_out '"step": 4' '"loss": 2'
+grep -qE '"updated": (null|0,)' out && fail "the time of the checkpoint is not known"
+mkdir hf/out/checkpoint-99
+printf '{"log_history": [{"loss": 2, "step": 4}, {"loss": 1, "step": 98}]}' >hf/out/checkpoint-99/trainer_state.json
+run runs hf --json
+expect_out '"step": 98' '"loss": 1'
+
 # A run that nobody holds any more was killed.
 mkdir -p dead && printf '{"v":1,"t":1700000000,"run":"r","attempt":1,"step":1,"axis":"train","m":{"train/loss":2}}\n' >dead/metrics.jsonl
 printf '{"state":"running","algorithm":"sft","step":1,"max_steps":9}' >dead/run.json

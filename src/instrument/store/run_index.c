@@ -52,7 +52,7 @@ static void show_rows(tp_run_index *x)
 }
 
 TP_ORDER(newest_first, tp_run_row,
-         TP_COMPARE(y->e.updated, x->e.updated) ?: strcmp(x->path, y->path))
+         TP_COMPARE(fmax(y->e.updated, 0), fmax(x->e.updated, 0)) ?: strcmp(x->path, y->path))
 
 tp_status tp_run_index_open(const char *folder, const tp_run_index_options *options,
                             tp_run_index **ret, tp_error *err)
@@ -241,7 +241,7 @@ static tp_run_row *row_of(tp_run_index *x, char *path, const tp_run_extent *e, b
     r->extent = tp_strdup(extent);
     r->e.kind = tp_result_kind_name(TP_RESULT_RUN);
     r->e.bytes = (int64_t)e->bytes;
-    r->e.updated = (double)e->newest_ns * 1e-9;
+    r->e.updated = e->files ? (double)e->newest_ns * 1e-9 : NAN;
     x->has_changed = true;
     return r;
 }

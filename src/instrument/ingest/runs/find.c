@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/files.h"
 #include "base/platform.h"
 
 typedef struct {
@@ -22,7 +23,7 @@ static bool is_closed(const char *name)
     for (size_t i = 0; i < TP_COUNTOF(names); i++)
         if (strcmp(name, names[i]) == 0)
             return true;
-    return tp_str_starts(name, "checkpoint-"); /* of transformers */
+    return tp_str_starts(name, TP_TRAINER_CHECKPOINT);
 }
 
 /* Parts of a run folder of Temper, and what no run lies in. */
@@ -37,7 +38,7 @@ static bool is_part(const char *name)
 static bool is_log_name(const char *name)
 {
     static const char *const names[] = {"metrics.csv", "metrics.jsonl", "progress.csv", "log.csv",
-                                        "trainer_state.json"};
+                                        TP_TRAINER_STATE};
     for (size_t i = 0; i < TP_COUNTOF(names); i++)
         if (strcmp(name, names[i]) == 0)
             return true;
@@ -178,6 +179,17 @@ tp_status tp_files_find(const char *folder, bool (*name_fits)(const char *name),
 
 /* ---- has it changed? ---- */
 
+static void measure(tp_run_extent *x, const char *path, int depth);
+
+/* What lies in a folder that is no run's own place: of a checkpoint the record that is read. */
+static void measure_part(tp_run_extent *x, const char *path, const char *name)
+{
+    if (!tp_str_starts(name, TP_TRAINER_CHECKPOINT))
+        return;
+    TP_FREED char *state = tp_place_join(path, TP_TRAINER_STATE);
+    measure(x, state, 0);
+}
+
 static void measure(tp_run_extent *x, const char *path, int depth)
 {
     struct stat st;
@@ -192,11 +204,13 @@ static void measure(tp_run_extent *x, const char *path, int depth)
     }
     DIR *dir = depth > 0 ? opendir(path) : NULL;
     for (struct dirent *e; dir && (e = readdir(dir));) {
-        if (e->d_name[0] == '.' ||
-            (e->d_type == DT_DIR && is_part(e->d_name) && strcmp(e->d_name, "tensorboard") != 0))
+        if (e->d_name[0] == '.')
             continue;
         TP_FREED char *inner = tp_place_join(path, e->d_name);
-        measure(x, inner, depth - 1);
+        if (is_part(e->d_name) && strcmp(e->d_name, "tensorboard") != 0 && tp_dir_exists(inner))
+            measure_part(x, inner, e->d_name);
+        else if (e->d_type != DT_LNK || tp_input_is_inside(inner))
+            measure(x, inner, depth - 1);
     }
     if (dir)
         closedir(dir);
