@@ -133,6 +133,18 @@ expect 2 "nowhere"
 run runs --tag good
 expect 2 "name the run"
 
+# The file of a folder's run is that run; one of several tables is a run itself.
+mkdir tagged && printf 'step,loss\n1,4\n' >tagged/metrics.csv
+run runs tagged/metrics.csv --tag good
+expect 0
+run runs tagged --filter tag:good --json
+expect_out '"path": "."'
+is "tags of the folder" "$(cat tagged/temper-tags)" good
+run runs tables/a.csv --tag good
+expect 0
+run runs tables --filter tag:good --json
+expect_out '"path": "a.csv"'
+
 # What grows is read again; what is gone is forgotten; a link is not followed.
 mkdir mine && printf 'step,loss\n1,4\n' >mine/metrics.csv && ln -s ../all mine/link
 run runs mine --json

@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "instrument/ingest/result_kind.h"
+#include "instrument/ingest/runs/reader.h"
 #include "instrument/store/run_index.h"
 
 enum { MAX_TAGS_BYTES = 1 << 16, MOST_TAG_BYTES = 64 };
@@ -93,6 +94,28 @@ static tp_status change(const char *path, const char *tag, bool is_set, tp_error
     return status;
 }
 
+static bool reads(const tp_run_reader *reader, const tp_run_place *folder, const char *path)
+{
+    TP_CLEANUP(tp_place_release) tp_run_place file = {0};
+    TP_FREED char *its_own = reader->file_of ? reader->file_of(folder) : NULL;
+    return reader->file_of
+               ? its_own && tp_files_are_same(its_own, path)
+               : tp_place_look(&file, path, NULL) == TP_OK && tp_run_reader_here(&file) == reader;
+}
+
+/* What a list shows a file's run as: its folder, where that is the run; free() it. */
+static char *listed_as(const char *path)
+{
+    TP_CLEANUP(tp_place_release) tp_run_place folder = {0};
+    const char *slash = strrchr(path, '/');
+    TP_FREED char *parent = slash ? tp_strndup(path, (size_t)(slash - path) + 1) : tp_strdup(".");
+    if (!tp_file_exists(path) || tp_place_look(&folder, parent, NULL) != TP_OK)
+        return tp_strdup(path);
+    const tp_run_reader *reader = tp_run_reader_here(&folder);
+    bool is_folder = reader && !reader->each && reads(reader, &folder, path);
+    return tp_strdup(is_folder ? parent : path);
+}
+
 tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
@@ -106,7 +129,8 @@ tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set, tp_erro
     if (tp_result_kind_of(path) != TP_RESULT_RUN)
         return change(path, tag, is_set, err);
     TP_TRY(tp_metrics_open(path, NULL, &m, err)); /* is it one? the only one below a folder is */
-    tp_status status = change(tp_dir_exists(path) ? tp_metrics_path(m) : path, tag, is_set, err);
+    TP_FREED char *run = listed_as(path);
+    tp_status status = change(tp_dir_exists(path) ? tp_metrics_path(m) : run, tag, is_set, err);
     tp_metrics_close(m);
     return status;
 }
