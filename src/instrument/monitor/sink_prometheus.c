@@ -59,7 +59,7 @@ void tp_prometheus_escape(tp_buf *out, const char *s, bool is_label)
         uint32_t cp;
         size_t len = tp_utf8_decode(s, n, &cp);
         if (len == 0)
-            tp_buf_addc(out, '?');
+            tp_buf_addf(out, "\\\\x%02x", (unsigned char)*s);
         else if (*s == '\n')
             tp_buf_adds(out, "\\n");
         else if (*s == '\\' || (*s == '"' && is_label))

@@ -325,7 +325,7 @@ static void the_text_is_replaced_at_the_end(void **state)
     (void)state;
     open_sink(TP_SINK_PROMETHEUS, at("run.prom"), 1, 4);
     assert_non_null(
-        strstr(read_text("run.prom"), "\ntemper_running{run=\"a \\\"b\\\"\\\\\\n?\"} 1\n"));
+        strstr(read_text("run.prom"), "\ntemper_running{run=\"a \\\"b\\\"\\\\\\n\\\\xff\"} 1\n"));
     record(5, 0.1);
     tp_metric_begin(&bus, "validation", 5);
     tp_metric_put(&bus, "validation/val_loss", -INFINITY);
@@ -334,13 +334,14 @@ static void the_text_is_replaced_at_the_end(void **state)
 
     const char *text = read_text("run.prom");
     assert_non_null(strstr(text, "\n# HELP temper_step Steps done.\n# TYPE temper_step gauge\n"
-                                 "temper_step{run=\"a \\\"b\\\"\\\\\\n?\"} 5\n"));
-    assert_non_null(strstr(text, "\ntemper_running{run=\"a \\\"b\\\"\\\\\\n?\"} 0\n"));
-    assert_non_null(strstr(text, "\ntemper_max_steps{run=\"a \\\"b\\\"\\\\\\n?\"} 9\n"));
-    assert_non_null(strstr(text, "\ntemper_train_epoch{run=\"a \\\"b\\\"\\\\\\n?\"} NaN\n"));
-    assert_non_null(strstr(text, "\ntemper_train_loss_nats{run=\"a \\\"b\\\"\\\\\\n?\"} 0.1\n"));
+                                 "temper_step{run=\"a \\\"b\\\"\\\\\\n\\\\xff\"} 5\n"));
+    assert_non_null(strstr(text, "\ntemper_running{run=\"a \\\"b\\\"\\\\\\n\\\\xff\"} 0\n"));
+    assert_non_null(strstr(text, "\ntemper_max_steps{run=\"a \\\"b\\\"\\\\\\n\\\\xff\"} 9\n"));
+    assert_non_null(strstr(text, "\ntemper_train_epoch{run=\"a \\\"b\\\"\\\\\\n\\\\xff\"} NaN\n"));
     assert_non_null(
-        strstr(text, "\ntemper_validation_val_loss_nats{run=\"a \\\"b\\\"\\\\\\n?\"} -Inf\n"));
+        strstr(text, "\ntemper_train_loss_nats{run=\"a \\\"b\\\"\\\\\\n\\\\xff\"} 0.1\n"));
+    assert_non_null(strstr(
+        text, "\ntemper_validation_val_loss_nats{run=\"a \\\"b\\\"\\\\\\n\\\\xff\"} -Inf\n"));
     assert_null(strstr(text, "train_grad_norm"));
     assert_int_equal(n_warnings, 0);
 }
