@@ -7,7 +7,9 @@
 #include "base/output.h"
 #include "base/platform.h"
 #include "base/sized.h"
+#include "base/terminal.h"
 #include "instrument/report/grid.h"
+#include "instrument/report/picture.h"
 #include "instrument/report/run_dashboard.h"
 #include "instrument/report/run_picture.h"
 #include "temper/analysis.h"
@@ -321,7 +323,10 @@ tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
     tp_buf why = {0}, folder = {0}, file = {0};
     add_folder(&folder, m, &o);
     tp_buf_addf(&file, "%s/report.md", folder.data);
-    TP_FREED char *text = tp_analysis_markdown(a, tp_metrics_name(m));
+    TP_OWN(tp_buf) shown = {0}, title = {0};
+    tp_buf_add_shown(&shown, tp_metrics_name(m), strlen(tp_metrics_name(m)), true);
+    tp_markup_escape(&title, tp_buf_str(&shown)); /* HTML is Markdown too */
+    TP_FREED char *text = tp_analysis_markdown(a, tp_buf_str(&title));
     TP_OWN(tp_buf) report = {0};
     tp_buf_adds(&report, text);
     if (formats & TP_DASHBOARD_SVG)

@@ -163,6 +163,12 @@ fi
 grep -qF '| convergence | ' report/report.md || fail "the report lacks convergence"
 grep -qF '![The dashboard](dashboard.svg)' report/report.md || fail "the report lacks its picture"
 grep -qi '| *-*nan' report/report.md && fail "nan in the report: $(grep -i nan report/report.md)"
+cp a.jsonl 'rep<i>&"x
+y.jsonl'
+run analyze 'rep<i>&"x
+y.jsonl' --report
+expect 0
+is "a name in the report" "$(head -n 1 report/report.md)" '# rep&lt;i&gt;&amp;&quot;x\ny.jsonl'
 run analyze
 expect 2
 
