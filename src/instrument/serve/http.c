@@ -157,7 +157,7 @@ static bool has_token(const tp_http *h, struct MHD_Connection *c)
     const char *cookie = mhd.value(c, MHD_COOKIE_KIND, "temper_token");
     const char *bearer = mhd.value(c, MHD_HEADER_KIND, "Authorization");
     return (cookie && is_token(h, cookie, strlen(cookie))) ||
-           (bearer && tp_str_starts(bearer, "Bearer ") &&
+           (bearer && strncasecmp(bearer, "Bearer ", 7) == 0 &&
             is_token(h, bearer + 7, strlen(bearer + 7)));
 }
 
@@ -277,9 +277,12 @@ static void close_stream(void *user)
     free(s);
 }
 
-static enum MHD_Result open_stream(tp_http *h, struct MHD_Connection *c)
+static enum MHD_Result open_stream(tp_http *h, struct MHD_Connection *c, bool has_body)
 {
     enum { PIECE = 4096 };
+    struct MHD_Response *head = has_body ? NULL : mhd.from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
+    if (!has_body)
+        return head ? send_response(c, 200, head, "text/event-stream") : MHD_NO;
     pthread_mutex_lock(&h->lock);
     bool is_full = h->n_streams >= MOST_STREAMS;
     pthread_mutex_unlock(&h->lock);
@@ -359,7 +362,7 @@ static void drop_answer(void *response) { mhd.destroy(response); }
 
 static uint64_t count_news(tp_http *h) { return __atomic_load_n(&h->n_events, __ATOMIC_RELAXED); }
 
-static enum MHD_Result answer(tp_http *h, struct MHD_Connection *c, const char *path)
+static enum MHD_Result answer(tp_http *h, struct MHD_Connection *c, const char *path, bool has_body)
 {
     tp_http_reply reply = {0};
     const tp_http_request request = {h, c, path};
@@ -374,7 +377,7 @@ static enum MHD_Result answer(tp_http *h, struct MHD_Connection *c, const char *
     fresh.cost_s += tp_thread_cpu_s();
     if (reply.is_events) {
         tp_buf_release(&reply.body);
-        return open_stream(h, c);
+        return open_stream(h, c, has_body);
     }
     if (!reply.status) {
         tp_buf_release(&reply.body);
@@ -454,7 +457,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
                              "open the address that 'temper serve' printed: it has the "
                              "token\n");
     }
-    return answer(h, c, path);
+    return answer(h, c, path, strcmp(method, "HEAD") != 0);
 }
 
 static void ignore_log(void *user, const char *format, va_list arguments)

@@ -5,10 +5,17 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
+#include "base/terminal.h"
 #include "instrument/report/picture.h"
 #include "instrument/serve/site.h"
 
-void tp_page_text(tp_buf *out, const char *text) { tp_markup_escape(out, text ? text : ""); }
+void tp_page_text(tp_buf *out, const char *text)
+{
+    TP_OWN(tp_buf) shown = {0};
+    if (text)
+        tp_buf_add_shown(&shown, text, strlen(text), false);
+    tp_markup_escape(out, tp_buf_str(&shown));
+}
 
 void tp_page_query(tp_buf *out, const char *text)
 {

@@ -47,6 +47,8 @@ static int begin(void **state)
     mkdir(run_path("second <b>"), 0777);
     write_text("first/metrics.csv", "step,loss,reward\n1,4,0\n2,2,0.5\n");
     write_text("second <b>/metrics.csv", "step,loss\n1,8\n2,6\n");
+    mkdir(run_path("turned \u202e c"), 0777);
+    write_text("turned \u202e c/metrics.csv", "step,loss\n1,8\n");
     mkdir(run_path("kinds"), 0777);
     write_text("kinds/metrics.csv",
                "step,wall_time,memory/allocated_bytes,memory/kind/weights_bytes,"
@@ -168,6 +170,10 @@ static void pages_show_runs(void **state)
     assert_true(says("second &lt;b&gt;")); /* a name is text, never markup */
     assert_false(says("second <b>"));
     assert_true(says("Content-Security-Policy: default-src 'none'"));
+    assert_true(says("turned \\u202e c")); /* nothing turns the text round */
+    assert_int_equal(ask_run("turned \u202e c", ""), 200);
+    assert_true(says("<title>turned \\u202e c - Temper</title>"));
+    assert_false(says("\u202e"));
     assert_int_equal(ask_run("first", ""), 200);
     assert_true(says("&amp;tag=loss\""));
     assert_int_equal(ask_run("first", "/plot.svg?tag=loss"), 200);
@@ -520,6 +526,23 @@ static void a_token_is_asked_for(void **state)
     snprintf(lines, sizeof lines, "Host: localhost:%d\r\nAuthorization: Bearer %s\r\n", port,
              token);
     assert_int_equal(ask_with("GET", "/metrics", lines), 200);
+    snprintf(lines, sizeof lines, "Host: localhost:%d\r\nAuthorization: bearer %s\r\n", port,
+             token); /* the case of a scheme says nothing (RFC 9110) */
+    assert_int_equal(ask_with("GET", "/metrics", lines), 200);
+}
+
+static void a_head_has_no_body(void **state)
+{
+    NEED_SERVER();
+    static const char *const paths[] = {"/metrics", "/events", "/nothing"};
+    wait_for_runs();
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        assert_true(ask_with("HEAD", paths[i], NULL) >= 200);
+        const char *end = strstr(reply, "\r\n\r\n");
+        assert_non_null(end);
+        assert_string_equal(end, "\r\n\r\n");
+        assert_int_equal(says("Content-Type: text/event-stream"), i == 1);
+    }
 }
 
 /* Threads of this process that are scheduled so. */
@@ -626,6 +649,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_too_much_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(a_run_that_grows_is_told, begin, end),
         cmocka_unit_test_setup_teardown(a_token_is_asked_for, begin, end),
+        cmocka_unit_test_setup_teardown(a_head_has_no_body, begin, end),
         cmocka_unit_test_setup_teardown(its_threads_give_way, begin, end),
         cmocka_unit_test_setup_teardown(many_who_ask_get_one_answer, begin, end),
         cmocka_unit_test_setup_teardown(options_are_checked, begin, end),
