@@ -92,6 +92,9 @@ static void a_file_written_anew_in_its_place_is_read_anew(void **state)
     refresh(m, true);
     expect_values(m, "loss", (double[]){4, 2, 1}, 3);
     expect_values(m, "acc", (double[]){0.5, 0.25}, 2);
+    write_text("metrics.csv", "acc,step,loss\n,1,4\n,2,3.5\n0.5,2,\n0.25,3,1\n");
+    refresh(m, true); /* as many records, and others */
+    expect_values(m, "loss", (double[]){4, 3.5, 1}, 3);
     tp_metrics_close(m);
 }
 

@@ -247,12 +247,13 @@ static void say_superseded(tp_metrics *m)
                      m->n_superseded, tp_plural((uint64_t)m->n_superseded));
 }
 
-static tp_status read_on(tp_metrics *m, tp_error *err)
+/* *ret_again: from its beginning, everything else is forgotten. */
+static tp_status read_on(tp_metrics *m, bool *ret_again, tp_error *err)
 {
-    bool again = false;
+    *ret_again = false;
     drop_notes(m, m->n_lasting_notes);
-    TP_TRY(m->reader->read(m, &again, err));
-    if (again) {
+    TP_TRY(m->reader->read(m, ret_again, err));
+    if (*ret_again) {
         bool unused = false;
         tp_recorded_clear(m);
         TP_TRY(m->reader->read(m, &unused, err));
@@ -298,7 +299,8 @@ static tp_status open_place(const tp_run_place *place, const tp_run_place *folde
             say_below(m);
         say_tables(m, folder);
         m->n_lasting_notes = m->notes.n;
-        status = read_on(m, err);
+        bool unused;
+        status = read_on(m, &unused, err);
     }
     TP_HAND_OVER(status, ret, m, tp_metrics_close(m));
 }
@@ -401,10 +403,11 @@ tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err)
     TP_MEMORY_GUARD(err);
     TP_NEED(m, err);
     uint32_t before = m->n_records;
-    TP_TRY(read_on(m, err));
+    bool again;
+    TP_TRY(read_on(m, &again, err));
     call_notes_by_name(m);
     if (ret_changed)
-        *ret_changed = m->n_records != before;
+        *ret_changed = again || m->n_records != before;
     return TP_OK;
 }
 
