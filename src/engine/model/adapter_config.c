@@ -6,7 +6,7 @@
 #include "base/platform.h"
 #include "engine/model/adapter_internal.h"
 
-/* Read below, or says nothing about what is computed. */
+/* Read below, or says nothing about what is computed: how an adapter was initialised is over. */
 static const char *const known[] = {"peft_type",         "r",
                                     "lora_alpha",        "lora_dropout",
                                     "target_modules",    "exclude_modules",
@@ -18,12 +18,16 @@ static const char *const known[] = {"peft_type",         "r",
                                     "auto_mapping",      "peft_version",
                                     "runtime_config",    "qalora_group_size",
                                     "rank_pattern",      "alpha_pattern",
-                                    "layers_pattern",    "layers_to_transform"};
+                                    "layers_pattern",    "layers_to_transform",
+                                    "eva_config",        "corda_config",
+                                    "lora_ga_config",    "loftq_config"};
 
 static bool is_empty(const tp_json *v)
 {
     bool is_list = v->type == TP_JSON_ARRAY || v->type == TP_JSON_OBJECT;
-    return v->type == TP_JSON_NULL || v->type == TP_JSON_FALSE || (is_list && v->n == 0);
+    const char *word = tp_json_str(v);
+    return v->type == TP_JSON_NULL || v->type == TP_JSON_FALSE || (is_list && v->n == 0) ||
+           (word && !*word);
 }
 
 /* Any other key, known to PEFT or not, may be there as long as it asks for nothing. */
@@ -128,7 +132,9 @@ static tp_status read_layers(const tp_fields *c, tp_arena *arena, tp_lora_settin
     const tp_json *pattern = tp_fields_get(c, "layers_pattern");
     tp_modules patterns;
     TP_TRY(read_modules(c, "layers_pattern", arena, &patterns, err));
-    if (pattern && !is_empty(pattern) && !v)
+    if (!pattern || is_empty(pattern))
+        patterns = (tp_modules){0};
+    if (patterns.n && !v)
         return tp_fields_fail(c, "layers_pattern", TP_ERR_CONFIG, err,
                               "layers_to_transform is not there to say which layers");
     if (!v || (v->type == TP_JSON_ARRAY && v->n == 0))

@@ -84,6 +84,8 @@ static void test_what_is_refused(void **state)
         {"{\"peft_type\": \"LORA\", \"target_parameters\": [\"x\"]}", "\"target_parameters\" is"},
         {"{\"peft_type\": \"LORA\", \"layer_replication\": [[0, 2]]}", "\"layer_replication\" is"},
         {"{\"peft_type\": \"LORA\", \"megatron_config\": {\"a\": 1}}", "\"megatron_config\" is"},
+        {"{\"peft_type\": \"LORA\", \"velora_config\": {\"scale\": 1}}", "\"velora_config\" is"},
+        {"{\"peft_type\": \"LORA\", \"kasa_config\": {\"beta\": 1}}", "\"kasa_config\" is"},
         {"{\"peft_type\": \"LORA\", \"task_type\": \"SEQ_CLS\"}", "\"task_type\" is"},
         {"{\"peft_type\": \"LORA\", \"r\": 0}", "\"r\" is 0"},
         {"{\"peft_type\": \"LORA\", \"lora_dropout\": 1.0}", "dropout 1"},
@@ -137,10 +139,20 @@ static void test_modules_are_chosen_as_peft_does(void **state)
     check_count("\"layers_to_transform\": [0, 1, 7]", 4);
     check_count("\"layers_to_transform\": [], \"layers_pattern\": []", 4);
     check_count("\"layers_to_transform\": [1], \"layers_pattern\": \"layers\"", 2);
+    check_count("\"layers_to_transform\": [1], \"layers_pattern\": \"\"", 2); /* any */
+    check_count("\"layers_pattern\": \"\"", 4);
     check_count("\"layers_to_transform\": [1], \"layers_pattern\": [\"h\", \"l.*s\"]", 2);
     check_count("\"layers_to_transform\": [1], \"target_modules\": "
                 "[\"model.layers.0.self_attn.q_proj\", \"v_proj\"]",
                 2); /* a whole name is adapted in any layer */
+}
+
+static void test_how_an_adapter_was_initialised_is_over(void **state)
+{
+    check_count("\"init_lora_weights\": \"eva\", \"eva_config\": {\"rho\": 1.5}", 4);
+    check_count("\"corda_config\": {\"corda_method\": \"ipm\"}", 4);
+    check_count("\"lora_ga_config\": {\"direction\": \"ArB2r\"}", 4);
+    check_count("\"loftq_config\": {\"loftq_bits\": 4}", 4);
 }
 
 /* Expected ranks and scales are those that PEFT 0.21 gives the same modules. */
@@ -200,6 +212,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_modules_are_chosen_as_peft_does, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_how_an_adapter_was_initialised_is_over, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_numbers_by_module, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_modules_of_a_configuration, set_up, tear_down),
     };
