@@ -44,18 +44,31 @@ static tp_status read_pad(tp_model *model, const tp_fields *c, tp_error *err)
     return TP_OK;
 }
 
-/* A window is in use when it is switched on and some layer lies past the last one
- * with full attention; newer files say the kind of each layer. */
-static tp_status check_windows(const tp_model *model, const tp_fields *c, tp_error *err)
+/* Newer files say the kind of each layer. */
+static tp_status check_kinds(const tp_model *model, const tp_fields *c, const tp_json *kinds,
+                             tp_error *err)
 {
-    const tp_json *kinds = tp_fields_get(c, "layer_types");
-    for (const tp_json *v = kinds ? kinds->child : NULL; v; v = v->next) {
+    for (const tp_json *v = kinds->child; v; v = v->next) {
         const char *kind = tp_json_str(v);
         if (!kind || strcmp(kind, "full_attention") != 0)
             return tp_fields_fail(c, "layer_types", TP_ERR_UNSUPPORTED, err,
                                   "holds \"%.40s\"; only full_attention is supported",
                                   kind ? kind : "(not a string)");
     }
+    if (kinds->type != TP_JSON_ARRAY || (int64_t)kinds->n != model->info.layers)
+        return tp_fields_fail(c, "layer_types", TP_ERR_FORMAT, err,
+                              "expected a list of %lld kinds, one per layer",
+                              (long long)model->info.layers);
+    return TP_OK;
+}
+
+/* A window is in use when it is switched on and some layer lies past the last one
+ * with full attention. */
+static tp_status check_windows(const tp_model *model, const tp_fields *c, tp_error *err)
+{
+    const tp_json *kinds = tp_fields_get(c, "layer_types");
+    if (kinds)
+        TP_TRY(check_kinds(model, c, kinds, err));
     bool is_on;
     int64_t n_full;
     TP_TRY(tp_fields_bool(c, "use_sliding_window", false, &is_on, err));

@@ -46,12 +46,18 @@ tp_status tp_fields_fail(const tp_fields *c, const char *field, tp_status status
                    c->section, field, describe(v, value, sizeof value), message);
 }
 
+/* As Python has it: 2.0 is none, and transformers refuses it where an integer is due. */
+static bool is_int(const tp_json *v, int64_t *ret)
+{
+    return v->type == TP_JSON_NUMBER && tp_str_to_i64(v->text.data, ret);
+}
+
 tp_status tp_fields_int(const tp_fields *c, const char *field, int64_t low, int64_t high,
                         int64_t fallback, int64_t *ret, tp_error *err)
 {
     const tp_json *v = tp_fields_get(c, field);
     int64_t value = fallback;
-    if (v ? !tp_json_i64(v, &value) || value < low || value > high : fallback == TP_REQUIRED)
+    if (v ? !is_int(v, &value) || value < low || value > high : fallback == TP_REQUIRED)
         return tp_fields_fail(c, field, TP_ERR_FORMAT, err, "expected an integer from %lld to %lld",
                               (long long)low, (long long)high);
     *ret = value;
@@ -75,7 +81,8 @@ tp_status tp_fields_bool(const tp_fields *c, const char *field, bool fallback, b
 {
     const tp_json *v = tp_fields_get(c, field);
     bool value = fallback;
-    if (v && !tp_json_bool(v, &value))
+    bool is_null = !v && tp_json_get(c->object, field); /* false to Python */
+    if (v ? !tp_json_bool(v, &value) : is_null && fallback)
         return tp_fields_fail(c, field, TP_ERR_FORMAT, err, "expected true or false");
     *ret = value;
     return TP_OK;
@@ -98,7 +105,7 @@ tp_status tp_fields_ids(const tp_fields *c, const char *field, int max, int64_t 
     bool is_list = v && v->type == TP_JSON_ARRAY;
     int n = 0;
     for (const tp_json *id = is_list ? v->child : v; id; id = is_list ? id->next : NULL) {
-        if (n == max || !tp_json_i64(id, &ids[n]) || ids[n] < 0 || ids[n] > INT32_MAX)
+        if (n == max || !is_int(id, &ids[n]) || ids[n] < 0 || ids[n] > INT32_MAX)
             return tp_fields_fail(c, field, TP_ERR_FORMAT, err,
                                   "expected a token id or a list of at most %d", max);
         n++;

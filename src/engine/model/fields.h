@@ -1,7 +1,7 @@
 /* fields.h - fields of a config.json, each checked as it is read.
  *
  * Every message names the file, the line, the field, its value and what was
- * expected.  A null field counts as absent, as in transformers. */
+ * expected.  A null field counts as absent, except where absent is true. */
 #ifndef TP_ENGINE_MODEL_FIELDS_H
 #define TP_ENGINE_MODEL_FIELDS_H
 

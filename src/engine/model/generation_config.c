@@ -40,6 +40,8 @@ static tp_status read_bad_words(const tp_fields *c, const int64_t *eos, int n_eo
 {
     static const char field[] = "bad_words_ids";
     const tp_json *words = tp_fields_get(c, field);
+    if (words && words->type != TP_JSON_ARRAY)
+        return tp_fields_fail(c, field, TP_ERR_FORMAT, err, "expected a list of lists of ids");
     for (const tp_json *w = words ? words->child : NULL; w; w = w->next) {
         int64_t id;
         if (w->type != TP_JSON_ARRAY || w->n != 1 || !tp_json_i64(w->child, &id) || id < 0 ||

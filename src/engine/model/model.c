@@ -178,10 +178,7 @@ static tp_status parse(tp_model *model, const char *folder, const char *name, co
     TP_TRY(check_keys(model, &c, err));
     model->pad = -1;
     TP_TRY(model->family->read(model, &c, err));
-    int64_t bos;
-    int n_bos;
-    TP_TRY(tp_fields_ids(&c, "bos_token_id", 1, &bos, &n_bos, err));
-    model->info.bos = n_bos ? bos : -1;
+    TP_TRY(tp_fields_int(&c, "bos_token_id", 0, INT32_MAX, -1, &model->info.bos, err));
     TP_TRY(tp_fields_ids(&c, "eos_token_id", TP_MAX_EOS, model->info.eos, &model->info.n_eos, err));
     TP_TRY(tp_fields_number(&c, "initializer_range", -1, 1, 0.02, &model->initializer_range, err));
     if (model->initializer_range <= 0)

@@ -221,6 +221,8 @@ static void bad_words_of_several_ids_are_refused(void **state)
     assert_int_equal(read_generation("{\"bad_words_ids\": [[3, 4]]}", &g, &err),
                      TP_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "only words of one id are supported"));
+    assert_int_equal(read_generation("{\"bad_words_ids\": 5}", &g, &err), TP_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "\"bad_words_ids\" is 5: expected a list of lists of ids"));
 }
 
 int main(void)

@@ -308,6 +308,21 @@ static void unsupported_details_are_refused(void **state)
            "between layers are not supported");
     refuse(LLAMA("8", "8", "1", "2", ",\"eos_token_id\":-1"), TP_ERR_FORMAT,
            "config.json:1: \"eos_token_id\" is -1: expected a token id or a list of at most 8");
+    refuse(LLAMA("8", "8", "1", "2", ",\"eos_token_id\":[2, 7.0]"), TP_ERR_FORMAT,
+           "config.json:1: \"eos_token_id\" is an array: expected a token id or a list of at most "
+           "8");
+    refuse(LLAMA("8", "8", "1", "2", ",\"bos_token_id\":[3]"), TP_ERR_FORMAT,
+           "config.json:1: \"bos_token_id\" is an array: expected an integer from 0 to 2147483647");
+    refuse(LLAMA("8", "8", "1.0", "2", ""), TP_ERR_FORMAT,
+           "config.json:1: \"num_hidden_layers\" is 1.0: expected an integer from 1 to 512");
+    refuse(LLAMA("8", "8", "1", "2", ",\"layer_types\":[\"full_attention\",\"full_attention\"]"),
+           TP_ERR_FORMAT,
+           "config.json:1: \"layer_types\" is an array: expected a list of 1 kinds, one per layer");
+    refuse(LLAMA("8", "8", "1", "2", ",\"layer_types\":[]"), TP_ERR_FORMAT,
+           "config.json:1: \"layer_types\" is an array: expected a list of 1 kinds, one per layer");
+    refuse(LLAMA("8", "8", "1", "2", ",\"layer_types\":\"full_attention\""), TP_ERR_FORMAT,
+           "config.json:1: \"layer_types\" is \"full_attention\": expected a list of 1 kinds, one "
+           "per layer");
 }
 
 #define HEADS ",\"num_key_value_heads\":2"
@@ -343,6 +358,9 @@ static void gpt2_variants_are_refused(void **state)
            TP_ERR_UNSUPPORTED,
            "config.json:1: \"add_cross_attention\" is true: cross attention; only false is "
            "supported");
+    refuse("{\"model_type\":\"gpt2\",\"vocab_size\":8,\"n_embd\":8,\"n_layer\":1,\"n_head\":2,"
+           "\"n_positions\":8,\"scale_attn_weights\":null}",
+           TP_ERR_FORMAT, "config.json:1: \"scale_attn_weights\" is null: expected true or false");
 }
 
 static void missing_paths_are_named(void **state)
