@@ -2,6 +2,7 @@
  */
 #include "engine/generate/settings.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "base/platform.h"
@@ -69,7 +70,8 @@ void tp_text_settle(const tp_generation_config *g, const tp_text_settings *usual
     bool samples = g && g->do_sample; /* then the file is silent on purpose */
     s->temperature = isnan(s->temperature) ? usual->temperature : s->temperature;
     s->top_k = s->top_k < 0 ? 0 : s->top_k;
-    s->top_p = !isnan(s->top_p) ? s->top_p : samples ? 0 : usual->top_p;
+    /* However small it is, the likeliest is left; to the engine 0 is all. */
+    s->top_p = !isnan(s->top_p) ? fmax(s->top_p, (double)FLT_MIN) : samples ? 0 : usual->top_p;
     s->min_p = isnan(s->min_p) ? 0 : s->min_p;
     if (s->max_new_tokens == 0 && (!g || g->max_length <= 0))
         s->max_new_tokens = usual->max_new_tokens;

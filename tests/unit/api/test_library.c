@@ -1,4 +1,5 @@
 /* test_library.c - tokenizers, chat, models and generation through libtemper.so. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -360,6 +361,20 @@ static void test_the_folders_generation_config_counts(void **state)
     assert_int_equal(
         tp_text_generator_continue_ids(gen, smollm2_prompt, 5, &request, &result, &err), TP_OK);
     assert_memory_equal(plain.ids, smollm2_greedy, sizeof smollm2_greedy);
+    tp_text_generator_free(gen);
+
+    /* The likeliest id alone, whatever the seed. */
+    own = (collected){.n = 0};
+    request = (tp_text_request){.size = sizeof request,
+                                .max_new_tokens = 24,
+                                .temperature = NAN,
+                                .seed = 3,
+                                .on_piece = collect,
+                                .user = &own};
+    assert_int_equal(open_with("{\"do_sample\": true, \"top_p\": 0}", &gen, &err), TP_OK);
+    assert_int_equal(
+        tp_text_generator_continue_ids(gen, smollm2_prompt, 5, &request, &result, &err), TP_OK);
+    assert_memory_equal(own.ids, smollm2_greedy, sizeof smollm2_greedy);
     tp_text_generator_free(gen);
 
     assert_int_equal(open_with("{\"num_beams\": 4}", &gen, &err), TP_ERR_UNSUPPORTED);
