@@ -61,8 +61,8 @@ TP_API void tp_chat_reset(tp_chat *chat); /* forget what was said */
 /* A user's message of n bytes, and the answer: by on_piece as it comes.  The oldest turns go when
  * there is no room for it, which a notice of the generator says.  After a failure the message
  * counts as not said.  (optional) *ret.
- * TP_ERR_CONFIG: the message does not fit the window; TP_ERR_FORMAT: the template refuses it;
- * TP_ERR_NUMERIC: the weights are broken. */
+ * TP_ERR_CONFIG: the message does not fit the window, or the folder's rules leave no id;
+ * TP_ERR_FORMAT: the template refuses it; TP_ERR_NUMERIC: the weights are broken. */
 TP_API TP_CHECKED tp_status tp_chat_say(tp_chat *chat, const char *text, size_t n,
                                         tp_text_result *ret, tp_error *err);
 

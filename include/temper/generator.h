@@ -125,7 +125,8 @@ typedef struct {
 
 /* Continue a text of n bytes: the tokenizer's bos is added, special tokens in it count.
  * `request` may be NULL (as the file says; else 128 tokens, greedy), `ret` too.
- * TP_ERR_CONFIG: no tokenizer, or the prompt does not fit max_length; TP_ERR_ARG. */
+ * TP_ERR_CONFIG: no tokenizer, the prompt does not fit max_length, or the folder's rules leave no
+ * id; TP_ERR_NUMERIC: the weights are broken; TP_ERR_ARG. */
 TP_API TP_CHECKED tp_status tp_text_generator_continue(tp_text_generator *gen, const char *text,
                                                        size_t n, const tp_text_request *request,
                                                        tp_text_result *ret, tp_error *err);
@@ -182,7 +183,7 @@ typedef struct {
     int64_t prompt, sample;  /* which of the prompts, which of its answers */
     const char *text;        /* so far: whole characters, nothing that may be a stop string */
     size_t n_text, n_new;    /* bytes; those at the end that the last call had not */
-    const char *finish;      /* as in tp_text_result, or "nonfinite"; NULL: it goes on */
+    const char *finish;      /* as in tp_text_result, "nonfinite", "ruled_out"; NULL: it goes on */
     const char *stop_string; /* that ended it, or NULL */
     const char *prompt_text; /* as the ids spell it, n_prompt_text bytes */
     size_t n_prompt_text;
@@ -196,8 +197,8 @@ typedef struct {
 typedef bool tp_text_take(void *user, const tp_text_answer *answer); /* false stops */
 
 /* Answer all prompts; `take` gets each answer as it grows.  (optional) *ret_work.
- * TP_ERR_CONFIG: a prompt does not fit; TP_ERR_NOMEM; TP_ERR_NUMERIC, behind the last answer: some
- * ended because the weights are broken. */
+ * TP_ERR_CONFIG: a prompt does not fit; TP_ERR_NOMEM.  Behind the last answer: TP_ERR_NUMERIC, some
+ * ended because the weights are broken; TP_ERR_CONFIG, because the folder's rules leave no id. */
 TP_API TP_CHECKED tp_status tp_text_generator_run(tp_text_generator *gen,
                                                   const tp_text_prompts *prompts,
                                                   const tp_text_request *request,

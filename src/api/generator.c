@@ -291,6 +291,21 @@ static tp_text_result result_of(const tp_text_generator *gen, size_t n_prompt,
                             .finish = tp_finish_name(r->finish)};
 }
 
+tp_status tp_text_generator_check_finish(const tp_text_generator *gen, tp_finish finish,
+                                         tp_error *err)
+{
+    const char *folder = gen->m.folder.data;
+    if (finish == TP_FINISH_NONFINITE)
+        return tp_fail(err, TP_ERR_NUMERIC,
+                       "the logits of '%s' are no numbers: its weights are broken", folder);
+    if (finish == TP_FINISH_RULED_OUT)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "the rules of '%s/generation_config.json' leave no id to draw; "
+                       "--ignore-generation-config leaves the file out",
+                       folder);
+    return TP_OK;
+}
+
 /* One request to its end; the engine is left as it was. */
 static tp_status run_request(following *f, const tp_request *request, tp_text_result *ret,
                              tp_error *err)
@@ -316,11 +331,7 @@ static tp_status run_request(following *f, const tp_request *request, tp_text_re
     *ret = result_of(f->gen, request->n_prompt, &r);
     tp_engine_forget(engine, id);
     TP_TRY(status);
-    if (finish == TP_FINISH_NONFINITE)
-        return tp_fail(err, TP_ERR_NUMERIC,
-                       "the logits of '%s' are no numbers: its weights are broken",
-                       f->gen->m.folder.data);
-    return TP_OK;
+    return tp_text_generator_check_finish(f->gen, finish, err);
 }
 
 tp_status tp_text_generator_answer_ids(tp_text_generator *gen, const tp_ids *prompt,

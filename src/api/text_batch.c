@@ -87,7 +87,7 @@ typedef struct {
     tp_streamed_answer answer; /* begun when it has a tokenizer */
     size_t n_given;            /* bytes of it */
     double begin_s;
-    int64_t n_done, n_nonfinite;
+    int64_t n_done, by_finish[TP_FINISH_KINDS];
 } batch;
 
 static tp_text_work work_of(const batch *b)
@@ -162,7 +162,7 @@ static bool give_ready(batch *b)
                                      (int)request->n_stop_strings);
         tp_streamed_answer_update(&b->answer, &r, r.finish == TP_FINISH_STOP && r.stop_string < 0);
         b->n_done += r.finish != TP_FINISH_NONE;
-        b->n_nonfinite += r.finish == TP_FINISH_NONFINITE;
+        b->by_finish[r.finish]++;
         if (!hand_out(b, &r))
             return false;
         if (r.finish == TP_FINISH_NONE)
@@ -189,6 +189,19 @@ static tp_status submit_all(batch *b, tp_error *err)
     return TP_OK;
 }
 
+static tp_status check_answers(const batch *b, tp_error *err)
+{
+    for (int kind = 0; kind < TP_FINISH_KINDS; kind++) {
+        tp_status status = TP_OK;
+        if (b->by_finish[kind] > 0)
+            status = tp_text_generator_check_finish(b->gen, (tp_finish)kind, err);
+        if (status != TP_OK)
+            return tp_error_prefix(err, status, "%lld of %lld answers ended because ",
+                                   (long long)b->by_finish[kind], (long long)work_of(b).n);
+    }
+    return TP_OK;
+}
+
 static tp_status run_all(batch *b, tp_error *err)
 {
     const tp_text_request *r = b->request;
@@ -199,12 +212,7 @@ static tp_status run_all(batch *b, tp_error *err)
         if (!give_ready(b) || (r->should_stop && r->should_stop(r->user)))
             break;
     }
-    if (b->n_nonfinite > 0)
-        return tp_fail(err, TP_ERR_NUMERIC,
-                       "%lld of %lld answers ended because the logits of '%s' are no numbers: its "
-                       "weights are broken",
-                       (long long)b->n_nonfinite, (long long)work_of(b).n, b->gen->m.folder.data);
-    return TP_OK;
+    return check_answers(b, err);
 }
 
 /* Prompts and answers as long as they are asked for, within what is allowed. */

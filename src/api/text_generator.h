@@ -33,6 +33,9 @@ TP_CHECKED tp_status tp_text_generator_answer_ids(tp_text_generator *gen, const 
                                                   const tp_text_request *request,
                                                   const tp_text_settings *settings, uint64_t stream,
                                                   tp_text_result *ret, tp_buf *text, tp_error *err);
+/* An answer that ended so is an error: what is wrong, and the remedy. */
+TP_CHECKED tp_status tp_text_generator_check_finish(const tp_text_generator *gen, tp_finish finish,
+                                                    tp_error *err);
 /* The engine's request for them; `stops` (zeroed) is released after it was submitted. */
 tp_request tp_text_generator_request(const tp_text_generator *gen, const tp_text_request *r,
                                      const tp_text_settings *settings, const tp_ids *prompt,

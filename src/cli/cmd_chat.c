@@ -61,6 +61,7 @@ static void handle_interrupts(bool while_reading)
 typedef struct {
     tp_chat *talk;
     bool is_terminal, has_begun; /* talking: notices belong to it */
+    bool has_said;               /* some of an answer */
 } chat;
 
 static void notice(void *user, const char *text)
@@ -73,7 +74,7 @@ static void notice(void *user, const char *text)
 
 static bool print_piece(void *user, const tp_text_piece *piece)
 {
-    (void)user;
+    *(bool *)user = true;
     fwrite(piece->text, 1, piece->n_text, stdout);
     fflush(stdout);
     return true;
@@ -88,9 +89,10 @@ static bool is_interrupted(void *user)
 static tp_status answer(chat *c, const char *line, size_t n, tp_error *err)
 {
     tp_text_result result = {.size = sizeof result};
+    c->has_said = false;
     tp_status status = tp_chat_say(c->talk, line, n, &result, err);
-    if (status == TP_ERR_CONFIG || status == TP_ERR_FORMAT)
-        return status; /* nothing was said */
+    if ((status == TP_ERR_CONFIG || status == TP_ERR_FORMAT) && !c->has_said)
+        return status;
     printf("%s\n", interrupted ? " (stopped)" : "");
     fflush(stdout);
     if (c->is_terminal) /* who sits there may go on */
@@ -194,6 +196,7 @@ static tp_status run(chat *c, const flags *f, tp_text_generator *gen, tp_error *
                                .max_new_tokens = f->max_new_tokens,
                                .seed = (uint64_t)f->seed,
                                .on_piece = print_piece,
+                               .user = &c->has_said,
                                .ignore_generation_config = f->ignore_config,
                                .should_stop = is_interrupted};
     tp_cli_text_sampling(f->temperature, f->top_k, f->top_p, f->min_p, &request);

@@ -57,6 +57,18 @@ is "finish reason at a stop string" "$("$TOOL" get out finish_reason)" stop
 is "the stop string" "$("$TOOL" get out stop_string)" "$stop"
 case $("$TOOL" get out text) in *"$stop"*) fail "the stop string is part of the text" ;; esac
 
+# The folder's rules may leave no id: the weights are not to blame.
+cp -r model ruled
+printf '{"no_repeat_ngram_size": 1, "suppress_tokens": [%s,%s]}' "$(seq -s, 0 99)" "$(seq -s, 102 300)" >ruled/generation_config.json
+run generate --max-new-tokens 8 --json ruled "the quick"
+expect 2 "1 of 1 answers ended because the rules of 'ruled/generation_config.json' leave no id to draw; --ignore-generation-config"
+is "finish reason without an id" "$("$TOOL" get out finish_reason)" ruled_out
+echo hello | "$TEMPER" chat ruled >out 2>err
+status=$?
+expect 2 "the rules of 'ruled/generation_config.json' leave no id to draw"
+run generate --max-new-tokens 8 --ignore-generation-config ruled "the quick"
+expect 0
+
 # What is wrong with prompts is said with their place.
 printf '"fine"\n{"word": "hm"}\n' >bad.jsonl
 run generate --prompts bad.jsonl model

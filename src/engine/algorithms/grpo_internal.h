@@ -60,7 +60,7 @@ typedef struct {
 typedef struct {
     uint64_t draws, discarded_groups, flat_groups, all_groups, right_groups, wrong_groups;
     uint64_t samples, prompts_left_out;
-    uint64_t by_status[TP_REWARD_KINDS], by_finish[8];
+    uint64_t by_status[TP_REWARD_KINDS], by_finish[TP_FINISH_KINDS];
     char why[400]; /* the first answer without a reward: its judge's reason, or "" */
     long double reward_sum, reward_squares; /* of all groups drawn: mean per group */
     uint64_t rewarded;

@@ -13,8 +13,8 @@ enum { DEFAULT_RUNNING = 64, DEFAULT_CACHE_BYTES = 1 << 30 };
 
 const char *tp_finish_name(tp_finish finish)
 {
-    static const char *const names[] = {"running",  "stop",      "length",
-                                        "capacity", "nonfinite", "cancelled"};
+    static const char *const names[] = {"running",   "stop",      "length",   "capacity",
+                                        "nonfinite", "cancelled", "ruled_out"};
     return names[finish];
 }
 

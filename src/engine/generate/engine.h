@@ -101,7 +101,9 @@ typedef enum {
     TP_FINISH_LENGTH,    /* max_new_tokens, or max_length of the engine */
     TP_FINISH_CAPACITY,  /* the cache cannot hold this sample even alone */
     TP_FINISH_NONFINITE, /* NaN or infinite logits: the weights are broken */
-    TP_FINISH_CANCELLED  /* by on_token or tp_engine_cancel() */
+    TP_FINISH_CANCELLED, /* by on_token or tp_engine_cancel() */
+    TP_FINISH_RULED_OUT, /* the rules leave no id */
+    TP_FINISH_KINDS
 } tp_finish;
 const char *tp_finish_name(tp_finish finish); /* "stop", "length", ...; NONE: "running" */
 

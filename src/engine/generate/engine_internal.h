@@ -166,6 +166,9 @@ static inline int32_t *sample_table(const tp_engine *e, const sample *s)
     return e->tables + s->slot * e->table_width;
 }
 
+/* Instead of an id that was drawn: the logits are no numbers; the rules leave none. */
+enum { TP_ID_BROKEN = -1, TP_ID_RULED_OUT = -2 };
+
 /* rules.c */
 bool tp_rules_are_some(const tp_logit_rules *rules);
 TP_CHECKED tp_status tp_rules_prepare(tp_engine *e, tp_error *err);

@@ -181,7 +181,7 @@ static tp_status take(tp_engine *e, int64_t k, tp_error *err)
         TP_TRY(compare(e, row, id, &more, err));
         e->logp[row] += more;
     }
-    e->ids[row] = id;
+    e->ids[row] = id >= 0 ? id : TP_ID_RULED_OUT;
     return TP_OK;
 }
 

@@ -196,7 +196,8 @@ static void take_answer(tp_engine *e, sample *s, int64_t row)
                              .logp = e->logp[row],
                              .sampled_logp = e->sampled_logp[row]};
     if (token.id < 0) {
-        tp_schedule_end(e, s, TP_FINISH_NONFINITE);
+        tp_schedule_end(e, s,
+                        token.id == TP_ID_RULED_OUT ? TP_FINISH_RULED_OUT : TP_FINISH_NONFINITE);
         return;
     }
     token.is_stop = is_stop(s->request, token.id);
