@@ -49,6 +49,11 @@ TP_CHECKED tp_status tp_file_write_atomic(const char *path, const void *data, si
  * the new, and nobody waits for the disk, so that a power failure may lose both. */
 TP_CHECKED tp_status tp_file_refresh(const char *path, const void *data, size_t n, tp_error *err);
 
+/* For whoever replaces a file by what was in it and more: from here to the close of the result
+ * nobody else reads and replaces a file of this folder so.  Waits for its turn; -1, which needs no
+ * close, where locks do not work. */
+int tp_file_turn(const char *path);
+
 /* A folder of this name may be made: no stream ("-") is meant. */
 TP_CHECKED tp_status tp_dir_check_name(const char *path, tp_error *err);
 /* Create the folder and its parents; existing is fine. */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -319,6 +320,19 @@ static char *folder_of(const char *path)
     while (n > 1 && path[n - 1] == '/')
         n--;
     return n ? strndup(path, n) : strdup(".");
+}
+
+/* Of the folder: a lock on the file itself would go with the file that is replaced. */
+int tp_file_turn(const char *path)
+{
+    TP_FREED char *folder = folder_of(path);
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    while (fd >= 0 && flock(fd, LOCK_EX) != 0)
+        if (errno != EINTR) {
+            close(fd);
+            return -1;
+        }
+    return fd;
 }
 
 static tp_status sync_folders(const char *from, const char *to, tp_error *err)

@@ -216,6 +216,16 @@ done
 run $worker --baseline base.json --strict
 expect 0
 expect_out "PASS (same)"
+
+# Sessions that update one file at a time: none loses what the others measured.
+{ echo benchmarks:; for i in 1 2 3 4; do echo "  - {name: side/$i, kind: worker, command: sh worker.sh}"; done; } >sides.yaml
+pids=
+for i in 1 2 3 4; do
+    "$TEMPER" bench --cases sides.yaml side/$i --rounds 6 --no-history --update-baseline --baseline sides.json >side$i 2>&1 </dev/null &
+    pids="$pids $!"
+done
+for pid in $pids; do wait $pid || fail "an update beside others failed"; done
+is "all sides are there" "$("$TOOL" keys sides.json | sort | tr '\n' ' ')" "side/1 side/2 side/3 side/4 "
 echo 940 >speed
 run $worker --baseline base.json
 expect 1

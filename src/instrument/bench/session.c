@@ -312,12 +312,24 @@ static tp_status read_baselines(const session *s, tp_baselines *ret, tp_error *e
     return tp_baselines_read(s->f->o.baseline, tp_buf_str(&text), text.len, ret, err);
 }
 
-static tp_status write_baselines(const session *s, tp_baselines *b, tp_error *err)
+/* Into what the file holds now: others may have written while this session measured. */
+static tp_status merge_baselines(const session *s, tp_error *err)
 {
     TP_OWN(tp_buf) text = {0};
-    TP_TRY(tp_baselines_update(b, &s->report, err));
-    tp_baselines_write(b, &text);
+    TP_OWN(tp_baselines) now = {0};
+    TP_TRY(read_baselines(s, &now, err));
+    TP_TRY(tp_baselines_update(&now, &s->report, err));
+    tp_baselines_write(&now, &text);
     return tp_file_write_atomic(s->f->o.baseline, text.data, text.len, err);
+}
+
+static tp_status write_baselines(const session *s, tp_error *err)
+{
+    int turn = tp_file_turn(s->f->o.baseline);
+    tp_status status = merge_baselines(s, err);
+    if (turn >= 0)
+        close(turn);
+    return status;
 }
 
 /* baselines.json is an object by name; anything else is some tool's results. */
@@ -358,7 +370,7 @@ static tp_status finish(session *s, tp_baselines *baselines, tp_error *err)
     TP_TRY(judge(s, baselines, &judged, err));
     r->exit_status = tp_gate_conclude(r, &s->f->gate).exit_status;
     if (o->update_baseline) {
-        TP_TRY(write_baselines(s, baselines, err));
+        TP_TRY(write_baselines(s, err));
         r->exit_status = 0; /* what was measured is what is wanted from now on */
     }
     if (judged && !o->json && !s->compares)
