@@ -8,12 +8,15 @@
 #include "stats/two_sample.h"
 
 /* Both tests reduce to sums: the difference of means grows with the sum of the group
- * called x, and the sum of signed differences speaks for itself.  Sums are twofold, so
- * that arrangements with exactly the observed value count, and no others do. */
+ * called x, and the sum of signed differences speaks for itself.  Sums are twofold.  The two-sided
+ * p counts what lies within 1e-12 of the largest sum that there could be as equal, since values are
+ * decimals as a rule and doubles only near them; the one-sided ones are those of the doubles, where
+ * exactly the observed value counts. */
+static const double tie_share = 1e-12, exact_share = 0x1p-95;
 
 typedef struct {
     tp_two observed, center; /* sum of x, and what it would be without a difference */
-    double slack;            /* far below any double's last place */
+    double slack, tie;       /* sums this near are equal: of doubles, of decimals */
     uint64_t n, two, greater, less;
 } tally;
 
@@ -27,8 +30,8 @@ static void count(tally *t, tp_two sum)
     t->greater += above >= -t->slack;
     t->less += above <= t->slack;
     /* |statistic| >= |observed| */
-    t->two += is_positive ? above >= -t->slack || below <= t->slack
-                          : above <= t->slack || below >= -t->slack;
+    t->two +=
+        is_positive ? above >= -t->tie || below <= t->tie : above <= t->tie || below >= -t->tie;
 }
 
 static tp_permutation_result result_of(const tally *t, bool is_exact)
@@ -96,15 +99,22 @@ static void random_subsets(double *v, size_t n, size_t k, uint64_t n_draws, uint
     }
 }
 
-/* Copies n values, scaled; returns the sum of their magnitudes. */
-static double take(const double *x, size_t n, int exponent, double *v)
+/* Copies n values, scaled. */
+static void take(const double *x, size_t n, int exponent, double *v)
 {
-    double magnitude = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         v[i] = ldexp(x[i], -exponent);
-        magnitude += fabs(v[i]);
+}
+
+static void set_slack(tally *t, const double *v, size_t n, double center)
+{
+    double plain = 0, centered = 0;
+    for (size_t i = 0; i < n; i++) {
+        plain += fabs(v[i]);
+        centered += fabs(v[i] - center);
     }
-    return magnitude;
+    t->slack = exact_share * plain;
+    t->tie = fmax(t->slack, tie_share * centered);
 }
 
 tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_t ny,
@@ -126,10 +136,12 @@ tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_
     TP_FREED double *v = tp_scratch(n);
     TP_FREED size_t *subset = tp_new(nx, sizeof *subset);
     int e = tp_scale_exponent_two(x, nx, y, ny);
-    tally t = {.slack = take(x, nx, e, v) * 0x1p-95};
-    t.slack += take(y, ny, e, v + nx) * 0x1p-95;
+    tally t = {.n = 0};
+    take(x, nx, e, v);
+    take(y, ny, e, v + nx);
     t.observed = tp_two_sum_of(v, nx);
     t.center = tp_two_div_d(tp_two_mul_d(tp_two_sum_of(v, n), (double)nx), (double)n);
+    set_slack(&t, v, n, tp_two_value(t.center) / (double)nx);
     if (is_exact)
         all_subsets(v, n, nx, subset, &t);
     else
@@ -148,7 +160,9 @@ tp_status tp_signflip_test(const double *d, size_t n, uint64_t n_monte_carlo, ui
         return TP_OK;
     }
     TP_FREED double *v = tp_scratch(n);
-    tally t = {.slack = take(d, n, tp_scale_exponent(d, n), v) * 0x1p-95};
+    tally t = {.n = 0};
+    take(d, n, tp_scale_exponent(d, n), v);
+    set_slack(&t, v, n, 0);
     t.observed = tp_two_sum_of(v, n);
     tp_splitmix stream = {seed};
     uint64_t n_draws = is_exact ? UINT64_C(1) << n : n_monte_carlo;

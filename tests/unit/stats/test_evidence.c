@@ -101,6 +101,26 @@ static void monte_carlo_permutation_never_says_zero(void **state)
     CLOSE(r.p.greater, 0.001, 1e-12);
 }
 
+/* 0.1 + 0.2 and 0.3: arrangements that decimals call equal count as equal. */
+static void ties_of_decimals_count(void **state)
+{
+    const double x[] = {0.1, 0.2, 0.6}, y[] = {0.3, 0.5, 0.4}, d[] = {0.1, 0.2, -0.3, 0.7};
+    double tenths_x[3], tenths_y[3], tenths_d[4];
+    tp_permutation_result r, exact;
+    for (int i = 0; i < 3; i++) {
+        tenths_x[i] = nearbyint(10 * x[i]);
+        tenths_y[i] = nearbyint(10 * y[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        tenths_d[i] = nearbyint(10 * d[i]);
+    assert_int_equal(tp_permutation_test(x, 3, y, 3, 0, 1, &r, NULL), TP_OK);
+    assert_int_equal(tp_permutation_test(tenths_x, 3, tenths_y, 3, 0, 1, &exact, NULL), TP_OK);
+    CLOSE(r.p.two, exact.p.two, 0);
+    assert_int_equal(tp_signflip_test(d, 4, 0, 1, &r, NULL), TP_OK);
+    assert_int_equal(tp_signflip_test(tenths_d, 4, 0, 1, &exact, NULL), TP_OK);
+    CLOSE(r.p.two, exact.p.two, 0);
+}
+
 static void threads_do_not_change_a_bootstrap(void **state)
 {
     double x[200];
@@ -369,6 +389,7 @@ int main(void)
         cmocka_unit_test(equivalence_needs_the_interval_inside),
         cmocka_unit_test(exact_interval_of_d_gives_the_tails_back),
         cmocka_unit_test(monte_carlo_permutation_never_says_zero),
+        cmocka_unit_test(ties_of_decimals_count),
         cmocka_unit_test(threads_do_not_change_a_bootstrap),
         cmocka_unit_test(fast_median_draws_as_the_slow_one),
         cmocka_unit_test(bca_says_when_it_falls_back),
