@@ -74,7 +74,12 @@ static tp_status find(const tp_stats_dataset *data, const char *word, const tp_c
 {
     tp_nearest near = {.word = word};
     TP_OWN(tp_buf) names = {0};
-    *ret = tp_dataset_find(data, word);
+    const tp_column *other;
+    *ret = tp_dataset_find(data, word, &other);
+    if (*ret && other)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "%s has both '%.60s' and '%.60s': write which one '%.40s' is", data->name,
+                       other->name, (*ret)->name, word);
     if (*ret)
         return TP_OK;
     for (size_t i = 0; i < data->n_columns; i++) {
@@ -129,6 +134,12 @@ static tp_status select_pair(selection *s, const tp_stats_dataset *data, const t
 {
     size_t n, dropped;
     TP_TRY(tp_dataset_pairs(data, a, b, &s->owned[0], &s->owned[1], &n, &dropped, err));
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(s->owned[1][i] - s->owned[0][i]))
+            return tp_fail(err, TP_ERR_FORMAT,
+                           "%s: the difference of '%.60s' and '%.60s' in pair %zu, %.3g and %.3g, "
+                           "is too large for a number; scale both",
+                           data->name, b->name, a->name, i + 1, s->owned[1][i], s->owned[0][i]);
     s->n = 2;
     s->c[0] = (tp_stats_column){a->name, s->owned[0], n, dropped};
     s->c[1] = (tp_stats_column){b->name, s->owned[1], n, dropped};
@@ -150,9 +161,10 @@ static tp_status select_series(selection *s, const tp_stats_dataset *data,
     return TP_OK;
 }
 
-/* The columns named, or all that hold numbers. */
+/* The columns named, or all that hold numbers, some of which may be no numbers; `by` is none of
+ * them. */
 static tp_status choose(const tp_stats_dataset *data, const char *const *words, size_t n_words,
-                        const tp_column **ret, size_t *n, tp_error *err)
+                        const tp_column *by, const tp_column **ret, size_t *n, tp_error *err)
 {
     *n = 0;
     if (n_words > TP_DATASET_MAX_COLUMNS)
@@ -161,7 +173,7 @@ static tp_status choose(const tp_stats_dataset *data, const char *const *words, 
     for (size_t i = 0; i < n_words; i++)
         TP_TRY(find(data, words[i], &ret[(*n)++], err));
     for (size_t i = 0; n_words == 0 && i < data->n_columns; i++)
-        if (!data->columns[i].is_label)
+        if (&data->columns[i] != by && (!data->columns[i].is_label || data->columns[i].is_mixed))
             ret[(*n)++] = &data->columns[i];
     if (*n == 0)
         return tp_fail(err, TP_ERR_FORMAT, "%s has no column of numbers", data->name);
@@ -174,9 +186,9 @@ static tp_status select_columns(const tp_stats_options *f, const tp_stats_datase
 {
     const tp_column *chosen[TP_DATASET_MAX_COLUMNS], *by = NULL;
     size_t n;
-    TP_TRY(choose(data, words, n_words, chosen, &n, err));
     if (f->by)
         TP_TRY(find(data, f->by, &by, err));
+    TP_TRY(choose(data, words, n_words, by, chosen, &n, err));
     if ((by || f->trend) && n != 1)
         return tp_fail(err, TP_ERR_CONFIG,
                        "%s has %zu columns of numbers; --%s takes one: name it after the file",

@@ -69,34 +69,90 @@ static bool next_field(const char **at, const char *end, char delimiter, bool *m
     return true;
 }
 
-static bool looks_like_names(const char *line, const char *end, char delimiter, tp_buf *field)
-{
-    bool more = true, any = false;
-    while (next_field(&line, end, delimiter, &more, field)) {
-        if (field->len && dataset_is_number(tp_buf_str(field)))
-            return false;
-        any |= field->len > 0;
-    }
-    return any;
-}
-
 typedef struct {
     tp_stats_dataset *data;
+    const char *end; /* of the text */
     char delimiter;
     bool has_columns;
     size_t line, row;
     tp_buf field;
 } table;
 
-static tp_status read_line(table *t, const char *at, const char *end, tp_error *err)
+typedef struct {
+    const char *from, *at, *end; /* with and without the spaces in front */
+} text_line;
+
+/* The next line that holds something, behind `text`; NULL: there is none.  A line ends with LF, CR
+ * LF or CR.  Returns where the one after it begins. */
+static const char *next_line(const char *text, const char *end, text_line *ret, size_t *line)
 {
-    bool more = true, is_first = !t->has_columns, is_header = false;
-    size_t i = 0;
-    if (is_first) {
-        t->delimiter = delimiter_of(at, (size_t)(end - at));
-        is_header = looks_like_names(at, end, t->delimiter, &t->field);
-        t->has_columns = true;
+    while (text < end) {
+        const char *stop = text;
+        while (stop < end && *stop != '\n' && *stop != '\r')
+            stop++;
+        *ret = (text_line){.from = text, .at = text, .end = stop};
+        while (ret->at < stop && is_space(*ret->at))
+            ret->at++;
+        text = stop;
+        text += text + 1 < end && text[0] == '\r' && text[1] == '\n';
+        text += text < end;
+        ++*line;
+        if (ret->at < stop && *ret->at != '#')
+            return text;
     }
+    return NULL;
+}
+
+static bool is_number_field(const tp_buf *field)
+{
+    return field->len && dataset_is_number(tp_buf_str(field));
+}
+
+/* Words alone are names; words and numbers are where the line below has numbers below the words. */
+static bool are_names(table *t, const text_line *first, const text_line *second)
+{
+    bool more = true, more_below = true, below_numbers = second;
+    bool any = false, has_number = false, has_word = false;
+    const char *at = first->at, *below = second ? second->at : NULL;
+    TP_OWN(tp_buf) field = {0};
+    if (t->delimiter == '\t') {
+        at = first->from;
+        below = second ? second->from : NULL;
+    }
+    while (next_field(&at, first->end, t->delimiter, &more, &t->field)) {
+        bool is_number = is_number_field(&t->field);
+        bool is_word = !is_number && !dataset_is_missing(tp_buf_str(&t->field), t->field.len);
+        has_number |= is_number;
+        has_word |= is_word;
+        any |= t->field.len > 0;
+        if (!second || !next_field(&below, second->end, t->delimiter, &more_below, &field))
+            below_numbers = false;
+        else if (is_word)
+            below_numbers &= is_number_field(&field);
+    }
+    return has_number ? has_word && below_numbers : any;
+}
+
+/* The form of the table, from its first two lines: a column of names may have none itself, so that
+ * the first line begins with a tab. */
+static bool begin(table *t, const text_line *first, const char *rest)
+{
+    text_line second;
+    size_t unused = 0;
+    bool has_second = next_line(rest, t->end, &second, &unused);
+    t->delimiter = delimiter_of(first->at, (size_t)(first->end - first->at));
+    if (t->delimiter == ' ' && *first->from == '\t' && has_second)
+        t->delimiter = delimiter_of(second.at, (size_t)(second.end - second.at));
+    t->has_columns = true;
+    return are_names(t, first, has_second ? &second : NULL);
+}
+
+static tp_status read_line(table *t, const text_line *line, const char *rest, tp_error *err)
+{
+    bool more = true, is_first = !t->has_columns;
+    bool is_header = is_first && begin(t, line, rest);
+    const char *at = t->delimiter == '\t' ? line->from : line->at, *end = line->end;
+    size_t i = 0;
     for (; next_field(&at, end, t->delimiter, &more, &t->field); i++) {
         tp_column *c;
         const char *text = tp_buf_str(&t->field);
@@ -122,19 +178,11 @@ static tp_status read_line(table *t, const char *at, const char *end, tp_error *
 
 static tp_status read_table(const char *text, size_t n, tp_stats_dataset *data, tp_error *err)
 {
-    table t = {.data = data};
+    table t = {.data = data, .end = text + n};
     tp_status status = TP_OK;
-    const char *end = text + n;
-    while (text < end && status == TP_OK) {
-        const char *stop = memchr(text, '\n', (size_t)(end - text));
-        const char *line_end = stop ? stop : end, *at = text;
-        t.line++;
-        while (at < line_end && is_space(*at))
-            at++;
-        if (at < line_end && *at != '#')
-            status = read_line(&t, t.has_columns && t.delimiter == '\t' ? text : at, line_end, err);
-        text = stop ? stop + 1 : end;
-    }
+    text_line line;
+    while (status == TP_OK && (text = next_line(text, t.end, &line, &t.line)))
+        status = read_line(&t, &line, text, err);
     tp_buf_release(&t.field);
     return status;
 }
@@ -163,18 +211,28 @@ tp_status tp_dataset_read(const char *name, const char *text, size_t n, tp_stats
     return TP_OK;
 }
 
-const tp_column *tp_dataset_find(const tp_stats_dataset *data, const char *word)
+const tp_column *tp_dataset_find(const tp_stats_dataset *data, const char *word,
+                                 const tp_column **ret_other)
 {
     int64_t place;
     size_t length = strlen(word);
+    const tp_column *found = NULL, *other = NULL;
+    if (ret_other)
+        *ret_other = NULL;
     for (size_t i = 0; i < data->n_columns; i++)
         if (strcmp(data->columns[i].name, word) == 0)
             return &data->columns[i];
     for (size_t i = 0; i < data->n_columns; i++) { /* "loss" finds "m.loss" */
         const char *inner = strchr(data->columns[i].name, '.');
-        if (inner && length && strcmp(inner + 1, word) == 0)
-            return &data->columns[i];
+        if (!inner || !length || strcmp(inner + 1, word) != 0)
+            continue;
+        other = found;
+        found = &data->columns[i];
     }
+    if (found && ret_other)
+        *ret_other = other;
+    if (found)
+        return found;
     if (tp_str_to_i64(word, &place) && place >= 1 && (uint64_t)place <= data->n_columns)
         return &data->columns[place - 1];
     return NULL;
@@ -182,6 +240,12 @@ const tp_column *tp_dataset_find(const tp_stats_dataset *data, const char *word)
 
 static tp_status check_numbers(const tp_stats_dataset *data, const tp_column *c, tp_error *err)
 {
+    if (c->is_label && c->is_mixed)
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s:%zu: '%s' in column '%.60s' is not a finite number, though others are "
+                       "meant to be; an empty cell is skipped, and to name other columns leaves "
+                       "this one out",
+                       data->name, c->first_line, c->first_text, c->name);
     if (c->is_label)
         return tp_fail(err, TP_ERR_FORMAT, "%s: column '%.60s' holds words, not numbers",
                        data->name, c->name);

@@ -1,7 +1,8 @@
 /* dataset.h - columns of numbers out of what people have.
  *
  * Text in columns: separated by tabs, commas, semicolons or spaces, with or without a line
- * of names; '#' begins a comment; an empty cell, NA, null or - is missing.  A column whose
+ * of names, which may be numbers beside words where the line below has numbers only; '#' begins a
+ * comment; an empty cell, NA, null or - is missing.  A column whose
  * first cell is no number holds labels.  JSON: an array of numbers or of arrays, an object
  * of arrays ({"x": .., "y": ..}, {"groups": ..}), an array of objects, or one object per
  * line (metrics.jsonl; members of inner objects are "outer.inner").
@@ -25,6 +26,9 @@ typedef struct {
     size_t n_labels;
     size_t bad_line; /* 0: none */
     char bad_text[40];
+    bool is_mixed; /* a label column that holds numbers as well: first_text is why it is one */
+    size_t first_line;
+    char first_text[40];
     size_t capacity, label_capacity; /* private */
 } tp_column;
 
@@ -41,8 +45,10 @@ TP_CHECKED tp_status tp_dataset_read(const char *name, const char *text, size_t 
 void tp_dataset_release(tp_stats_dataset *data); /* zeroed is a no-op */
 
 /* A column by its name, by the inner part of one ("loss" finds "m.loss"), or by its place
- * from 1.  NULL when there is none. */
-const tp_column *tp_dataset_find(const tp_stats_dataset *data, const char *word);
+ * from 1.  NULL when there is none; ret_other (may be NULL): a second one with this inner
+ * part, or NULL. */
+const tp_column *tp_dataset_find(const tp_stats_dataset *data, const char *word,
+                                 const tp_column **ret_other);
 
 /* The numbers of a column without the missing ones: *ret is the caller's to free. */
 TP_CHECKED tp_status tp_dataset_numbers(const tp_stats_dataset *data, const tp_column *column,

@@ -68,12 +68,17 @@ static void put_label(tp_stats_dataset *data, tp_column *c, size_t row, const ch
     put_value(data, c, row, (double)i);
 }
 
+static void copy_text(char *to, size_t size, const char *text, size_t n)
+{
+    snprintf(to, size, "%.*s", (int)(n < 30 ? n : 30), text);
+}
+
 static void spoil(tp_column *c, size_t line, const char *text, size_t n)
 {
     if (c->bad_line)
         return;
     c->bad_line = line;
-    snprintf(c->bad_text, sizeof c->bad_text, "%.*s", (int)(n < 30 ? n : 30), text);
+    copy_text(c->bad_text, sizeof c->bad_text, text, n);
 }
 
 /* Also one that no double can hold: it is then a bad value, not a name. */
@@ -84,15 +89,37 @@ bool dataset_is_number(const char *text)
     return end != text && *end == 0;
 }
 
+bool dataset_is_missing(const char *text, size_t n)
+{
+    static const char *const missing[] = {"", "NA", "N/A", "null", "-", "None"};
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+        if (is_text(missing[i], text, n))
+            return true;
+    return false;
+}
+
+/* "1,234.5" as well, which was meant for one. */
+static bool is_meant_as_number(const char *text, size_t n)
+{
+    char digits[64];
+    size_t used = 0;
+    bool any = false;
+    for (size_t i = 0; i < n && used + 1 < sizeof digits; i++) {
+        any |= text[i] >= '0' && text[i] <= '9';
+        if (text[i] != ',')
+            digits[used++] = text[i];
+    }
+    digits[used] = 0;
+    return any && used + 1 < sizeof digits && dataset_is_number(digits);
+}
+
 void dataset_cell(tp_stats_dataset *data, tp_column *c, size_t row, size_t line, const char *text,
                   size_t n)
 {
-    static const char *const missing[] = {"", "NA", "N/A", "null", "-", "None"};
     char copy[64];
     double v;
-    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
-        if (is_text(missing[i], text, n))
-            return;
+    if (dataset_is_missing(text, n))
+        return;
     bool is_number = n < sizeof copy && !memchr(text, 0, n);
     if (is_number) {
         memcpy(copy, text, n);
@@ -101,9 +128,13 @@ void dataset_cell(tp_stats_dataset *data, tp_column *c, size_t row, size_t line,
         if (!is_number || !tp_str_to_f64(copy, &v))
             v = INFINITY;
     }
-    if (!c->is_label && c->n == 0 && !c->bad_line && !is_number)
+    if (!c->is_label && c->n == 0 && !c->bad_line && !is_number) {
         c->is_label = true;
+        c->first_line = line;
+        copy_text(c->first_text, sizeof c->first_text, text, n);
+    }
     if (c->is_label) {
+        c->is_mixed |= is_meant_as_number(text, n);
         put_label(data, c, row, text, n);
         return;
     }

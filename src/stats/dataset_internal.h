@@ -12,6 +12,9 @@ TP_CHECKED tp_status dataset_column(tp_stats_dataset *data, const char *name, si
 /* A number in full, perhaps one that no double can hold. */
 bool dataset_is_number(const char *text);
 
+/* An empty cell, NA, ... */
+bool dataset_is_missing(const char *text, size_t n);
+
 /* A cell as text: missing, a number or a label. */
 void dataset_cell(tp_stats_dataset *data, tp_column *c, size_t row, size_t line, const char *text,
                   size_t n);

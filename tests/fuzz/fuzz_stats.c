@@ -17,7 +17,7 @@ static void check_columns(const char *text, size_t n)
         double *x, *y;
         size_t count, other;
         const tp_column *c = &data.columns[i];
-        if (c->n > data.n_rows || !tp_dataset_find(&data, c->name))
+        if (c->n > data.n_rows || !tp_dataset_find(&data, c->name, NULL))
             abort();
         if (tp_dataset_numbers(&data, c, &x, &count, &other, NULL) == TP_OK) {
             if (count + other != data.n_rows)

@@ -21,7 +21,7 @@ static tp_stats_dataset read_text(const char *text)
 static void check_column(const tp_stats_dataset *data, const char *word, const double *wanted,
                          size_t n)
 {
-    const tp_column *c = tp_dataset_find(data, word);
+    const tp_column *c = tp_dataset_find(data, word, NULL);
     double *x;
     size_t got, missing;
     assert_non_null(c);
@@ -50,7 +50,7 @@ static void separators_and_names(void **state)
         assert_int_equal(data.n_columns, 2);
         check_column(&data, "a", (const double[]){1, 3}, 2);
         check_column(&data, "2", (const double[]){2, 4}, 2);
-        assert_null(tp_dataset_find(&data, "3"));
+        assert_null(tp_dataset_find(&data, "3", NULL));
         tp_dataset_release(&data);
     }
 }
@@ -60,6 +60,72 @@ static void numbers_without_names(void **state)
     tp_stats_dataset data = read_text("1.5\n-2e3\n");
     check_column(&data, "1", (const double[]){1.5, -2000}, 2);
     assert_false(data.columns[0].is_named);
+    tp_dataset_release(&data);
+}
+
+static void names_may_be_numbers_beside_words(void **state)
+{
+    tp_stats_dataset data = read_text("step,1e-3,1e-4\n1,5,6\n2,7,8\n");
+    check_column(&data, "1e-3", (const double[]){5, 7}, 2);
+    tp_dataset_release(&data);
+    data = read_text("ana,5\nbob,7\n"); /* words below words: no names */
+    check_column(&data, "2", (const double[]){5, 7}, 2);
+    tp_dataset_release(&data);
+    data = read_text("NA,5\n1,7\n");
+    check_column(&data, "2", (const double[]){5, 7}, 2);
+    tp_dataset_release(&data);
+}
+
+static void lines_end_with_carriage_returns_too(void **state)
+{
+    tp_stats_dataset data = read_text("x\r1\r2\r");
+    check_column(&data, "x", (const double[]){1, 2}, 2);
+    tp_dataset_release(&data);
+    check_refusal("x,y\r\n1,2\r\n1,2,3\r\n", "in:3: more fields");
+}
+
+static void the_first_name_may_be_empty(void **state)
+{
+    static const char *const texts[] = {"\tx\ty\n0\t5\t6\n1\t7\t8\n", "\ty\tx\n0\t6\t5\n1\t8\t7\n",
+                                        "\tx\n0\t5\n1\t7\n", ",x\n0,5\n1,7\n"};
+    for (size_t i = 0; i < 4; i++) {
+        tp_stats_dataset data = read_text(texts[i]);
+        check_column(&data, "x", (const double[]){5, 7}, 2);
+        check_column(&data, "1", (const double[]){0, 1}, 2);
+        tp_dataset_release(&data);
+    }
+}
+
+static void a_column_that_words_spoil_is_named(void **state)
+{
+    static const char *const texts[] = {"e,b\nfailed,5\n2,7\n",
+                                        "e,b\n\"1,234.5\",5\n\"2,000\",7\n"};
+    static const char *const parts[] = {"in:2: 'failed' in column 'e'",
+                                        "in:2: '1,234.5' in column 'e'"};
+    for (size_t i = 0; i < 2; i++) {
+        tp_stats_dataset data = read_text(texts[i]);
+        tp_error err = {0};
+        double *x;
+        size_t n, missing;
+        assert_true(data.columns[0].is_mixed && !data.columns[1].is_mixed);
+        assert_int_equal(tp_dataset_numbers(&data, &data.columns[0], &x, &n, &missing, &err),
+                         TP_ERR_FORMAT);
+        assert_non_null(strstr(err.message, parts[i]));
+        tp_dataset_release(&data);
+    }
+}
+
+static void an_inner_name_may_be_that_of_two(void **state)
+{
+    tp_stats_dataset data =
+        read_text("{\"a\":{\"loss\":1,\"lr\":1},\"b\":{\"loss\":2}}\n{\"a\":{\"loss\":1}}\n");
+    const tp_column *other;
+    assert_non_null(tp_dataset_find(&data, "loss", &other));
+    assert_string_equal(other->name, "a.loss");
+    assert_non_null(tp_dataset_find(&data, "b.loss", &other));
+    assert_null(other);
+    assert_non_null(tp_dataset_find(&data, "lr", &other));
+    assert_null(other);
     tp_dataset_release(&data);
 }
 
@@ -86,7 +152,8 @@ static void labels_and_bad_cells(void **state)
     tp_error err = {0};
     double *x;
     size_t n, missing;
-    const tp_column *who = tp_dataset_find(&data, "who"), *t = tp_dataset_find(&data, "t");
+    const tp_column *who = tp_dataset_find(&data, "who", NULL),
+                    *t = tp_dataset_find(&data, "t", NULL);
     assert_true(who->is_label && who->n_labels == 2 && who->values[2] == 0);
     assert_int_equal(tp_dataset_numbers(&data, t, &x, &n, &missing, &err), TP_ERR_FORMAT);
     assert_non_null(strstr(err.message, "in:4: 'nan' in column 't'"));
@@ -138,6 +205,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(separators_and_names),
         cmocka_unit_test(numbers_without_names),
+        cmocka_unit_test(names_may_be_numbers_beside_words),
+        cmocka_unit_test(lines_end_with_carriage_returns_too),
+        cmocka_unit_test(the_first_name_may_be_empty),
+        cmocka_unit_test(a_column_that_words_spoil_is_named),
+        cmocka_unit_test(an_inner_name_may_be_that_of_two),
         cmocka_unit_test(missing_cells_and_pairs),
         cmocka_unit_test(labels_and_bad_cells),
         cmocka_unit_test(a_number_that_fits_no_double_is_no_name),
