@@ -1,5 +1,7 @@
 /* cmd_stats.c - `temper stats`: what numbers say, and how surely. */
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "cli/commands.h"
 #include "temper/stats.h"
@@ -63,19 +65,44 @@ static tp_stats_options options_of(const flags *f)
     return o;
 }
 
+static bool read_count(const char **at, int64_t *ret)
+{
+    char *end;
+    errno = 0;
+    *ret = strtoll(*at, &end, 10);
+    bool is_read = end != *at && errno == 0;
+    *at = end;
+    return is_read;
+}
+
 /* "56/70,48/80"; their number, 0 when it is none. */
 static size_t read_shares(const char *at, int64_t x[2], int64_t n[2])
 {
     size_t k = 0;
-    for (int used; k < 2; at += used) {
-        long long a, b;
-        used = 0;
-        if (sscanf(at, k ? ",%lld/%lld%n" : "%lld/%lld%n", &a, &b, &used) != 2 || !used)
-            break;
-        x[k] = a;
-        n[k++] = b;
-    }
+    do {
+        if (!read_count(&at, &x[k]) || *at++ != '/' || !read_count(&at, &n[k]))
+            return 0;
+        k++;
+    } while (k < 2 && *at == ',' && at++);
     return *at ? 0 : k;
+}
+
+/* What was given and would be ignored, in words; NULL: nothing. */
+static const char *misplaced(const flags *f, bool is_about_columns, bool plans)
+{
+    if (f->time + f->lower + f->higher > 1)
+        return "give one of --time, --lower-is-better and --higher-is-better";
+    if ((f->o.by != NULL) + f->o.trend + f->o.paired > 1)
+        return "give one of --paired, --by and --trend";
+    if (f->o.at && !f->o.trend)
+        return "--at names the places of a series: give it with --trend";
+    if (f->sides && !plans)
+        return "--sides is for a plan: give it with two of --effect, --n and --power";
+    bool for_columns = f->o.by || f->o.trend || (f->o.paired && !plans) || f->o.equal_variances ||
+                       f->o.margin > 0 || f->o.resamples || f->time || f->lower || f->higher;
+    if (for_columns && !is_about_columns)
+        return "--share and a plan read no file: leave out what is about its columns";
+    return NULL;
 }
 
 static double if_given(double v) { return v > 0 ? v : (double)NAN; }
@@ -93,6 +120,9 @@ static int execute(const void *given, char **words, int n)
                         "see 'temper help stats'\n");
         return 2;
     }
+    const char *slip = misplaced(f, n > 0, plans);
+    if (slip)
+        return tp_cli_refuse("stats", "%s", slip);
     const tp_stats_options o = options_of(f);
     if (f->share) {
         size_t k = read_shares(f->share, x, of);

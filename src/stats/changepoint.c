@@ -8,6 +8,7 @@
 #include "stats/bootstrap.h"
 #include "stats/descriptive.h"
 #include "stats/order.h"
+#include "stats/special.h"
 
 /* For a growing right end kappa, `within[tau]` is the sum of |differences| inside
  * [tau, kappa).  One more value adds its distances to the values from tau on, so all
@@ -214,4 +215,21 @@ tp_status tp_changepoints(const double *y, size_t n, const tp_changepoint_option
     TP_TRY(describe_changes(&s, err));
     *ret_n = s.n_found;
     return TP_OK;
+}
+
+bool tp_changes_wander(const double *y, size_t n, const tp_changepoint *changes, size_t n_changes,
+                       double *ret_lag1)
+{
+    TP_FREED double *rest = tp_scratch(n);
+    double n_means = (double)n_changes + 1;
+    *ret_lag1 = NAN;
+    for (size_t k = 0; k <= n_changes; k++) {
+        size_t from = k ? changes[k - 1].index : 0, to = k < n_changes ? changes[k].index : n;
+        double mean = tp_mean(y + from, to - from);
+        for (size_t i = from; i < to; i++)
+            rest[i] = y[i] - mean;
+    }
+    if ((double)n > n_means)
+        *ret_lag1 = tp_lag1(rest, n) + n_means / ((double)n - n_means);
+    return n_changes && *ret_lag1 > tp_normal_isf(0.05) / sqrt((double)n);
 }

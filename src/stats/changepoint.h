@@ -48,4 +48,10 @@ TP_CHECKED tp_status tp_changepoints(const double *y, size_t n,
                                      const tp_changepoint_options *options, tp_changepoint *ret,
                                      size_t *ret_n, tp_error *err);
 
+/* Do values still resemble the ones before them when the found changes are taken out?  Then the
+ * series wanders, and a permutation takes that for changes: their p is too small.  ret_lag1: the
+ * correlation with the value before, corrected for the means that were taken out. */
+bool tp_changes_wander(const double *y, size_t n, const tp_changepoint *changes, size_t n_changes,
+                       double *ret_lag1);
+
 #endif

@@ -127,8 +127,9 @@ static void log_ratio_intervals(double *d, size_t n, double level, tp_log_ratio_
     else if (!(m.s2.hi > 0))
         r->t_ci = tp_interval_undefined("no variance: every ratio is the same");
     else {
-        long double half = sqrtl(tp_moments_var(&m) / (long double)n) *
-                           tp_t_isf_long(0.5L * (1 - (long double)level), (long double)n - 1);
+        long double se = sqrtl(tp_moments_var(&m) / (long double)n);
+        long double half = se * tp_t_isf_long(0.5L * (1 - (long double)level), (long double)n - 1);
+        r->p_two = tp_t_two_sided((double)(mean / se), (double)(n - 1));
         r->t_ci = (tp_interval){.lo = (double)expl(mean - half), .hi = (double)expl(mean + half)};
     }
     tp_sort(d, n);
@@ -143,8 +144,12 @@ static void log_ratio_intervals(double *d, size_t n, double level, tp_log_ratio_
 tp_status tp_log_ratio(const double *x, const double *y, size_t n, double level,
                        tp_log_ratio_result *ret, tp_error *err)
 {
-    tp_log_ratio_result r = {
-        .n = n, .median_log_ratio = NAN, .ratio = NAN, .geomean_ratio = NAN, .sign_coverage = NAN};
+    tp_log_ratio_result r = {.n = n,
+                             .median_log_ratio = NAN,
+                             .ratio = NAN,
+                             .geomean_ratio = NAN,
+                             .sign_coverage = NAN,
+                             .p_two = NAN};
     TP_TRY(tp_check_finite("x", x, n, err));
     TP_TRY(tp_check_finite("y", y, n, err));
     if (n == 0 || !all_positive(x, n) || !all_positive(y, n)) {

@@ -36,6 +36,7 @@ typedef struct {
     tp_interval sign_ci;            /* of the ratio, from order statistics of d: exact */
     double sign_coverage;
     tp_interval t_ci; /* of the geometric mean ratio, from t on d */
+    double p_two;     /* of that t: NaN where t_ci is undefined */
     const char *why;
 } tp_log_ratio_result;
 TP_CHECKED tp_status tp_log_ratio(const double *x, const double *y, size_t n, double level,

@@ -201,8 +201,8 @@ static void put_ratio(const tp_stats_style *s, const char *b, const char *a, dou
     double sign = larger ? 100 : -100;
     double lo = sign * ((larger ? ci.lo : ci.hi) - 1), hi = sign * ((larger ? ci.hi : ci.lo) - 1);
     if (ratio >= 2 || ratio <= 0.5) {
-        tp_buf_addf(out, "%s is %.3g times %s: %s interval of the ratio %.3g to %.3g", b, ratio, a,
-                    tp_stats_level(s, level), ci.lo, ci.hi);
+        tp_buf_addf(out, "%s is %.3g times %s, which is %s: %s interval of the ratio %.3g to %.3g",
+                    b, ratio, a, comparative(s, larger), tp_stats_level(s, level), ci.lo, ci.hi);
         return;
     }
     int digits = decimals_of(0.5 * fabs(hi - lo));
@@ -287,6 +287,47 @@ static void put_mde(const char *a, double mde, double mean, tp_buf *out)
                      "values.\n");
 }
 
+/* What the interval of the headline decides, and the test that goes with it. */
+typedef struct {
+    bool is_clear;
+    const char *test, *of;
+    double p;
+    size_t n_equal, n; /* pairs that the sign test leaves out, of how many */
+    double effect;
+    const char *spread; /* that the effect is measured by */
+    double mde;
+} decision;
+
+static void put_decision(const tp_stats_style *s, const decision *d, const tp_t_test *t,
+                         const char *a, double mean_a, tp_buf *out)
+{
+    bool is_equivalent = tp_tost(t, s->margin * fabs(mean_a)).p < 1 - s->level; /* NaN: no */
+    if (!d->is_clear && isnan(d->p))
+        return;
+    if (d->is_clear) {
+        tp_buf_addf(out, "The difference is clear (%s ", d->test);
+        tp_stats_put_p(out, d->p);
+        if (isnan(d->effect))
+            tp_buf_adds(out, ").\n");
+        else
+            tp_buf_addf(out, ") and, measured by %s, %s.\n", d->spread, tp_effect_word(d->effect));
+        return;
+    }
+    if (d->n_equal && d->p < 1 - s->level) {
+        tp_buf_addf(out, "The pairs that differ do so mostly one way (%s ", d->test);
+        tp_stats_put_p(out, d->p);
+        tp_buf_addf(out, "), but %zu of %zu are equal: the median may show no difference.\n",
+                    d->n_equal, d->n);
+        return;
+    }
+    tp_buf_addf(out, "No difference %sis shown (%s ", d->of, d->test);
+    tp_stats_put_p(out, d->p);
+    if (is_equivalent)
+        tp_buf_addf(out, "), but that it stays within %.3g %% of %s's mean is", 100 * s->margin, a);
+    tp_buf_adds(out, is_equivalent ? ".\n" : ").\n");
+    put_mde(a, d->mde, mean_a, out);
+}
+
 static void put_mann_whitney(const tp_stats_column *a, const tp_stats_column *b,
                              const tp_mann_whitney_result *r, tp_buf *out)
 {
@@ -323,22 +364,16 @@ tp_status tp_stats_text_two(const tp_stats_style *s, const tp_stats_column *a,
         put_difference(s, b->name, a->name, t.diff, t.ci, out);
     tp_buf_addf(out, ", n = %zu and %zu.", b->n, a->n);
     tp_stats_headline(s, out, false);
-    if (excludes(t.ci, 0)) {
-        tp_buf_addf(out, "The difference is clear (%s ", s->equal_variances ? "Student" : "Welch");
-        tp_stats_put_p(out, t.p.two);
-        tp_buf_addf(out, ") and, measured by the spread of the values, %s.\n", tp_effect_word(e.g));
-    } else if (!t.why && m.p.two < 1 - s->level) {
-        tp_buf_adds(out, "The means show no difference, but the ranks do (Mann-Whitney ");
-        tp_stats_put_p(out, m.p.two);
-        tp_buf_addf(out, "): %s is mostly %s, and a few far values hide it.\n", b->name,
-                    comparative(s, m.a12 >= 0.5));
-    } else if (!t.why) {
-        tp_buf_adds(out, "The interval holds no difference at all: nothing is shown either way.\n");
-        put_mde(a->name,
-                tp_mde_two_sample((double)a->n, (double)b->n, 1 - s->level, 0.8, 2) * fabs(t.diff) /
-                    fabs(e.d),
-                mean_a, out);
-    }
+    const decision said = {.is_clear = excludes(t.ci, 0),
+                           .test = s->equal_variances ? "Student" : "Welch",
+                           .p = t.p.two,
+                           .of = "of the means ",
+                           .effect = e.g,
+                           .spread = "the spread of the values",
+                           .mde =
+                               tp_mde_two_sample((double)a->n, (double)b->n, 1 - s->level, 0.8, 2) *
+                               fabs(t.diff) / fabs(e.d)};
+    put_decision(s, &said, &t, a->name, mean_a, out);
     warn_of_order(out, b->name, b->x, b->n);
     warn_of_order(out, a->name, a->x, a->n);
     const tp_stats_column both[] = {*a, *b};
@@ -355,11 +390,25 @@ tp_status tp_stats_text_two(const tp_stats_style *s, const tp_stats_column *a,
     return TP_OK;
 }
 
-static tp_status put_pair_tests(const tp_stats_style *s, const double *d, size_t n, tp_buf *out,
-                                tp_error *err)
+/* 0.3 - 0.1 and 0.2 - 0 are one difference of decimals, though not of doubles: what is below the
+ * fourteenth digit of the larger value is their rounding. */
+static void tie_decimals(const tp_stats_column *a, const tp_stats_column *b, double *d)
 {
+    double largest = 0;
+    for (size_t i = 0; i < a->n; i++)
+        largest = fmax(largest, fmax(fabs(a->x[i]), fabs(b->x[i])));
+    if (largest > 1e-200 && largest < 1e200)
+        tp_round_decimals(d, a->n, 14 - (int)ceil(log10(largest)));
+}
+
+/* `d` is rounded. */
+static tp_status put_pair_tests(const tp_stats_style *s, const tp_stats_column *a,
+                                const tp_stats_column *b, double *d, tp_buf *out, tp_error *err)
+{
+    size_t n = a->n;
     tp_wilcoxon_result w;
     tp_sign_result sign = tp_sign_test(d, n);
+    tie_decimals(a, b, d);
     TP_TRY(tp_wilcoxon(d, n, s->level, &w, err));
     put_row(out, w.has_exact ? "Wilcoxon signed rank, exact" : "Wilcoxon signed rank");
     if (w.why)
@@ -396,17 +445,22 @@ static tp_status paired(const tp_stats_style *s, const tp_stats_column *a, const
         put_difference(s, b->name, a->name, t.diff, t.ci, out);
     tp_buf_addf(out, ", n = %zu pair%s.", n, tp_plural((uint64_t)n));
     tp_stats_headline(s, out, false);
-    bool is_clear = as_ratio ? excludes(ci, 1) : excludes(t.ci, 0);
-    if (is_clear) {
-        tp_buf_adds(out, "The difference is clear (sign test ");
-        tp_stats_put_p(out, sign.p.two);
-        tp_buf_addf(out, ") and, measured by its spread between pairs, %s.\n",
-                    tp_effect_word(e.dz));
-    } else if (!t.why) {
-        tp_buf_adds(out, "The interval holds no difference at all: nothing is shown either way.\n");
-        put_mde(a->name, tp_mde_paired((double)n, 1 - s->level, 0.8, 2) * t.se * sqrt((double)n),
-                mean_a, out);
-    }
+    bool by_signs = as_ratio && !r.sign_ci.why;
+    const decision said = {.is_clear = as_ratio ? excludes(ci, 1) : excludes(t.ci, 0),
+                           .test = by_signs   ? "sign test"
+                                   : as_ratio ? "t test of the log ratios"
+                                              : "paired t",
+                           .p = by_signs   ? sign.p.two
+                                : as_ratio ? r.p_two
+                                           : t.p.two,
+                           .n_equal = by_signs ? sign.n_zero : 0,
+                           .n = n,
+                           .of = "",
+                           .effect = e.dz,
+                           .spread = "its spread between pairs",
+                           .mde = tp_mde_paired((double)n, 1 - s->level, 0.8, 2) * t.se *
+                                  sqrt((double)n)};
+    put_decision(s, &said, &t, a->name, mean_a, out);
     warn_of_order(out, "differences", d, n);
     const tp_stats_column all[] = {*a, *b, {.name = "difference", .x = d, .n = n}};
     TP_TRY(tp_stats_put_table(s, all, 3, out, err));
@@ -426,7 +480,7 @@ static tp_status paired(const tp_stats_style *s, const tp_stats_column *a, const
     put_t_test("paired t", &t, out);
     put_effect(out, "d_z", e.dz, e.dz_ci, e.why);
     put_equivalence(s, &t, mean_a, out);
-    return put_pair_tests(s, d, n, out, err);
+    return put_pair_tests(s, a, b, d, out, err);
 }
 
 tp_status tp_stats_text_paired(const tp_stats_style *s, const tp_stats_column *a,

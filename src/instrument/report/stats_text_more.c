@@ -109,14 +109,24 @@ tp_status tp_stats_text_groups(const tp_stats_style *s, const tp_stats_column *c
 
 enum { SEARCHED = 500 }; /* values: the search is quadratic for every permutation */
 
-static void put_change(const tp_stats_column *x, const tp_changepoint *c, size_t index, tp_buf *out)
+/* A share says something of values that keep their sign and their size. */
+static bool has_share(double before, double after)
+{
+    double ratio = after / before;
+    return ratio > 0.1 && ratio < 10;
+}
+
+static void put_change(const tp_stats_column *x, const tp_changepoint *c, size_t index,
+                       bool is_judged, tp_buf *out)
 {
     tp_buf_addf(out, "  at %-10.6g median %.5g -> %.5g", x ? x->x[index] : (double)index,
                 c->median_before, c->median_after);
-    if (c->median_before != 0)
+    if (has_share(c->median_before, c->median_after))
         tp_buf_addf(out, " (%+.3g %%)", 100 * (c->median_after / c->median_before - 1));
-    tp_buf_adds(out, ", permutation ");
-    tp_stats_put_p(out, c->p);
+    if (is_judged) {
+        tp_buf_adds(out, ", permutation ");
+        tp_stats_put_p(out, c->p);
+    }
     tp_buf_addc(out, '\n');
 }
 
@@ -126,12 +136,14 @@ static tp_status put_changes(const tp_stats_style *s, const tp_stats_column *x,
 {
     tp_changepoint_options o = TP_CHANGEPOINT_DEFAULTS;
     tp_changepoint found[SEARCHED];
-    double medians[SEARCHED];
+    double medians[SEARCHED], lag1;
     size_t n_found = 0, n = y->n <= SEARCHED ? y->n : SEARCHED;
     o.seed = s->seed;
     if (n < y->n)
         TP_TRY(tp_block_medians(y->x, y->n, n, medians, err));
-    TP_TRY(tp_changepoints(n < y->n ? medians : y->x, n, &o, found, &n_found, err));
+    const double *searched = n < y->n ? medians : y->x;
+    TP_TRY(tp_changepoints(searched, n, &o, found, &n_found, err));
+    bool wanders = tp_changes_wander(searched, n, found, n_found, &lag1);
     if (n_found == 0)
         tp_buf_addf(out, "Change points: none at p < %.2g", o.alpha);
     else
@@ -140,7 +152,13 @@ static tp_status put_changes(const tp_stats_style *s, const tp_stats_column *x,
         tp_buf_addf(out, ", searched in the medians of %zu blocks", n);
     tp_buf_adds(out, n_found ? ":\n" : ".\n");
     for (size_t i = 0; i < n_found; i++)
-        put_change(x, &found[i], found[i].index * y->n / n, out);
+        put_change(x, &found[i], found[i].index * y->n / n, !wanders, out);
+    if (wanders)
+        tp_buf_addf(out,
+                    "Note: these points are not judged: between them successive values still "
+                    "resemble each other (lag-1 correlation %.2f), and such a series wanders "
+                    "without a change.\n",
+                    lag1);
     return TP_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "stats/changepoint.h"
 #include "stats/descriptive.h"
 #include "stats/trend.h"
 
@@ -127,6 +128,35 @@ static void equal_values_are_not_autocorrelated(void **state)
         fail_msg("the correction is %g", m.correction);
 }
 
+static double about_normal(tp_rng *rng)
+{
+    double sum = -6;
+    for (int i = 0; i < 12; i++)
+        sum += tp_rng_uniform(rng);
+    return sum;
+}
+
+/* Values that depend on the ones before wander, and permutations find changes in that; steps in
+ * independent values do not, however many. */
+static void a_series_that_wanders_is_told_from_one_that_changes(void **state)
+{
+    enum { LENGTH = 120 };
+    double walk[LENGTH], steps[LENGTH], lag1;
+    tp_changepoint found[LENGTH];
+    tp_changepoint_options o = TP_CHANGEPOINT_DEFAULTS;
+    tp_rng rng = tp_rng_make(7, 0);
+    size_t n;
+    for (size_t i = 0; i < LENGTH; i++) {
+        walk[i] = (i ? 0.8 * walk[i - 1] : 0) + about_normal(&rng);
+        steps[i] = about_normal(&rng) + 4.0 * (double)(i / 30 % 2);
+    }
+    assert_int_equal(tp_changepoints(walk, LENGTH, &o, found, &n, NULL), TP_OK);
+    assert_true(n > 0 && tp_changes_wander(walk, LENGTH, found, n, &lag1));
+    assert_int_equal(tp_changepoints(steps, LENGTH, &o, found, &n, NULL), TP_OK);
+    assert_true(n == 3 && !tp_changes_wander(steps, LENGTH, found, n, &lag1));
+    assert_false(tp_changes_wander(steps, LENGTH, found, 0, &lag1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +164,7 @@ int main(void)
         cmocka_unit_test(a_search_needs_few_counts),
         cmocka_unit_test(extreme_values_have_a_trend),
         cmocka_unit_test(equal_values_are_not_autocorrelated),
+        cmocka_unit_test(a_series_that_wanders_is_told_from_one_that_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
