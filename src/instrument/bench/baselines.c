@@ -98,6 +98,20 @@ static tp_status read_level(const reader *in, const tp_json *entry, const char *
     return TP_OK;
 }
 
+/* Of the logarithms of sessions; absent or null is NaN. */
+static tp_status read_deviation(const reader *in, const tp_json *entry, double *ret)
+{
+    const tp_json *v = tp_json_get(entry, "sd_between");
+    *ret = NAN;
+    if (!v || v->type == TP_JSON_NULL)
+        return TP_OK;
+    if (!tp_bench_number(v, ret) || !isfinite(*ret) || *ret < 0)
+        return tp_fail(in->err, TP_ERR_FORMAT,
+                       "%s:%u: sd_between of '%s' is a deviation of logarithms, from 0 on, or null",
+                       in->file, v->line, entry->key.data);
+    return TP_OK;
+}
+
 static tp_status read_list(const reader *in, const tp_json *list, size_t most, const double **ret,
                            size_t *ret_n)
 {
@@ -136,7 +150,10 @@ static tp_status read_metric(const reader *in, const tp_json *m, tp_bench_baseli
         return tp_fail(in->err, TP_ERR_FORMAT,
                        "%s:%u: metric '%s' of '%s' has no direction (lower or higher)", in->file,
                        m->line, m->key.data, item->name);
-    metric.kind = class && strcmp(class, "exact") == 0 ? TP_METRIC_EXACT : TP_METRIC_NOISY;
+    if (class && !tp_metric_class_parse(class, &metric.kind))
+        return tp_fail(in->err, TP_ERR_FORMAT,
+                       "%s:%u: the class of metric '%s' of '%s' is noisy or exact, not '%.40s'",
+                       in->file, m->line, m->key.data, item->name, class);
     *out = (tp_baseline_metric){.metric = metric};
     if (metric.kind == TP_METRIC_EXACT) { /* a count may be 0 */
         if (!tp_bench_number(tp_json_get(m, "median"), &out->level) || !(out->level >= 0))
@@ -183,13 +200,18 @@ static tp_status read_entry(const reader *in, const tp_json *entry)
                            memory = {
                                .name = "peak_memory", .unit = "bytes", .kind = TP_METRIC_EXACT};
     const tp_json *metrics = tp_json_get(entry, "metrics");
-    double tokens, megabytes, sd = NAN;
+    double tokens, megabytes, sd;
     if (entry->type != TP_JSON_OBJECT)
         return tp_fail(in->err, TP_ERR_FORMAT, "%s:%u: the baseline '%s' has to be an object",
                        in->file, entry->line, entry->key.data);
     if (metrics && (metrics->type != TP_JSON_OBJECT || metrics->n > TP_BENCH_MAX_METRICS))
         return tp_fail(in->err, TP_ERR_FORMAT, "%s:%u: metrics have to be an object of at most %d",
                        in->file, metrics->line, TP_BENCH_MAX_METRICS);
+    const char *name = tp_json_str(tp_json_get(entry, "name"));
+    if (name && strcmp(name, entry->key.data) != 0)
+        return tp_fail(in->err, TP_ERR_FORMAT,
+                       "%s:%u: the baseline '%s' has the name '%.80s'; both have to be the same",
+                       in->file, entry->line, entry->key.data, name);
     tp_bench_baseline *item = add(in->b, entry->key.data);
     TP_TRY(read_level(in, entry, "throughput_tokens_per_sec", &tokens));
     TP_TRY(read_level(in, entry, "peak_memory_mb", &megabytes));
@@ -206,8 +228,8 @@ static tp_status read_entry(const reader *in, const tp_json *entry)
                      &item->n_samples));
     for (const tp_json *m = metrics ? metrics->child : NULL; m; m = m->next)
         TP_TRY(read_metric(in, m, item));
-    tp_bench_number(tp_json_get(entry, "sd_between"), &sd);
-    set_known(item, &throughput, tokens, sd >= 0 ? sd : NAN);
+    TP_TRY(read_deviation(in, entry, &sd));
+    set_known(item, &throughput, tokens, sd);
     set_known(item, &memory, megabytes * BYTES_PER_MB, NAN);
     if (item->n_metrics == 0)
         return tp_fail(in->err, TP_ERR_FORMAT,

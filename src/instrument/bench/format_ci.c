@@ -2,6 +2,7 @@
  * GitHub, and a Markdown table.  Worst first: readers see the first few. */
 #include "base/strings.h"
 #include "instrument/bench/formats.h"
+#include "instrument/report/picture.h"
 
 #include <math.h>
 #include <string.h>
@@ -71,33 +72,10 @@ static size_t *worst_first(const tp_bench_report *r)
 
 /* ---- JUnit ---- */
 
-static void put_xml(tp_buf *out, const char *text)
-{
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        switch (*p) {
-        case '&':
-            tp_buf_adds(out, "&amp;");
-            break;
-        case '<':
-            tp_buf_adds(out, "&lt;");
-            break;
-        case '>':
-            tp_buf_adds(out, "&gt;");
-            break;
-        case '"':
-            tp_buf_adds(out, "&quot;");
-            break;
-        default: /* control characters are not allowed in XML 1.0 */
-            if (*p >= 0x20 || *p == '\n' || *p == '\t')
-                tp_buf_addc(out, (char)*p);
-        }
-    }
-}
-
 static void put_attribute(tp_buf *out, const char *name, const char *value)
 {
     tp_buf_addf(out, " %s=\"", name);
-    put_xml(out, value);
+    tp_markup_escape(out, value);
     tp_buf_addc(out, '"');
 }
 
@@ -124,7 +102,7 @@ static void put_case(const tp_bench_result *result, tp_buf *out)
         tp_buf_adds(out, "/>\n    </testcase>\n");
     } else {
         tp_buf_adds(out, ">\n      <system-out>");
-        put_xml(out, tp_buf_str(&text));
+        tp_markup_escape(out, tp_buf_str(&text));
         tp_buf_adds(out, "</system-out>\n    </testcase>\n");
     }
 }
@@ -145,7 +123,8 @@ void tp_write_junit(const tp_bench_report *r, tp_buf *out)
                 "name=\"temper bench\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" "
                 "skipped=\"%zu\" time=\"%.3f\"",
                 r->n_results, failures, s.by_verdict[TP_BENCH_FAILED], skipped, seconds);
-    put_attribute(out, "timestamp", when);
+    if (*when)
+        put_attribute(out, "timestamp", when);
     put_attribute(out, "hostname", r->is_host_known ? r->host.name : "unknown");
     tp_buf_adds(out, ">\n    <properties>\n      <property name=\"host\"");
     put_attribute(out, "value", r->is_host_known ? r->host.fingerprint : "unknown");

@@ -12,6 +12,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/platform.h"
+
 /* ---- writing ---- */
 
 static void put_name(tp_buf *out, const char *name, int processors)
@@ -105,13 +107,14 @@ typedef struct {
     char unit[128];
     tp_direction direction;
     tp_metric_class kind;
-    bool is_count; /* no Unit line says more: exact while all rounds agree */
+    bool has_direction; /* the file or the unit says which way is better */
+    bool is_count;      /* no Unit line says more: exact while all rounds agree */
 } unit_rule;
 
 typedef struct {
     const char *file;
     tp_bench_report *report;
-    unit_rule units[32];
+    unit_rule units[64];
     size_t n_units;
     bool is_ours;
     bool has_packages;     /* more than one: each is part of the names of its benchmarks */
@@ -121,12 +124,18 @@ typedef struct {
     tp_error *err;
 } reader;
 
+static bool is_time(const char *unit)
+{
+    return strcmp(unit, "ns/op") == 0 || strcmp(unit, "sec/op") == 0;
+}
+
 static unit_rule rule_of(const reader *in, const char *unit)
 {
-    unit_rule rule = {.direction =
-                          tp_str_ends(unit, "/s") ? TP_HIGHER_IS_BETTER : TP_LOWER_IS_BETTER,
-                      .kind = tp_bench_unit_counts(unit) ? TP_METRIC_EXACT : TP_METRIC_NOISY,
-                      .is_count = tp_bench_unit_counts(unit)};
+    bool is_rate = tp_str_ends(unit, "/s"), is_count = tp_bench_unit_counts(unit);
+    unit_rule rule = {.direction = is_rate ? TP_HIGHER_IS_BETTER : TP_LOWER_IS_BETTER,
+                      .kind = is_count ? TP_METRIC_EXACT : TP_METRIC_NOISY,
+                      .has_direction = is_rate || is_count || is_time(unit),
+                      .is_count = is_count};
     for (size_t i = 0; i < in->n_units; i++) {
         if (strcmp(in->units[i].unit, unit) == 0)
             rule = in->units[i];
@@ -134,22 +143,37 @@ static unit_rule rule_of(const reader *in, const char *unit)
     return rule;
 }
 
-static void read_unit(reader *in, char *text)
+static tp_status read_unit(reader *in, char *text, size_t number)
 {
     char *rest = NULL, *unit = strtok_r(text, " \t", &rest);
-    if (!unit || in->n_units == sizeof in->units / sizeof *in->units)
-        return;
+    if (!unit)
+        return TP_OK;
+    size_t slot = 0;
+    while (slot < in->n_units && strcmp(in->units[slot].unit, unit) != 0)
+        slot++;
+    if (slot == TP_COUNTOF(in->units))
+        return tp_fail(in->err, TP_ERR_FORMAT, "%s:%zu: more than %zu units", in->file, number,
+                       in->n_units);
     unit_rule rule = rule_of(in, unit);
     snprintf(rule.unit, sizeof rule.unit, "%s", unit);
     for (char *word; (word = strtok_r(NULL, " \t", &rest));) {
-        if (tp_str_starts(word, "better="))
-            tp_direction_parse(word + 7, &rule.direction);
-        if (tp_str_starts(word, "assume=")) {
-            rule.kind = strcmp(word + 7, "exact") == 0 ? TP_METRIC_EXACT : TP_METRIC_NOISY;
+        bool is_better = tp_str_starts(word, "better="), is_assume = tp_str_starts(word, "assume=");
+        bool is_exact = is_assume && strcmp(word + 7, "exact") == 0;
+        if ((is_better && !tp_direction_parse(word + 7, &rule.direction)) ||
+            (is_assume && !is_exact && strcmp(word + 7, "nothing") != 0))
+            return tp_fail(in->err, TP_ERR_FORMAT,
+                           "%s:%zu: '%.40s' of unit '%.40s': better is higher or lower, assume is "
+                           "nothing or exact",
+                           in->file, number, word, unit);
+        rule.has_direction |= is_better;
+        if (is_assume) {
+            rule.kind = is_exact ? TP_METRIC_EXACT : TP_METRIC_NOISY;
             rule.is_count = false;
         }
     }
-    in->units[in->n_units++] = rule;
+    in->units[slot] = rule;
+    in->n_units += slot == in->n_units;
+    return TP_OK;
 }
 
 /* "Train/llama-2" -> "train/llama": without the capital and the number of processors that our own
@@ -204,7 +228,7 @@ static void metric_of(const reader *in, const char *unit, char *name, size_t cap
 {
     const char *dash = in->is_ours ? strrchr(unit, '-') : NULL;
     *ret_unit = dash ? dash + 1 : unit;
-    if (strcmp(unit, "ns/op") == 0 || strcmp(unit, "sec/op") == 0) {
+    if (is_time(unit)) {
         snprintf(name, cap, "%s", tp_bench_time_name);
         *ret_unit = "s";
     } else if (dash)
@@ -225,10 +249,12 @@ static tp_status add_value(reader *in, tp_bench_result *result, const char *unit
     if (!m) {
         unit_rule rule = rule_of(in, unit);
         m = &result->metrics[result->n_metrics++];
-        bool is_time = strcmp(name, tp_bench_time_name) == 0;
         tp_bench_metric_set(in->report, m, name, plain_unit,
-                            is_time ? TP_LOWER_IS_BETTER : rule.direction, rule.kind, NULL, 0);
+                            is_time(unit) ? TP_LOWER_IS_BETTER : rule.direction, rule.kind, NULL,
+                            0);
         m->metric.is_count = rule.is_count;
+        if (!rule.has_direction)
+            tp_bench_metric_unjudged(m);
     }
     size_t index = (size_t)(result - in->report->results), at = (size_t)(m - result->metrics);
     tp_sample_list *list = &in->lists[index * TP_BENCH_MAX_METRICS + at];
@@ -276,18 +302,22 @@ static bool next_line(const char *text, size_t n, size_t *at, tp_buf *line)
     return true;
 }
 
-static bool has_packages(const char *text, size_t n)
+/* What holds for all lines, wherever it stands: units, and whether there are several packages. */
+static tp_status survey(reader *in, const char *text, size_t n)
 {
     TP_OWN(tp_buf) line = {0}, first = {0};
+    size_t number = 0;
     for (size_t at = 0; next_line(text, n, &at, &line);) {
+        number++;
+        if (tp_str_starts(line.data, "Unit "))
+            TP_TRY(read_unit(in, line.data + 5, number));
         if (!tp_str_starts(line.data, "pkg:"))
             continue;
-        if (first.len && strcmp(first.data, line.data) != 0)
-            return true;
+        in->has_packages |= first.len && strcmp(first.data, line.data) != 0;
         if (!first.len)
             tp_buf_adds(&first, line.data);
     }
-    return false;
+    return TP_OK;
 }
 
 static void read_package(reader *in, const char *text)
@@ -298,17 +328,15 @@ static void read_package(reader *in, const char *text)
 tp_status tp_read_gobench(const char *name, const char *text, size_t n, tp_bench_report *ret,
                           tp_error *err)
 {
-    reader in = {.file = name, .report = ret, .has_packages = has_packages(text, n), .err = err};
+    reader in = {.file = name, .report = ret, .err = err};
     TP_OWN(tp_buf) line = {0};
-    tp_status status = TP_OK;
+    tp_status status = survey(&in, text, n);
     size_t number = 0;
     ret->tool = "go test";
     for (size_t at = 0; status == TP_OK && next_line(text, n, &at, &line);) {
         number++;
         if (tp_str_starts(line.data, "Benchmark"))
             status = read_line(&in, line.data, number);
-        else if (tp_str_starts(line.data, "Unit "))
-            read_unit(&in, line.data + 5);
         else if (tp_str_starts(line.data, "pkg:"))
             read_package(&in, line.data + 4);
         else if (strcmp(line.data, "tool: temper") == 0)

@@ -196,6 +196,13 @@ static void begin_run(run *in, const char *name)
                         TP_LOWER_IS_BETTER, TP_METRIC_NOISY, NULL, 0);
 }
 
+/* SkipWithMessage(): what was not run was not measured. */
+static bool is_skipped(const tp_json *entry)
+{
+    bool skipped = false;
+    return tp_json_bool(tp_json_get(entry, "skipped"), &skipped) && skipped;
+}
+
 /* All entries of the run that starts at `first`, which is the first of its name. */
 static tp_status read_run(const char *file, const tp_json *first, const char *name, bool is_ours,
                           tp_bench_report *r, tp_error *err)
@@ -209,7 +216,8 @@ static tp_status read_run(const char *file, const tp_json *first, const char *na
         const char *type = tp_json_str(tp_json_get(b, "run_type"));
         bool wrong = false;
         other = other ? other : tp_json_str(tp_json_get(b, "name"));
-        if (!other || strcmp(other, name) != 0 || (type && strcmp(type, "iteration") != 0))
+        if (!other || strcmp(other, name) != 0 || (type && strcmp(type, "iteration") != 0) ||
+            is_skipped(b))
             continue;
         if (tp_json_bool(tp_json_get(b, "error_occurred"), &wrong) && wrong) {
             message = tp_json_str(tp_json_get(b, "error_message"));
@@ -242,7 +250,8 @@ tp_status tp_read_google(const char *name, const tp_json *root, tp_bench_report 
         called = called ? called : tp_json_str(tp_json_get(b, "name"));
         if (!called)
             return tp_fail(err, TP_ERR_FORMAT, "%s:%u: an entry without a name", name, b->line);
-        if ((type && strcmp(type, "iteration") != 0) || tp_bench_report_find(ret, called))
+        if ((type && strcmp(type, "iteration") != 0) || is_skipped(b) ||
+            tp_bench_report_find(ret, called))
             continue;
         if (ret->n_results == TP_BENCH_MAX_RESULTS)
             return tp_fail(err, TP_ERR_FORMAT, "%s: more than %d benchmarks", name,

@@ -121,9 +121,12 @@ static tp_status read_result(const char *file, const tp_json *list, const tp_jso
     tp_sample_list times = {0}, memory = {0};
     const char *name = name_of(list, result, r);
     double median;
-    if (!name || tp_bench_report_find(r, name))
-        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a result needs a command of its own", file,
-                       result->line);
+    if (!name)
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a result without a command", file, result->line);
+    if (tp_bench_report_find(r, name))
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s:%u: a second result of '%.80s' with the same parameters; take one out",
+                       file, result->line, name);
     TP_TRY(read_list(file, tp_json_get(result, "times"), r, &times, err));
     TP_TRY(read_list(file, tp_json_get(result, "memory_usage_byte"), r, &memory, err));
     if (times.n == 0) {

@@ -67,6 +67,12 @@ bool tp_bench_unit_counts(const char *unit)
     return strcmp(unit, "B/op") == 0 || strcmp(unit, "allocs/op") == 0;
 }
 
+void tp_bench_metric_unjudged(tp_bench_metric *m)
+{
+    m->metric.is_informative = true;
+    m->note = "shown, not judged: the file does not say which way is better";
+}
+
 /* Ours, in the files that have no place for units and directions. */
 static const tp_metric *own_metric(const char *name)
 {
@@ -104,9 +110,9 @@ void tp_bench_metric_by_name(tp_bench_report *r, tp_bench_metric *m, const char 
                         own ? own->kind : TP_METRIC_NOISY, NULL, 0);
     m->metric.floor = own ? own->floor : 0;
     m->metric.is_count = own ? own->kind == TP_METRIC_EXACT : true;
-    m->metric.is_informative = own ? own->is_informative : !is_rate;
+    m->metric.is_informative = own && own->is_informative;
     if (!own && !is_rate)
-        m->note = "shown, not judged: the file does not say which way is better";
+        tp_bench_metric_unjudged(m);
 }
 
 void tp_bench_note_left_out(tp_bench_report *r, tp_bench_result *result, const char *name)

@@ -242,7 +242,11 @@ static tp_status read_metric(const char *file, const tp_json *m, tp_bench_report
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s:%u: a metric needs a name and a direction (lower or higher)", file,
                        m->line);
-    tp_metric_class kind = class && strcmp(class, "exact") == 0 ? TP_METRIC_EXACT : TP_METRIC_NOISY;
+    tp_metric_class kind = TP_METRIC_NOISY;
+    if (class && !tp_metric_class_parse(class, &kind))
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s:%u: the class of '%s' is noisy or exact, not '%.40s'", file, m->line,
+                       name, class);
     const double *values;
     size_t n;
     TP_TRY(read_values(file, tp_json_get(m, "samples"), r, &values, &n, err));
@@ -275,7 +279,11 @@ static tp_status read_result(const char *file, const tp_json *b, tp_bench_report
                        metrics->line, TP_BENCH_MAX_METRICS);
     tp_bench_result *result = tp_bench_report_add(r, name, metrics ? metrics->n : 0);
     result->message = copy_of(r, tp_json_get(b, "message"));
-    result->note = copy_of(r, tp_json_get(b, "note"));
+    /* Of the measurement, not of what it was not compared with then. */
+    const char *verdict = tp_json_str(tp_json_get(b, "verdict"));
+    if (!verdict || (strcmp(verdict, tp_bench_verdict_name(TP_BENCH_NEW)) != 0 &&
+                     strcmp(verdict, tp_bench_verdict_name(TP_BENCH_MISSING)) != 0))
+        result->note = copy_of(r, tp_json_get(b, "note"));
     result->work_unit = copy_of(r, tp_json_get(b, "work_unit"));
     result->work = read_count(tp_json_get(b, "work"));
     result->rounds = read_count(tp_json_get(b, "rounds"));

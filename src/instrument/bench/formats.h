@@ -70,6 +70,8 @@ bool tp_bench_unit_counts(const char *unit);
  * our own metrics are known in our own files.  Any other has a note, and is not judged. */
 void tp_bench_metric_by_name(tp_bench_report *r, tp_bench_metric *m, const char *name,
                              bool is_ours);
+/* The file does not say which way is better: the metric is shown, with that note. */
+void tp_bench_metric_unjudged(tp_bench_metric *m);
 /* A note on the first figure of a result that has no place among its metrics. */
 void tp_bench_note_left_out(tp_bench_report *r, tp_bench_result *result, const char *name);
 

@@ -64,6 +64,21 @@ static void add_bootstrap(const tp_bench_report *r, tp_bench_result *result)
     }
 }
 
+static void take_point(tp_bench_comparison *c)
+{
+    if (c->point == TP_BENCH_NONE || c->point == c->verdict)
+        return;
+    c->verdict = c->point;
+    snprintf(c->reason, sizeof c->reason, "by the plain rule");
+}
+
+static void judge_by_point(tp_bench_result *result)
+{
+    for (size_t k = 0; k < result->n_metrics; k++)
+        if (is_judged(&result->metrics[k]))
+            take_point(&result->metrics[k].comparison);
+}
+
 tp_status tp_gate_settle(tp_bench_report *r, tp_error *err)
 {
     size_t n = tp_gate_family(r);
@@ -77,6 +92,8 @@ tp_status tp_gate_settle(tp_bench_report *r, tp_error *err)
         visit_family(r, p, p + n);
     for (size_t i = 0; i < r->n_results; i++) {
         add_bootstrap(r, &r->results[i]);
+        if (r->rule.by_point)
+            judge_by_point(&r->results[i]);
         r->results[i].verdict = gravest(&r->results[i]);
     }
     return status;
@@ -100,12 +117,10 @@ tp_gate_summary tp_gate_conclude(const tp_bench_report *r, const tp_gate_options
         s.n_point_regressions += is_point_regression(&r->results[i]);
     }
     size_t missing = s.by_verdict[TP_BENCH_MISSING] + s.by_verdict[TP_BENCH_NEW];
-    size_t regressions =
-        options->by_point ? s.n_point_regressions : s.by_verdict[TP_BENCH_REGRESSION];
-    bool unclear = options->strict && !options->by_point && s.by_verdict[TP_BENCH_INCONCLUSIVE];
+    bool unclear = options->strict && s.by_verdict[TP_BENCH_INCONCLUSIVE];
     if (r->n_results == 0)
         s.exit_status = TP_EXIT_INPUT;
-    else if (regressions > 0)
+    else if (s.by_verdict[TP_BENCH_REGRESSION] > 0)
         s.exit_status = TP_EXIT_WORSE;
     else if (s.by_verdict[TP_BENCH_FAILED] > 0)
         s.exit_status = TP_EXIT_UNMEASURED;

@@ -17,13 +17,13 @@
 
 typedef struct {
     bool strict, allow_missing;
-    bool by_point; /* --rule point: the plain tolerance rule decides */
 } tp_gate_options;
 
 /* The number of noisy comparisons that a suite will judge together. */
 size_t tp_gate_family(const tp_bench_report *r);
 
-/* Holm over the noisy comparisons, then the verdict of every benchmark. */
+/* Holm over the noisy comparisons, or with rule.by_point the plain rule, then the verdict of every
+ * benchmark. */
 TP_CHECKED tp_status tp_gate_settle(tp_bench_report *r, tp_error *err);
 
 typedef struct {

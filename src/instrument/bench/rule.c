@@ -268,6 +268,29 @@ void tp_rule_bootstrap(const tp_metric *metric, const double *a, const double *b
 
 /* ---- stored values ---- */
 
+static void find_lag1(const double *x, size_t n, tp_bench_comparison *c)
+{
+    double lag1 = tp_lag1(x, n);
+    if (isnan(lag1) || lag1 <= c->lag1)
+        return;
+    c->lag1 = lag1;
+    c->n_effective = fmin((double)n, tp_effective_n(n, lag1));
+}
+
+static void explain_unpaired(size_t n, tp_bench_comparison *c)
+{
+    if (c->reason[0])
+        return;
+    if (n >= 8 && c->lag1 > 2 / sqrt((double)n))
+        snprintf(c->reason, sizeof c->reason,
+                 "unpaired, and rounds resemble the ones before (lag-1 %.2f): the interval is too "
+                 "narrow",
+                 c->lag1);
+    else
+        snprintf(c->reason, sizeof c->reason,
+                 "unpaired: drift between the two sessions is part of the difference");
+}
+
 void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double *a, size_t n_a,
                       const double *b, size_t n_b, tp_bench_comparison *ret)
 {
@@ -289,6 +312,9 @@ void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double
         ret->hodges_lehmann = mw.shift;
     }
     ret->sd_within = tp_sd(x, n_b);
+    tp_t_test means = tp_welch(x, n_b, y, n_a, 1 - 2 * rule->alpha);
+    find_lag1(x, n_b, ret);
+    find_lag1(y, n_a, ret);
     for (size_t i = 0; i < n_b; i++)
         x[i] -= m;
     if (tp_mann_whitney(x, n_b, y, n_a, 1 - 2 * rule->alpha, &against, NULL) == TP_OK)
@@ -299,14 +325,19 @@ void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double
         ret->upper = equal ? 0 : INFINITY;
         ret->p = equal ? 1 : ret->p;
     }
+    if (!means.why) {
+        ret->mean = means.diff;
+        ret->mean_lower = means.ci.lo;
+        ret->mean_upper = means.ci.hi;
+        ret->lower = fmin(ret->lower, means.ci.lo);
+        ret->p = fmax(ret->p, tp_t_sf((means.diff - m) / means.se, means.df));
+    }
     set_ratio(metric, ret);
     classify(rule, ret);
     double median_a = median_of(a, n_a), median_b = median_of(b, n_b);
     apply_floor(metric, median_a, median_b, ret);
     set_point(metric, median_a, median_b, ret);
-    if (!ret->reason[0])
-        snprintf(ret->reason, sizeof ret->reason,
-                 "unpaired: drift between the two sessions is part of the difference");
+    explain_unpaired(n_a < n_b ? n_a : n_b, ret);
     free(x);
 }
 

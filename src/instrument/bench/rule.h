@@ -47,6 +47,7 @@ typedef struct {
     size_t family;           /* comparisons judged together, at least 1 */
     bool is_sequential;      /* rounds were added until the e-value decided */
     bool is_tolerance_given; /* by the user: it goes before that of a baseline */
+    bool by_point;           /* the plain rule gives the verdicts */
 } tp_rule;
 
 typedef enum {
@@ -67,7 +68,7 @@ typedef struct {
 
     double ratio, ratio_lower, ratio_upper;      /* B / A: median, 1 - 2 alpha interval */
     double center, lower, upper;                 /* the same as logs, worse > 0 */
-    double mean, mean_lower, mean_upper;         /* paired t on d */
+    double mean, mean_lower, mean_upper;         /* paired t on d; unpaired: Welch */
     double hodges_lehmann;                       /* pseudo-median of d */
     double boot_median_lower, boot_median_upper; /* BCa bootstrap, by tp_rule_bootstrap() */
     double boot_mean_lower, boot_mean_upper;
@@ -75,7 +76,7 @@ typedef struct {
     double log_e_worse, log_e_within; /* e-values against and for the tolerance */
     double mde;                       /* smallest excess shown in 80 %, as a fraction */
     double half_width;                /* of the interval, as a fraction */
-    double lag1, n_effective;         /* of d */
+    double lag1, n_effective;         /* of d; unpaired: of the side with more of it */
     double order_effect, order_lower, order_upper; /* mean d of AB rounds minus BA rounds */
     double sd_within, sd_between;                  /* logs; between: of stored sessions */
     bool is_sd_assumed;                            /* sd_between was not measured */
@@ -93,7 +94,9 @@ void tp_rule_paired(const tp_rule *rule, const tp_metric *metric, const double *
 void tp_rule_bootstrap(const tp_metric *metric, const double *a, const double *b, size_t n,
                        uint64_t seed, tp_bench_comparison *c);
 /* Two samples that were not interleaved: drift between them is part of the difference,
- * which the reason says. */
+ * which the reason says.  The interval is that of the Hodges-Lehmann shift, which holds its level
+ * only where both sides scatter alike; so its lower end, and p, are the more careful ones of it and
+ * of Welch's test of the logarithms: worse is what both say. */
 void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double *a, size_t n_a,
                       const double *b, size_t n_b, tp_bench_comparison *ret);
 /* Against a stored level.  sd_between: of the log of session medians; NaN: unknown,

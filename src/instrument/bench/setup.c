@@ -20,9 +20,9 @@ tp_bench_setup tp_bench_setup_make(const tp_bench_options *options, const char *
                        .tolerance = o->tolerance,
                        .exact_tolerance = o->exact_tolerance,
                        .family = 1,
-                       .is_tolerance_given = o->has_tolerance};
-    s.gate = (tp_gate_options){
-        .strict = o->strict, .allow_missing = o->allow_missing, .by_point = o->by_point};
+                       .is_tolerance_given = o->has_tolerance,
+                       .by_point = o->by_point};
+    s.gate = (tp_gate_options){.strict = o->strict, .allow_missing = o->allow_missing};
     return s;
 }
 

@@ -415,7 +415,7 @@ void tp_bench_show_verdicts(tp_bench_show *show, const tp_bench_report *r,
                         tp_bench_verdict_name((tp_bench_verdict)v));
     }
     tp_buf_addf(out, "\nplain rule (no interval): %zu regression%s%s\n", s.n_point_regressions,
-                s.n_point_regressions == 1 ? "" : "s", gate->by_point ? "; it decides" : "");
+                s.n_point_regressions == 1 ? "" : "s", r->rule.by_point ? "; it decides" : "");
     tp_gate_suspects(r, 0.1, &suspects);
     if (suspects.len)
         tp_buf_addf(out, "suspects (Benjamini-Hochberg, 10 %%): %s\n", suspects.data);

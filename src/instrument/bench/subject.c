@@ -22,6 +22,14 @@ const char *tp_direction_name(tp_direction direction)
     return direction == TP_HIGHER_IS_BETTER ? "higher" : "lower";
 }
 
+bool tp_metric_class_parse(const char *name, tp_metric_class *ret)
+{
+    if (!name || (strcmp(name, "noisy") != 0 && strcmp(name, "exact") != 0))
+        return false;
+    *ret = strcmp(name, "exact") == 0 ? TP_METRIC_EXACT : TP_METRIC_NOISY;
+    return true;
+}
+
 bool tp_direction_parse(const char *name, tp_direction *ret)
 {
     if (!name || (strcmp(name, "lower") != 0 && strcmp(name, "higher") != 0))

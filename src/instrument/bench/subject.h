@@ -74,5 +74,6 @@ void tp_bench_sample_finish(const tp_subject *s, uint64_t work, uint64_t elapsed
 
 const char *tp_direction_name(tp_direction direction); /* "lower", "higher" */
 bool tp_direction_parse(const char *name, tp_direction *ret);
+bool tp_metric_class_parse(const char *name, tp_metric_class *ret); /* noisy, exact */
 
 #endif

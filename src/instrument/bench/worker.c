@@ -38,13 +38,14 @@ static tp_status read_metric(tp_worker_subject *s, const tp_json *m, size_t i, t
     const char *unit = tp_json_str(tp_json_get(m, "unit"));
     const char *class = tp_json_str(tp_json_get(m, "class"));
     tp_metric metric = {0};
-    if (!name || !unit || !class ||
+    if (!name || !unit || !tp_metric_class_parse(class, &metric.kind) ||
         !tp_direction_parse(tp_json_str(tp_json_get(m, "direction")), &metric.direction))
         return tp_fail(err, TP_ERR_FORMAT,
-                       "the worker's metric %zu lacks name, unit, direction or class", i);
+                       "the worker's metric %zu lacks name, unit, direction (lower or higher) or "
+                       "class (noisy or exact)",
+                       i);
     metric.name = tp_arena_strdup(s->arena, name);
     metric.unit = tp_arena_strdup(s->arena, unit);
-    metric.kind = strcmp(class, "exact") == 0 ? TP_METRIC_EXACT : TP_METRIC_NOISY;
     tp_json_bool(tp_json_get(m, "informative"), &metric.is_informative);
     tp_json_f64(tp_json_get(m, "floor"), &metric.floor);
     s->metrics[i] = metric;

@@ -46,7 +46,8 @@ static void escape(tp_buf *out, const char *text, size_t n)
             tp_buf_adds(out, "&gt;");
         else if (cp == '"')
             tp_buf_adds(out, "&quot;");
-        else if (cp >= 0x20 && cp != 0x7f && cp != 0xfffe && cp != 0xffff)
+        else if ((cp >= 0x20 || cp == '\n' || cp == '\t') && cp != 0x7f && cp != 0xfffe &&
+                 cp != 0xffff)
             tp_buf_add(out, text + i, bytes);
     }
 }

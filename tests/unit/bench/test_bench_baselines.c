@@ -48,9 +48,10 @@ static void parse(const char *text, tp_baselines *b)
 static int compare(const char *text, double speed, double bytes, tp_bench_report *r, bool by_point)
 {
     tp_baselines b;
-    tp_gate_options options = {.by_point = by_point};
+    tp_gate_options options = {0};
     parse(text, &b);
     measure(r, speed, bytes);
+    r->rule.by_point = by_point;
     assert_int_equal(tp_baselines_compare(&b, r, NULL, NULL, NULL), TP_OK);
     tp_baselines_release(&b);
     return tp_gate_conclude(r, &options).exit_status;
@@ -105,8 +106,10 @@ static void the_plain_rule_can_decide(void **state)
 {
     tp_bench_report r;
     assert_int_equal(compare(SIX("1000", "8", ""), 949, 8 << 20, &r, true), 1);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_REGRESSION);
     tp_bench_report_release(&r);
     assert_int_equal(compare(SIX("1000", "8", ""), 951, 8 << 20, &r, true), 0);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_PASS);
     tp_bench_report_release(&r);
 }
 
@@ -152,6 +155,22 @@ static void degenerate_levels_are_refused_with_their_place(void **state)
     expect_refusal("{\"x\": {}}", "no throughput_tokens_per_sec and no peak_memory_mb");
     expect_refusal("[]", "one object");
     expect_refusal("{\"x\": 3}", "has to be an object");
+}
+
+static void what_a_baseline_cannot_mean_is_refused(void **state)
+{
+    static const char *const spreads[] = {"-1", "1e999", "\"wide\""};
+    for (size_t i = 0; i < 3; i++) {
+        char text[300];
+        snprintf(text, sizeof text,
+                 "{\"x\": {\"throughput_tokens_per_sec\": 1, \"sd_between\": %s}}", spreads[i]);
+        expect_refusal(text, "baselines.json:1: sd_between of 'x'");
+    }
+    expect_refusal("{\"x\": {\"name\": \"y\", \"throughput_tokens_per_sec\": 1}}",
+                   "the baseline 'x' has the name 'y'");
+    expect_refusal("{\"x\": {\"metrics\": {\"m\": {\"unit\": \"s\", \"direction\": \"lower\", "
+                   "\"class\": \"foo\", \"median\": 1}}}}",
+                   "class of metric 'm' of 'x' is noisy or exact, not 'foo'");
 }
 
 /* ---- updating ---- */
@@ -227,6 +246,7 @@ int main(void)
         cmocka_unit_test(another_host_is_no_baseline),
         cmocka_unit_test(missing_on_either_side_is_no_pass),
         cmocka_unit_test(degenerate_levels_are_refused_with_their_place),
+        cmocka_unit_test(what_a_baseline_cannot_mean_is_refused),
         cmocka_unit_test(sessions_add_up_to_a_spread),
         cmocka_unit_test(degenerate_measurements_become_no_baseline),
     };

@@ -324,6 +324,25 @@ static void counts_of_go_may_be_0(void **state)
     tp_bench_report_release(&r);
 }
 
+/* Of a unit of one's own only the file says which way is better, wherever it says so. */
+static void units_without_a_direction_are_not_judged(void **state)
+{
+    static const char before[] = FIVE_GO("Y", " 80 qps"), after[] = FIVE_GO("Y", " 120 qps");
+    tp_bench_report r;
+    assert_int_equal(compare_texts(before, after, &r, false), 0);
+    const tp_bench_metric *qps = tp_result_metric(&r.results[0], "qps");
+    assert_true(qps->metric.is_informative && !qps->is_compared);
+    assert_non_null(strstr(qps->note, "which way is better"));
+    tp_bench_report_release(&r);
+    assert_int_equal(compare_texts(FIVE_GO("Y", " 80 qps") "Unit qps better=higher\n",
+                                   FIVE_GO("Y", " 120 qps") "Unit qps better=higher\n", &r, false),
+                     0);
+    qps = tp_result_metric(&r.results[0], "qps");
+    assert_int_equal(qps->metric.direction, TP_HIGHER_IS_BETTER);
+    assert_int_equal(qps->comparison.verdict, TP_BENCH_IMPROVED);
+    tp_bench_report_release(&r);
+}
+
 #define COUNTED(counters)                                                                  \
     "{\"name\": \"x\", \"run_name\": \"x\", \"run_type\": \"iteration\", \"threads\": 1, " \
     "\"iterations\": 9, \"real_time\": 100, \"cpu_time\": 7, \"time_unit\": \"ns\", " counters "}"
@@ -351,6 +370,78 @@ static void counters_are_read(void **state)
     assert_int_equal(
         compare_texts(fast, GOOGLE("\"time\": 1, \"items_per_second\": 2e6"), &r, false), 0);
     assert_non_null(strstr(r.results[0].note, "'time' is not read"));
+    tp_bench_report_release(&r);
+}
+
+static void what_google_skipped_was_not_measured(void **state)
+{
+    static const char text[] =
+        "{\"context\": {}, \"benchmarks\": [{\"name\": \"A\", \"run_type\": \"iteration\", "
+        "\"skipped\": true, \"skip_message\": \"no GPU\", \"iterations\": 0, \"real_time\": 0, "
+        "\"time_unit\": \"ns\"}, {\"name\": \"B\", \"run_type\": \"iteration\", \"iterations\": 5, "
+        "\"real_time\": 3.5, \"time_unit\": \"us\"}]}";
+    tp_bench_report r;
+    assert_int_equal(compare_texts(text, text, &r, false), 0);
+    assert_int_equal(r.n_results, 1);
+    assert_string_equal(r.results[0].name, "B");
+    tp_bench_report_release(&r);
+}
+
+/* What a result was not compared with when it was stored is no matter of the next comparison. */
+static void a_stored_new_result_is_new_no_more(void **state)
+{
+    static const char text[] =
+        "{\"schema\": \"temper-bench-1\", \"benchmarks\": [{\"name\": \"a\", \"verdict\": \"NEW\", "
+        "\"note\": \"there is no baseline for it\", \"metrics\": [{\"name\": \"time\", \"unit\": "
+        "\"s\", "
+        "\"direction\": \"lower\", \"samples\": [" TEN "]}]}]}";
+    tp_bench_report r;
+    assert_int_equal(compare_texts(text, text, &r, false), 0);
+    assert_null(r.results[0].note);
+    tp_bench_report_release(&r);
+}
+
+static void a_byte_order_mark_is_no_text(void **state)
+{
+    tp_bench_report r;
+    assert_int_equal(compare_texts("\xef\xbb\xbf" HYPERFINE("a", TEN),
+                                   "\xef\xbb\xbf" HYPERFINE("a", TEN), &r, false),
+                     0);
+    tp_bench_report_release(&r);
+}
+
+/* The rule that decides is the one that all formats tell of. */
+static void the_plain_rule_gives_the_verdicts(void **state)
+{
+    tp_bench_report base, r;
+    tp_gate_options options = {0};
+    tp_buf text = {0};
+    const char *before = HYPERFINE("a", "1"), *after = HYPERFINE("a", "1.06");
+    assert_int_equal(tp_bench_read("old", before, strlen(before), NULL, &base, NULL), TP_OK);
+    assert_int_equal(tp_bench_read("new", after, strlen(after), NULL, &r, NULL), TP_OK);
+    r.rule = (tp_rule){.alpha = 0.05, .tolerance = 0.05, .family = 1, .by_point = true};
+    assert_int_equal(tp_gate_compare_stored(&base, &r, NULL, NULL, NULL), TP_OK);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_REGRESSION);
+    assert_int_equal(tp_gate_conclude(&r, &options).exit_status, 1);
+    tp_write_junit(&r, &text);
+    assert_non_null(strstr(text.data, "failures=\"1\" errors=\"0\" skipped=\"0\""));
+    assert_null(strstr(text.data, "timestamp"));
+    tp_buf_release(&text);
+    tp_bench_report_release(&base);
+    tp_bench_report_release(&r);
+}
+
+static void junit_is_well_formed_whatever_the_names_hold(void **state)
+{
+    tp_bench_report r;
+    tp_buf text = {0};
+    assert_int_equal(tp_bench_report_init(&r, NULL), TP_OK);
+    r.started = "2026-01-02T03:04:05Z";
+    tp_bench_report_add(&r, "a\xef\xbf\xbe|\xef\xbf\xbf|\x01|\xff|<", 0)->verdict = TP_BENCH_NEW;
+    tp_write_junit(&r, &text);
+    assert_non_null(strstr(text.data, " name=\"a|||\xef\xbf\xbd|&lt;\""));
+    assert_non_null(strstr(text.data, "timestamp=\"2026-01-02T03:04:05\""));
+    tp_buf_release(&text);
     tp_bench_report_release(&r);
 }
 
@@ -440,6 +531,14 @@ static void what_is_not_understood_is_named(void **state)
                    "\"aggregate\"}]}",
                    "only aggregates");
     expect_refusal("BenchmarkX 1 2\n", "f:1: expected pairs of value and unit");
+    expect_refusal("pkg: x\nUnit qps better=sideways\n", "f:2: 'better=sideways' of unit 'qps'");
+    expect_refusal("Unit qps assume=much\n", "f:1: 'assume=much' of unit 'qps'");
+    expect_refusal("{\"results\": [" SWEEP("1", "1") ",\n" SWEEP("1", "1") "]}",
+                   "f:2: a second result of 'run n=1' with the same parameters");
+    expect_refusal(
+        "{\"schema\": \"temper-bench-1\", \"benchmarks\": [{\"name\": \"a\", \"metrics\": "
+        "[{\"name\": \"m\", \"direction\": \"lower\", \"class\": \"foo\"}]}]}",
+        "f:1: the class of 'm' is noisy or exact, not 'foo'");
 }
 
 static void lines_of_go_are_read_with_their_units(void **state)
@@ -493,7 +592,13 @@ int main(void)
         cmocka_unit_test(stored_files_are_compared_with_their_exit_status),
         cmocka_unit_test(our_metrics_survive_in_the_formats_of_times),
         cmocka_unit_test(counts_of_go_may_be_0),
+        cmocka_unit_test(units_without_a_direction_are_not_judged),
         cmocka_unit_test(counters_are_read),
+        cmocka_unit_test(what_google_skipped_was_not_measured),
+        cmocka_unit_test(a_stored_new_result_is_new_no_more),
+        cmocka_unit_test(a_byte_order_mark_is_no_text),
+        cmocka_unit_test(the_plain_rule_gives_the_verdicts),
+        cmocka_unit_test(junit_is_well_formed_whatever_the_names_hold),
         cmocka_unit_test(parameters_tell_results_of_one_command_apart),
         cmocka_unit_test(sides_of_hyperfine_have_their_own_means),
         cmocka_unit_test(a_file_of_times_judges_times),

@@ -12,6 +12,7 @@
 
 #include "instrument/bench/gate.h"
 #include "instrument/bench/order.h"
+#include "stats/stats.h"
 
 static const tp_metric time_metric = {.name = "time", .unit = "s"};
 static const tp_metric speed = {
@@ -244,6 +245,38 @@ static void unpaired_samples_are_labelled(void **state)
     assert_int_equal(c.verdict, TP_BENCH_IMPROVED);
 }
 
+/* Many calm rounds and few wild ones: ranks alone see a shift beyond the tolerance, the means do
+ * not. */
+static void worse_is_what_ranks_and_means_both_say(void **state)
+{
+    double a[40], b[8] = {1.06, 1.07, 1.08, 1.09, 1.1, 1.4, 0.7, 1.3};
+    tp_mann_whitney_result ranks;
+    tp_bench_comparison c;
+    for (int i = 0; i < 40; i++)
+        a[i] = 1 + 0.0001 * (i % 7);
+    for (int i = 0; i < 8; i++)
+        b[i] *= 1.02;
+    tp_rule_unpaired(&rule, &time_metric, a, 40, b, 8, &c);
+    assert_int_equal(tp_mann_whitney(b, 8, a, 40, 0.9, &ranks, NULL), TP_OK);
+    assert_true(ranks.shift_ci_approximate.lo > 0.05);
+    assert_int_equal(c.verdict, TP_BENCH_INCONCLUSIVE);
+    assert_near(c.lower, c.mean_lower, 0);
+    assert_true(c.p > 0.05);
+}
+
+static void unpaired_rounds_that_resemble_each_other_are_told(void **state)
+{
+    double a[20], b[20];
+    tp_bench_comparison c;
+    for (int i = 0; i < 20; i++) {
+        a[i] = 1 + 0.01 * (i / 5 % 2);
+        b[i] = a[19 - i];
+    }
+    tp_rule_unpaired(&rule, &time_metric, a, 20, b, 20, &c);
+    assert_non_null(strstr(c.reason, "resemble the ones before"));
+    assert_true(c.lag1 > 0.5 && c.n_effective < 10);
+}
+
 static void one_value_each_shows_nothing(void **state)
 {
     tp_bench_comparison c;
@@ -360,6 +393,8 @@ int main(void)
         cmocka_unit_test(an_exact_figure_that_varies_is_an_error),
         cmocka_unit_test(a_stored_level_is_judged_with_the_spread_of_sessions),
         cmocka_unit_test(unpaired_samples_are_labelled),
+        cmocka_unit_test(worse_is_what_ranks_and_means_both_say),
+        cmocka_unit_test(unpaired_rounds_that_resemble_each_other_are_told),
         cmocka_unit_test(one_value_each_shows_nothing),
         cmocka_unit_test(holm_takes_back_what_chance_explains),
         cmocka_unit_test(the_exit_status_says_what_happened),
