@@ -354,6 +354,13 @@ run bench history own --history h.sqlite --json --metric throughput
 expect 0
 is "points" "$("$TOOL" keys out 0.points | wc -l)" 12
 is "place of the change" "$("$TOOL" get out 0.changes.0.index)" 6
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do # a machine that drifts changes nowhere
+    echo $((1000 + 10 * i)) >speed
+    run $worker --history drift.sqlite
+    expect 0
+done
+run bench history own --history drift.sqlite
+expect_out "changed at" "not judged: between these points sessions still resemble the ones before"
 run bench history nothing/here --history h.sqlite
 expect 2
 finish

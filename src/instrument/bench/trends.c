@@ -24,6 +24,8 @@ typedef struct {
     size_t n, cap;
     tp_changepoint *changes;
     size_t n_changes;
+    bool wanders; /* the changes are those of a series that moves without one */
+    double lag1;
 } series;
 
 typedef struct {
@@ -83,7 +85,9 @@ static tp_status find_changes(collection *c, series *s, tp_error *err)
     for (size_t i = 0; i < s->n; i++)
         values[i] = s->points[i].value;
     s->changes = tp_arena_array(&c->arena, tp_changepoint, s->n / options.min_segment + 1);
-    return tp_changepoints(values, s->n, &options, s->changes, &s->n_changes, err);
+    TP_TRY(tp_changepoints(values, s->n, &options, s->changes, &s->n_changes, err));
+    s->wanders = tp_changes_wander(values, s->n, s->changes, s->n_changes, &s->lag1);
+    return TP_OK;
 }
 
 /* ---- showing ---- */
@@ -122,6 +126,11 @@ static void show(const series *s, tp_buf *out)
         tp_buf_addf(out, "    too few points to look for changes (at least %d)\n", LEAST_POINTS);
     else if (s->n_changes == 0)
         tp_buf_addf(out, "    no change shown\n");
+    else if (s->wanders)
+        tp_buf_addf(out,
+                    "    not judged: between these points sessions still resemble the ones before "
+                    "(lag-1 %.2f), as where a machine drifts\n",
+                    s->lag1);
 }
 
 static void put_series(tp_json_w *w, const series *s)
