@@ -5,6 +5,7 @@
  * the normal spelling of answer.h. */
 #include <string.h>
 
+#include "base/platform.h"
 #include "engine/reward/answer.h"
 #include "engine/reward/environment_rows.h"
 #include "engine/reward/number.h"
@@ -41,10 +42,9 @@ static const tp_option gsm8k_rows[] = MATH_ROWS("marker", "true", "true");
 
 /* ---- the place ---- */
 
-static tp_slice find_place(const settings *o, tp_slice text)
+static tp_slice find_at(const settings *o, int place, tp_slice text)
 {
-    tp_slice found = {0};
-    switch (o->answer_from) {
+    switch (place) {
     case FROM_BOXED:
         return tp_answer_boxed(text);
     case FROM_MARKER:
@@ -53,16 +53,22 @@ static tp_slice find_place(const settings *o, tp_slice text)
         return tp_answer_in_tag(text, o->tag);
     case FROM_WHOLE:
         return tp_answer_trim(text);
-    case FROM_AUTO:
-        found = tp_answer_boxed(text);
-        if (!found.data)
-            found = tp_answer_after(text, o->marker);
-        if (!found.data)
-            found = tp_answer_in_tag(text, o->tag);
-        return found;
     default:
-        return found;
+        return (tp_slice){0};
     }
+}
+
+/* *place: the one that the settings name, of FROM_AUTO the one that the text has. */
+static tp_slice find_place(const settings *o, tp_slice text, int *place)
+{
+    static const int in_turn[] = {FROM_BOXED, FROM_MARKER, FROM_TAG};
+    tp_slice found = {0};
+    *place = o->answer_from;
+    if (*place != FROM_AUTO)
+        return find_at(o, *place, text);
+    for (size_t i = 0; i < TP_COUNTOF(in_turn) && !found.data; i++)
+        found = find_at(o, *place = in_turn[i], text);
+    return found;
 }
 
 /* What the model answers: a slice, and a number if there is one in it. */
@@ -76,13 +82,12 @@ typedef struct {
  * words ("#### 42 apples in all, or 6 for each"): then the first number of it. */
 static reply find_reply(const settings *o, tp_slice text, bool wants_number)
 {
-    reply r = {.text = find_place(o, text)};
+    int place;
+    reply r = {.text = find_place(o, text, &place)};
     if (r.text.data && r.text.len) {
         r.has_number = tp_number_only(r.text, &r.number);
-        bool in_words = o->answer_from != FROM_BOXED && wants_number && !r.has_number;
-        if (in_words && !memchr(r.text.data, '\\', r.text.len))
-            r.has_number =
-                o->answer_from == FROM_WHOLE ? false : tp_number_next(r.text, 0, &r.number);
+        if (!r.has_number && wants_number && (place == FROM_MARKER || place == FROM_TAG))
+            r.has_number = tp_number_in_words(r.text, &r.number);
         return r;
     }
     if (o->strict && o->answer_from != FROM_LAST && o->answer_from != FROM_AUTO)

@@ -379,14 +379,60 @@ static bool take_currency(scan *s)
     return true;
 }
 
-/* Is a minus at `at` a sign?  Behind a number, a word or a bracket it joins two things. */
+/* Scripts without spaces between words: their letters do not join what follows. */
+static bool is_unspaced(uint32_t code)
+{
+    static const uint32_t ranges[][2] = {
+        {0x0e00, 0x109f}, /* Thai, Lao, Tibetan, Burmese */
+        {0x1780, 0x17ff}, /* Khmer */
+        {0x2e80, 0xa4cf}, /* Chinese, Japanese, Yi */
+        {0xf900, 0xfaff}, {0xff66, 0xff9f}, {0x20000, 0x3ffff},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(ranges); i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1])
+            return true;
+    return false;
+}
+
+/* Behind what a minus joins two things: a number, a unit, a word or a closing bracket. */
+static bool joins(uint32_t code)
+{
+    enum { DEGREE = 0xb0, PER_MILLE = 0x2030, PRIME = 0x2032, DOUBLE_PRIME = 0x2033 };
+    utf8proc_category_t kind = utf8proc_category((utf8proc_int32_t)code);
+    bool is_variation = code >= 0xfe00 && code <= 0xfe0f; /* of an emoji */
+    if (kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO)
+        return true;
+    if (kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_ME)
+        return !is_unspaced(code) && !is_variation;
+    return kind == UTF8PROC_CATEGORY_PE || code == '.' || code == '%' || code == DEGREE ||
+           code == PER_MILLE || code == PRIME || code == DOUBLE_PRIME;
+}
+
+/* Where a \text{...} begins that ends at `end`; else `end`. */
+static size_t skip_text_back(tp_slice text, size_t end)
+{
+    enum { FAR = 64 };
+    static const char command[] = "\\text{";
+    size_t n = sizeof command - 1, least = end > FAR ? end - FAR : 0;
+    if (end < n || text.data[end - 1] != '}')
+        return end;
+    for (size_t at = end - 1; at >= least + n; at--)
+        if (text.data[at - 1] == '{')
+            return memcmp(text.data + at - n, command, n) == 0 ? at - n : end;
+    return end;
+}
+
+/* Is a plus or minus at `at` a sign?  Behind a number, a word or a bracket it joins two things. */
 static bool is_sign(tp_slice text, size_t at)
 {
+    uint32_t code = 0;
+    size_t n = 1;
+    at = skip_text_back(text, at);
     if (at == 0)
         return true;
-    char before = text.data[at - 1];
-    return !is_digit(before) && !is_letter(before) && !strchr(")]}.%", before) &&
-           (unsigned char)before < 0x80;
+    while (n < 4 && n < at && ((unsigned char)text.data[at - n] & 0xc0) == 0x80)
+        n++;
+    return tp_utf8_decode(text.data + at - n, n, &code) != n || !joins(code);
 }
 
 static void take_percent(scan *s, tp_number *v)
@@ -447,92 +493,6 @@ bool tp_number_last(tp_slice text, tp_number *ret)
         found = true;
     }
     return found;
-}
-
-/* ---- a number and nothing else ---- */
-
-/* Letters that are variables rather than units when they touch a number: "2x", "3i". */
-static bool is_variable(char c) { return is_letter(c) && !strchr("mgshlLJNWVAKCF", c); }
-
-static bool is_harmless(char c)
-{
-    return is_letter(c) || strchr(" \t\r\n.,;:!?'\"`~=$%", c) != NULL;
-}
-
-/* Above ASCII: words, units, quotes, what decorates; not what computes (2π, √2, ±2, 2², 2‰). */
-static bool is_harmless_code(uint32_t code)
-{
-    enum { APPROXIMATELY = 0x2248, PER_MILLE = 0x2030, PER_TEN_THOUSAND = 0x2031 };
-    utf8proc_category_t kind = utf8proc_category((utf8proc_int32_t)code);
-    bool is_arrow = code >= 0x2190 && code <= 0x21ff;
-    bool is_greek = code >= 0x0370 && code <= 0x03ff;
-    bool is_styled = code >= 0x1d400 && code <= 0x1d7ff; /* letters of formulas */
-    if (is_greek || is_styled || code == PER_MILLE || code == PER_TEN_THOUSAND)
-        return false;
-    return is_arrow || code == APPROXIMATELY ||
-           (kind != UTF8PROC_CATEGORY_SM && kind != UTF8PROC_CATEGORY_NO &&
-            kind != UTF8PROC_CATEGORY_ND && kind != UTF8PROC_CATEGORY_NL);
-}
-
-/* \text{ km}, \mathrm{kg}, \,, \ ,^\circ: mark-up that leaves a number a number. */
-static bool take_markup(scan *s)
-{
-    static const char *const known[] = {"\\text", "\\mathrm", "\\mathbf", "\\textbf",  "\\mbox",
-                                        "\\left", "\\right",  "\\,",      "\\;",       "\\!",
-                                        "\\:",    "\\ ",      "^\\circ",  "^{\\circ}", "\\%",
-                                        "\\$",    "{",        "}",        "**",        "\\(",
-                                        "\\)",    "\\[",      "\\]",      "\\approx",  NULL};
-    return take_any(s, known);
-}
-
-static bool is_plain_rest(tp_slice text, size_t from, size_t to)
-{
-    scan s = {text.data, to, from, false};
-    while (s.at < s.n)
-        if (!take_markup(&s)) {
-            uint32_t code = 0;
-            size_t len = tp_utf8_decode(s.s + s.at, s.n - s.at, &code);
-            if (len > 1 ? !is_harmless_code(code) : !is_harmless(s.s[s.at]))
-                return false;
-            s.at += len ? len : 1;
-        }
-    return true;
-}
-
-/* "minus 2", "2pi": words that compute. */
-static bool is_computed(tp_slice text, const tp_number *v)
-{
-    static const char *const before[] = {"minus", "negative"};
-    size_t begin = v->begin, end = v->end;
-    while (begin > 0 && text.data[begin - 1] == ' ')
-        begin--;
-    for (size_t i = 0; i < TP_COUNTOF(before); i++) {
-        size_t n = strlen(before[i]);
-        if (begin >= n && strncasecmp(text.data + begin - n, before[i], n) == 0)
-            return true;
-    }
-    while (end < text.len && text.data[end] == ' ')
-        end++;
-    return text.len - end >= 2 && strncasecmp(text.data + end, "pi", 2) == 0 &&
-           (text.len - end == 2 || !is_letter(text.data[end + 2]));
-}
-
-bool tp_number_only(tp_slice text, tp_number *ret)
-{
-    tp_number v, other;
-    if (!tp_number_next(text, 0, &v) || tp_number_next(text, v.end, &other))
-        return false;
-    if (v.end < text.len && is_variable(text.data[v.end]) &&
-        (v.end + 1 >= text.len || !is_letter(text.data[v.end + 1])))
-        return false;
-    if (v.begin > 0 && is_letter(text.data[v.begin - 1]))
-        return false; /* x2, H2O */
-    if (is_computed(text, &v))
-        return false;
-    if (!is_plain_rest(text, 0, v.begin) || !is_plain_rest(text, v.end, text.len))
-        return false;
-    *ret = v;
-    return true;
 }
 
 /* ---- comparing ---- */

@@ -31,6 +31,10 @@ bool tp_number_last(tp_slice text, tp_number *ret);
  * mark-up around it: nothing that makes it an expression. */
 bool tp_number_only(tp_slice text, tp_number *ret);
 
+/* The text is words that begin with or lead to a number: "42 apples in all, or 6 for each", and
+ * *ret is the first.  Between two numbers stand two words or more: not "5 or 7", "1, 2", "7:30". */
+bool tp_number_in_words(tp_slice text, tp_number *ret);
+
 /* 12% equals 12% and 0.12 and, when only one of the two has the sign, 12.  Exact when
  * both are and the tolerances are 0; else |a - b| <= absolute or <= relative * |b|. */
 bool tp_number_equal(const tp_number *a, const tp_number *b, double absolute, double relative);

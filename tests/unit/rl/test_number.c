@@ -52,6 +52,24 @@ static void the_last_number_of_a_text(void **state)
         {"x = -5", "-5"},
         {"(-5)", "-5"},
         {"GPT-4", "4"},
+        {"答案：-5", "-5"},
+        {"答案为-5", "-5"},
+        {"คือ-5", "-5"},
+        {"“-5”", "-5"},
+        {"x≈-5", "-5"},
+        {"→-5", "-5"},
+        {"➡️-5", "-5"},
+        {"≈–5", "-5"},
+        {"\\text{is}-5", "-5"},
+        {"5\\text{ cm}-3", "3"},
+        {"\\frac{a}-5", "5"},
+        {"é-5", "5"},
+        {"e\u0301-5", "5"},
+        {"ответ-5", "5"},
+        {"90°-5", "5"},
+        {"2²-5", "5"},
+        {"（3）-5", "5"},
+        {"1–3", "3"},
         {"10 - 5", "5"},
         {".5", "1/2"},
         {"5.", "5"},
@@ -129,6 +147,10 @@ static void a_number_and_nothing_else(void **state)
         {"2∞", false},
         {"minus 2", false},
         {"2pi", false},
+        {"4!", false},
+        {"4!!", false},
+        {"{4}!", false},
+        {"42 apples!", true},
         {"2 pints", true},
         {"–2", true},
         {"5 м", true},
@@ -147,6 +169,53 @@ static void a_number_and_nothing_else(void **state)
         tp_number v;
         if (tp_number_only(tp_slice_of(samples[i].text), &v) != samples[i].is_one)
             fail_msg("'%s' is %sone number", samples[i].text, samples[i].is_one ? "not " : "");
+    }
+}
+
+static void words_around_a_number(void **state)
+{
+    static const sample samples[] = {
+        {"42 apples in all, or 6 for each", "42"},
+        {"11 apples in 2 boxes.", "11"},
+        {"It is 11 apples!", "11"},
+        {"**11** of the 20-year-olds", "11"},
+        {"60 miles/hour", "60"},
+        {"11 (all of them)", "11"},
+        {"一共11个苹果，每个盒子2个", "11"},
+        {"2x+1", NULL},
+        {"3x", NULL},
+        {"2+3", NULL},
+        {"57^2", NULL},
+        {"3 * 4", NULL},
+        {"3**2", NULL},
+        {"1,2,3,4,5", NULL},
+        {"5 or 7", NULL},
+        {"16 and -16", NULL},
+        {"3 times 4", NULL},
+        {"12 hours 30 minutes", NULL},
+        {"[3,4]", NULL},
+        {"(3, 4)", NULL},
+        {"(5)^2", NULL},
+        {"f(5)", NULL},
+        {"2(x)", NULL},
+        {"x>4", NULL},
+        {"|2-5|", NULL},
+        {"-x = 5", NULL},
+        {"5 - x", NULL},
+        {"2/x", NULL},
+        {"7:30", NULL},
+        {"4!", NULL},
+        {"10_2", NULL},
+        {"2 \\times 3", NULL},
+        {"no number at all", NULL},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(samples); i++) {
+        tp_number v;
+        char text[TP_RATIONAL_TEXT] = "none";
+        if (tp_number_in_words(tp_slice_of(samples[i].text), &v))
+            tp_number_text(&v, text);
+        if (strcmp(text, samples[i].value ? samples[i].value : "none") != 0)
+            fail_msg("'%s' gives %s", samples[i].text, text);
     }
 }
 
@@ -246,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_number_of_a_text),
         cmocka_unit_test(a_number_and_nothing_else),
+        cmocka_unit_test(words_around_a_number),
         cmocka_unit_test(equality_is_exact),
         cmocka_unit_test(equality_within_a_tolerance),
         cmocka_unit_test(what_no_double_holds),
