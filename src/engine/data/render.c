@@ -90,28 +90,12 @@ static void add_span(tp_rendered *r, size_t begin, size_t end)
     r->spans.end[r->spans.n++] = end;
 }
 
-/* The first n messages as the list that the template sees. */
-static tp_json *first_messages(rendering *r, tp_json *object, size_t n)
-{
-    tp_json *list = tp_chat_context_add(r->arena, object, "messages", TP_JSON_ARRAY);
-    tp_json **end = &list->child;
-    for (const tp_json *m = r->example->messages->child; m && list->n < n; m = m->next) {
-        tp_json *copy = tp_arena_new(r->arena, tp_json);
-        *copy = *m;
-        copy->next = NULL;
-        *end = copy;
-        end = &copy->next;
-        list->n++;
-    }
-    return list;
-}
-
 static tp_status apply_template(rendering *r, size_t n_messages, bool generation_prompt,
                                 tp_buf *out, tp_spans *spans)
 {
     size_t mark = tp_arena_mark(r->arena);
     tp_json *context = tp_chat_context_new(r->arena);
-    first_messages(r, context, n_messages);
+    tp_chat_context_messages(r->arena, context, r->example->messages, n_messages);
     tp_chat_context_share(r->arena, context, "tools", r->example->tools);
     tp_chat_context_finish(r->arena, r->renderer->tok, r->renderer->options.variables,
                            generation_prompt, context);

@@ -181,7 +181,7 @@ size_t tp_schema_arena_bytes(const tp_schema_options *options, size_t longest_ro
 {
     size_t fixed = (1 << 20) + strlen(or_default(options->system_prompt, "")) +
                    strlen(or_default(options->prompt_template, ""));
-    return fixed + 192 * longest_row;
+    return fixed + 256 * longest_row;
 }
 
 tp_status tp_prompt_format_check(const char *name, const char *format, tp_error *err)

@@ -5,6 +5,8 @@
 #include "text/template/chat.h"
 #include "text/template/chat_context.h"
 
+#define MOST_BYTES ((size_t)4 << 30) /* of one context: nodes, the texts are shared */
+
 struct tp_prompt_encoder {
     const tp_tokenizer *tokenizer;
     tp_tokenizer_scratch *scratch;
@@ -33,7 +35,7 @@ tp_status tp_prompt_encoder_new(const tp_tokenizer *tokenizer, const char *chat_
     e->tokenizer = tokenizer;
     e->variables = variables;
     e->add_bos = add_bos;
-    tp_status status = tp_arena_init(&e->arena, 64 << 20, err);
+    tp_status status = tp_arena_init(&e->arena, MOST_BYTES, err);
     if (status == TP_OK)
         status = open_template(e, chat_template, err);
     if (status == TP_OK)
@@ -59,7 +61,7 @@ static tp_status render(tp_prompt_encoder *e, const tp_prompt *prompt, tp_error 
 {
     tp_arena_rewind(&e->arena, 0);
     tp_json *context = tp_chat_context_new(&e->arena);
-    tp_chat_context_share(&e->arena, context, "messages", prompt->messages);
+    tp_chat_context_messages(&e->arena, context, prompt->messages, prompt->messages->n);
     tp_chat_context_share(&e->arena, context, "tools", prompt->tools);
     tp_chat_context_finish(&e->arena, e->tokenizer, e->variables, true, context);
     tp_status status =

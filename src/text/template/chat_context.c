@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/platform.h"
 #include "text/json/tree.h"
 
 tp_json *tp_chat_context_new(tp_arena *arena) { return tp_tree_new(arena, TP_JSON_OBJECT); }
@@ -24,6 +25,72 @@ void tp_chat_context_share(tp_arena *arena, tp_json *context, const char *key, c
         node->n = list->n;
     }
 }
+
+/* ---- messages ---- */
+
+/* Names of a message's reasoning, the first first; templates read "reasoning_content", and those
+ * of gpt-oss "thinking". */
+static const char *const reasoning_names[] = {"reasoning_content", "thinking", "reasoning"};
+
+static bool is_given(const tp_json *v) { return v && v->type != TP_JSON_NULL; }
+
+static const tp_json *find_reasoning(const tp_json *message)
+{
+    for (size_t i = 0; i < TP_COUNTOF(reasoning_names); i++) {
+        const tp_json *v = tp_json_get(message, reasoning_names[i]);
+        if (is_given(v))
+            return v;
+    }
+    return NULL;
+}
+
+/* A list or object whose children are made one behind the other. */
+typedef struct {
+    tp_json *parent, **end;
+} growing;
+
+static growing grow(tp_json *parent) { return (growing){parent, &parent->child}; }
+
+static void copy_behind(tp_arena *arena, growing *to, tp_slice key, const tp_json *value)
+{
+    tp_json *copy = tp_arena_new(arena, tp_json);
+    *copy = *value;
+    copy->key = key;
+    copy->next = NULL;
+    *to->end = copy;
+    to->end = &copy->next;
+    to->parent->n++;
+}
+
+/* As transformers passes it on: without members that are null, its reasoning under both names. */
+static tp_json clean_message(tp_arena *arena, const tp_json *m)
+{
+    tp_json copy = {.type = TP_JSON_OBJECT, .line = m->line};
+    growing members = grow(&copy);
+    const tp_json *reasoning = find_reasoning(m);
+    tp_slice standard = tp_slice_of(reasoning_names[0]), other = tp_slice_of(reasoning_names[1]);
+    if (m->type != TP_JSON_OBJECT)
+        return *m;
+    if (reasoning && !is_given(tp_json_get(m, other.data)))
+        copy_behind(arena, &members, other, reasoning);
+    for (const tp_json *v = m->child; v; v = v->next)
+        if (is_given(v))
+            copy_behind(arena, &members, v->key, v);
+    if (reasoning && !is_given(tp_json_get(m, standard.data)))
+        copy_behind(arena, &members, standard, reasoning);
+    return copy;
+}
+
+void tp_chat_context_messages(tp_arena *arena, tp_json *context, const tp_json *messages, size_t n)
+{
+    growing list = grow(tp_chat_context_add(arena, context, "messages", TP_JSON_ARRAY));
+    for (const tp_json *m = messages->child; m && list.parent->n < n; m = m->next) {
+        tp_json clean = clean_message(arena, m);
+        copy_behind(arena, &list, (tp_slice){0}, &clean);
+    }
+}
+
+/* ---- the other variables ---- */
 
 static void add_token(tp_arena *arena, const tp_tokenizer *tok, const char *key, int32_t id,
                       tp_json *context)
@@ -65,16 +132,17 @@ static tp_status read_conversation(tp_arena *arena, const char *text, size_t n,
     const tp_json *root;
     TP_TRY(tp_json_parse(arena, "conversation", text, n, options, &root, err));
     tp_json *context = tp_chat_context_new(arena);
-    if (root->type == TP_JSON_ARRAY)
-        tp_chat_context_share(arena, context, "messages", root);
-    else
-        *context = *root;
-    const tp_json *messages = tp_json_get(context, "messages");
-    if (context->type != TP_JSON_OBJECT || !messages || messages->type != TP_JSON_ARRAY)
+    const tp_json *messages = root->type == TP_JSON_ARRAY ? root : tp_json_get(root, "messages");
+    if (!messages || messages->type != TP_JSON_ARRAY)
         return tp_fail(err, TP_ERR_FORMAT,
                        "conversation:%u: expected a list of messages, or an object with one as "
                        "\"messages\"",
                        root->line);
+    growing members = grow(context);
+    for (const tp_json *v = root == messages ? NULL : root->child; v; v = v->next)
+        if (!tp_slice_is(v->key, "messages"))
+            copy_behind(arena, &members, v->key, v);
+    tp_chat_context_messages(arena, context, messages, messages->n);
     *ret = context;
     return TP_OK;
 }
@@ -89,7 +157,7 @@ tp_status tp_chat_render_json(const tp_template *t, const tp_tokenizer *tok,
     if (n > MOST_BYTES)
         return tp_fail(err, TP_ERR_ARG, "the conversation has %zu bytes, more than the %d allowed",
                        n, MOST_BYTES);
-    TP_TRY(tp_arena_init(&arena, 64 * n + CONTEXT_BYTES, err));
+    TP_TRY(tp_arena_init(&arena, 128 * n + CONTEXT_BYTES, err));
     TP_TRY(read_conversation(&arena, conversation, n, options, &context, err));
     tp_chat_context_finish(&arena, tok, NULL, generation_prompt, context);
     return tp_template_render(t, context, NULL, NULL, out, NULL, err);

@@ -17,6 +17,10 @@ tp_json *tp_chat_context_add(tp_arena *arena, tp_json *context, const char *key,
 /* The members of `list` under `key`, shared; NULL: none. */
 void tp_chat_context_share(tp_arena *arena, tp_json *context, const char *key, const tp_json *list);
 
+/* The first n of `messages` as "messages": a member that is null is absent, and reasoning stands
+ * under each of the names that templates read. */
+void tp_chat_context_messages(tp_arena *arena, tp_json *context, const tp_json *messages, size_t n);
+
 /* The members of `variables` (an object, or NULL), then what is not there yet of tools,
  * documents, add_generation_prompt and the tokens. */
 void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, const tp_json *variables,

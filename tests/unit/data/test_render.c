@@ -265,6 +265,49 @@ static void long_examples_are_cut(void **state)
     tp_rendered_release(&rendered);
 }
 
+/* As transformers prepares messages. */
+static void members_that_are_null_are_absent(void **state)
+{
+    static const char row[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"q\",\"tool_calls\":null},"
+        "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":null}]}]}";
+    expect(row,
+           (tp_render_options){.chat_template = "{% for m in messages %}{{ m.role }}:"
+                                                "{{ m.content }}{% if 'tool_calls' in m %}"
+                                                "+{{ m.tool_calls[0] }}{% endif %};{% endfor %}"
+                                                "{% if add_generation_prompt %}assistant:"
+                                                "{% endif %}"},
+           "| user:q;assistant:\n> +{'id': None};\n");
+}
+
+static void reasoning_has_each_of_its_names(void **state)
+{
+    static const char template[] =
+        "{% for m in messages %}{{ m.role }}:{% for k in m %}{{ k }}={{ m[k] }},{% endfor %}"
+        "{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}";
+    static const struct {
+        const char *given, *seen;
+    } cases[] = {
+        {"\"reasoning\":\"w\"", "thinking=w,role=assistant,reasoning=w,content=a,"
+                                "reasoning_content=w,"},
+        {"\"thinking\":\"w\"", "role=assistant,thinking=w,content=a,reasoning_content=w,"},
+        {"\"reasoning_content\":\"w\",\"thinking\":\"x\"",
+         "role=assistant,reasoning_content=w,thinking=x,content=a,"},
+        {"\"reasoning_content\":null,\"thinking\":\"x\"",
+         "role=assistant,thinking=x,content=a,reasoning_content=x,"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char row[300], picture[300];
+        snprintf(row, sizeof row,
+                 "{\"messages\":[{\"role\":\"user\",\"content\":\"q\"},"
+                 "{\"role\":\"assistant\",%s,\"content\":\"a\"}]}",
+                 cases[i].given);
+        snprintf(picture, sizeof picture, "| user:role=user,content=q,assistant:\n> %s\n",
+                 cases[i].seen);
+        expect(row, (tp_render_options){.chat_template = template}, picture);
+    }
+}
+
 static void the_picture_is_safe_for_a_terminal(void **state)
 {
     const int32_t ids[] = {0, 1, 2};
@@ -292,6 +335,8 @@ int main(void)
         cmocka_unit_test(conversations_need_a_template_or_none_on_purpose),
         cmocka_unit_test(a_template_can_refuse_and_can_be_wrong),
         cmocka_unit_test(long_examples_are_cut),
+        cmocka_unit_test(members_that_are_null_are_absent),
+        cmocka_unit_test(reasoning_has_each_of_its_names),
         cmocka_unit_test(the_picture_is_safe_for_a_terminal),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

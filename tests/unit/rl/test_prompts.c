@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "engine/reward/prompts_file.h"
+#include "text/json/tree.h"
 #include "unit/data/byte_tokenizer.h"
 #include "unit/rl/environment_fixture.h"
 
@@ -279,6 +280,18 @@ static void prompts_become_ids(void **state)
     assert_int_equal(tp_prompt_encoder_new(tok, source, NULL, true, &e, &err), TP_OK);
     assert_int_equal(tp_prompt_encode(e, &prompt, &ids, &text, &err), TP_OK);
     assert_string_equal(tp_buf_str(&text), "<user>hi<assistant>");
+    tp_prompt_encoder_free(e);
+
+    tp_json null_name = {.type = TP_JSON_NULL, .key = tp_slice_of("name")};
+    tp_json *message = tp_tree_message(&arena, "user", tp_slice_of("hi"));
+    tp_tree_append(message, &null_name);
+    tp_json named = {.type = TP_JSON_ARRAY, .child = message, .n = 1};
+    tp_buf_clear(&text);
+    assert_int_equal(
+        tp_prompt_encoder_new(tok, "{{ 'name' in messages[0] }}", NULL, true, &e, &err), TP_OK);
+    assert_int_equal(
+        tp_prompt_encode(e, &(tp_prompt){.id = "x", .messages = &named}, &ids, &text, &err), TP_OK);
+    assert_string_equal(tp_buf_str(&text), "False");
     tp_prompt_encoder_free(e);
 
     tp_json yes = {.type = TP_JSON_TRUE, .key = tp_slice_of("aloud")};
