@@ -531,8 +531,8 @@ static const tp_algorithm_ranking rankings[] = {{"val:accuracy", TP_RANK_BY_VAL_
                                                 {"train:loss", TP_RANK_BY_TRAIN_LOSS},
                                                 {NULL, TP_RANK_BY_AGE}};
 
-static const char *const source_keys[] = {"input_key", "output_key", "prompt_key",
-                                          "chat_key",  "system_key", NULL};
+static const char *const source_keys[] = {"input_key", "output_key", "prompt_key", "chat_key",
+                                          "tool_key",  "system_key", NULL};
 
 const tp_algorithm tp_algorithm_grpo = {.name = "grpo",
                                         .title = "GRPO",

@@ -6,6 +6,7 @@
 
 #include "base/platform.h"
 #include "base/terminal.h"
+#include "engine/data/row_message.h"
 #include "text/template/chat_context.h"
 
 struct tp_renderer {
@@ -102,8 +103,8 @@ static tp_status apply_template(rendering *r, size_t n_messages, bool generation
 
     tp_buf_clear(out);
     tp_error inner;
-    tp_status status = tp_template_render(r->renderer->template, context, NULL, &r->out->memory,
-                                          out, spans, &inner);
+    tp_status status =
+        tp_chat_context_render(r->renderer->template, context, &r->out->memory, out, spans, &inner);
     tp_arena_rewind(r->arena, mark);
     if (status != TP_OK)
         return tp_row_fail(r->row, status, r->err, "%s", inner.message);
@@ -183,9 +184,9 @@ static tp_status spans_by_prefix(rendering *r)
 }
 
 /* Where the last block begins that has the content: at its edge, or else within it. */
-static bool find_content(const tp_rendered *out, const char *content, size_t *ret)
+static bool find_content(const tp_rendered *out, tp_slice content, size_t *ret)
 {
-    size_t n = content ? strlen(content) : 0;
+    size_t n = content.len;
     for (int anywhere = 0; anywhere < 2 && n; anywhere++)
         for (size_t i = out->spans.n; i-- > 0;) {
             const char *block = out->text.data + out->spans.begin[i];
@@ -193,8 +194,9 @@ static bool find_content(const tp_rendered *out, const char *content, size_t *re
             if (len < n)
                 continue;
             *ret = out->spans.begin[i];
-            if (anywhere ? memmem(block, len, content, n) != NULL
-                         : !memcmp(block, content, n) || !memcmp(block + len - n, content, n))
+            if (anywhere
+                    ? memmem(block, len, content.data, n) != NULL
+                    : !memcmp(block, content.data, n) || !memcmp(block + len - n, content.data, n))
                 return true;
         }
     return false;
@@ -214,7 +216,7 @@ static tp_status find_begin(rendering *r, size_t first, size_t *ret)
     }
     for (size_t i = 0; i < first; i++)
         m = m->next;
-    if (find_content(out, tp_json_str(tp_json_get(m, "content")), ret))
+    if (find_content(out, tp_message_text(r->arena, m), ret))
         return TP_OK;
     return not_a_prefix(r, first, true);
 }
@@ -378,8 +380,7 @@ static tp_status render_joined(rendering *r)
     if (r->renderer->bos >= 0)
         add_id(r->out, r->renderer->bos, false);
     for (const tp_json *m = r->example->messages->child; m; m = m->next, i++) {
-        const tp_json *content = tp_json_get(m, "content");
-        tp_slice text = content && content->type == TP_JSON_STRING ? content->text : (tp_slice){0};
+        tp_slice text = tp_message_text(r->arena, m);
         learned = is_target(r, m, i);
         if (r->example->is_pair && i + 1 == r->example->first_target)
             add_prompt(r, text, r->example->separator);

@@ -76,7 +76,7 @@ typedef struct {
     bool is_pair;          /* one prompt, one answer: makes sense without a chat template */
     tp_slice text;         /* is_text */
     tp_json *messages;     /* array of {"role", "content", ...}, otherwise */
-    tp_json *tools;        /* array, or NULL */
+    const tp_json *tools;  /* array, or NULL */
     size_t first_target;   /* messages before this one are never learned */
     const char *separator; /* between prompt and answer, without a chat template */
     uint64_t line;

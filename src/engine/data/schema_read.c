@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/platform.h"
-#include "engine/data/row_place.h"
+#include "engine/data/row_message.h"
 #include "engine/data/schema.h"
 #include "text/json/tree.h"
 
@@ -33,64 +33,20 @@ static tp_status get_text(reading *r, const tp_json *object, const char *key, tp
     return TP_OK;
 }
 
-/* Where a message stands in its row. */
-typedef struct {
-    const char *list; /* the member that holds the messages */
-    size_t index;
-} message_place;
-
-static tp_status fail_message(reading *r, message_place at, const char *key, const char *what)
-{
-    tp_row_step path[] = {{.key = at.list}, {.index = at.index}, {.key = key}};
-    return tp_row_fail_at(r->row, path, key ? 3 : 2, r->err, "%s[%zu]%s%s %s", at.list, at.index,
-                          key ? "." : "", key ? key : "", what);
-}
-
-/* A list of parts, all of which must be text: [{"type": "text", "text": "..."}]. */
-static tp_status join_parts(reading *r, message_place at, const tp_json *parts, tp_slice *ret)
-{
-    size_t n = 0;
-    for (const tp_json *part = parts->child; part; part = part->next) {
-        const tp_json *text = part->type == TP_JSON_STRING ? part : tp_json_get(part, "text");
-        if (!text || text->type != TP_JSON_STRING)
-            return fail_message(r, at, "content",
-                                "has a part that is not text; only text can be learned here");
-        n += text->text.len;
-    }
-    char *joined = tp_arena_array(r->arena, char, n + 1);
-    size_t used = 0;
-    for (const tp_json *part = parts->child; part; part = part->next) {
-        const tp_json *text = part->type == TP_JSON_STRING ? part : tp_json_get(part, "text");
-        memcpy(joined + used, text->text.data, text->text.len);
-        used += text->text.len;
-    }
-    *ret = (tp_slice){joined, n};
-    return TP_OK;
-}
-
-static bool has_tool_calls(const tp_json *message)
-{
-    const tp_json *calls = tp_json_get(message, "tool_calls");
-    return calls && calls->type == TP_JSON_ARRAY && calls->n > 0;
-}
-
 static const char *const roles[] = {"system", "developer", "user", "assistant", "tool", "function"};
 
-static tp_status check_role(reading *r, message_place at, const tp_json *role)
+static tp_status check_message(reading *r, tp_message_place at, const tp_json *message)
 {
     char why[200];
-    if (!role || role->type != TP_JSON_STRING) {
-        snprintf(why, sizeof why, "is %s; a role such as \"user\" is needed",
-                 tp_row_type_name(role));
-        return fail_message(r, at, "role", why);
-    }
+    TP_TRY(tp_message_check(r->row, at, message, r->err));
+    tp_slice role = tp_json_get(message, "role")->text;
     for (size_t i = 0; i < TP_COUNTOF(roles); i++)
-        if (tp_slice_is(role->text, roles[i]))
+        if (tp_slice_is(role, roles[i]))
             return TP_OK;
     snprintf(why, sizeof why,
              "is \"%.40s\"; known roles are system, developer, user, assistant, tool, function",
-             role->text.data);
-    return fail_message(r, at, "role", why);
+             role.data);
+    return tp_message_fail(r->row, at, "role", r->err, why);
 }
 
 /* Change the content of a message of our own list; its other members are shared with
@@ -116,33 +72,6 @@ static void set_content(tp_arena *arena, tp_json *message, tp_slice text)
         tp_tree_append(message, tp_tree_text(arena, "content", text));
 }
 
-static tp_status check_message(reading *r, message_place at, tp_json *message)
-{
-    if (message->type != TP_JSON_OBJECT) {
-        char why[80];
-        snprintf(why, sizeof why, "is %s; an object with role and content is needed",
-                 tp_row_type_name(message));
-        return fail_message(r, at, NULL, why);
-    }
-    const tp_json *role = tp_json_get(message, "role");
-    TP_TRY(check_role(r, at, role));
-    const tp_json *content = tp_json_get(message, "content");
-    if (content && content->type == TP_JSON_STRING)
-        return TP_OK;
-    if ((!content || content->type == TP_JSON_NULL) && tp_slice_is(role->text, "assistant") &&
-        has_tool_calls(message))
-        return TP_OK;
-    if (content && content->type == TP_JSON_ARRAY) {
-        tp_slice text;
-        TP_TRY(join_parts(r, at, content, &text));
-        set_content(r->arena, message, text);
-        return TP_OK;
-    }
-    char why[80];
-    snprintf(why, sizeof why, "is %s; a string is needed", tp_row_type_name(content));
-    return fail_message(r, at, "content", why);
-}
-
 /* Append shallow copies of a row's messages to `to`: siblings are relinked there. */
 static tp_status add_messages(reading *r, const char *key, const tp_json *list, tp_json *to)
 {
@@ -150,7 +79,7 @@ static tp_status add_messages(reading *r, const char *key, const tp_json *list, 
     if (list->n == 0)
         return tp_row_fail_at(r->row, path, 1, r->err,
                               "\"%s\" is empty; there is nothing to learn from it", key);
-    message_place at = {.list = key};
+    tp_message_place at = {.list = key};
     tp_json **end = &to->child;
     while (*end)
         end = &(*end)->next;
@@ -206,17 +135,19 @@ static tp_status read_sharegpt(reading *r, const tp_json *object, tp_json *to)
     if (list->n == 0)
         return tp_row_fail_at(r->row, path, 1, r->err,
                               "\"%s\" is empty; there is nothing to learn from it", key);
-    message_place at = {.list = key};
+    tp_message_place at = {.list = key};
     tp_json **end = &to->child;
     for (const tp_json *m = list->child; m; m = m->next, at.index++) {
         const tp_json *from = tp_json_get(m, "from"), *value = tp_json_get(m, "value");
         if (!from || from->type != TP_JSON_STRING)
-            return fail_message(r, at, "from", "must be a string such as \"human\" or \"gpt\"");
+            return tp_message_fail(r->row, at, "from", r->err,
+                                   "must be a string such as \"human\" or \"gpt\"");
         const char *role = sharegpt_role(from->text);
         if (!role)
-            return fail_message(r, at, "from", "must be human, gpt, system or tool");
+            return tp_message_fail(r->row, at, "from", r->err,
+                                   "must be human, gpt, system or tool");
         if (!value || value->type != TP_JSON_STRING)
-            return fail_message(r, at, "value", "must be a string");
+            return tp_message_fail(r->row, at, "value", r->err, "must be a string");
         *end = tp_tree_message(r->arena, role, value->text);
         end = &(*end)->next;
         to->n++;
@@ -285,43 +216,14 @@ static void format_prompt(const tp_schema *schema, tp_arena *arena, tp_json *lis
     if (!schema->prompt_template)
         return;
     for (tp_json *m = list->child; m; m = m->next) {
-        const tp_json *content = tp_json_get(m, "content");
-        if (!has_role(m, "user") || !content || content->type != TP_JSON_STRING)
+        if (!has_role(m, "user"))
             continue;
         size_t n;
-        char *text = tp_prompt_format(schema->prompt_template, content->text, arena, &n);
+        char *text =
+            tp_prompt_format(schema->prompt_template, tp_message_text(arena, m), arena, &n);
         set_content(arena, m, (tp_slice){text, n});
         return;
     }
-}
-
-/* A list of signatures, or the same as JSON in a string, which keeps the columns of
- * a table uniform. */
-static tp_status read_tools(reading *r, const tp_json *object, tp_json **ret)
-{
-    const char *key = r->schema->tools;
-    const tp_json *tools = tp_json_get(object, key);
-    tp_row_step path[] = {{.key = key}};
-    *ret = NULL;
-    if (!tools || tools->type == TP_JSON_NULL)
-        return TP_OK;
-    if (tools->type == TP_JSON_STRING) {
-        tp_json_options options = TP_JSON_TOLERANT;
-        tp_error inner;
-        if (tp_json_parse(r->arena, "tools", tools->text.data, tools->text.len, &options, &tools,
-                          &inner) != TP_OK)
-            return tp_row_fail_at(r->row, path, 1, r->err, "\"%s\" is a string without JSON: %s",
-                                  key, inner.message);
-    }
-    if (tools->type != TP_JSON_ARRAY)
-        return tp_row_fail_at(r->row, path, 1, r->err, "\"%s\" is %s; a list is needed", key,
-                              tp_row_type_name(tools));
-    if (tools->n) {
-        *ret = tp_arena_new(r->arena, tp_json);
-        **ret = *tools;
-        (*ret)->next = NULL;
-    }
-    return TP_OK;
 }
 
 /* TRL renders such a row with variables of its own. */
@@ -370,7 +272,7 @@ static tp_status read_conversation(reading *r, const tp_json *object, tp_example
     ret->first_target += add_system(schema, system, r->arena, list);
     ret->messages = list;
     TP_TRY(refuse_variables(r, object));
-    return read_tools(r, object, &ret->tools);
+    return tp_tools_read(r->row, object, schema->tools, r->arena, &ret->tools, r->err);
 }
 
 tp_status tp_schema_read(const tp_schema *schema, const tp_row *row, tp_arena *arena,

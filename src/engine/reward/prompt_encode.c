@@ -65,7 +65,7 @@ static tp_status render(tp_prompt_encoder *e, const tp_prompt *prompt, tp_error 
     tp_chat_context_share(&e->arena, context, "tools", prompt->tools);
     tp_chat_context_finish(&e->arena, e->tokenizer, e->variables, true, context);
     tp_status status =
-        tp_template_render(e->template, context, NULL, &e->memory, &e->text, NULL, err);
+        tp_chat_context_render(e->template, context, &e->memory, &e->text, NULL, err);
     return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", prompt->id);
 }
 

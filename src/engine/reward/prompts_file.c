@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/platform.h"
-#include "engine/data/row_place.h"
+#include "engine/data/row_message.h"
 #include "text/json/tree.h"
 
 typedef struct {
@@ -19,36 +19,14 @@ typedef struct {
 
 static const char *prompt_join(tp_arena *arena, const tp_json *messages, const char *separator)
 {
-    size_t n = strlen(separator), used = 0;
-    for (const tp_json *m = messages->child; m; m = m->next)
-        n += tp_json_get(m, "content")->text.len;
-    char *out = tp_arena_array(arena, char, n + 1);
+    TP_OWN(tp_buf) out = {0};
     for (const tp_json *m = messages->child; m; m = m->next) {
-        tp_slice text = tp_json_get(m, "content")->text;
-        memcpy(out + used, text.data, text.len);
-        used += text.len;
+        tp_slice text = tp_message_text(arena, m);
+        if (text.len)
+            tp_buf_add(&out, text.data, text.len);
     }
-    memcpy(out + used, separator, strlen(separator) + 1);
-    return out;
-}
-
-static tp_status check_message(reading *r, const char *key, const tp_json *m, size_t i)
-{
-    const char *const needed[] = {"role", "content"};
-    tp_row_step path[] = {{.key = key}, {.index = i}, {.key = NULL}};
-    if (m->type != TP_JSON_OBJECT)
-        return tp_row_fail_at(r->row, path, 2, r->err,
-                              "%s[%zu] is %s; an object with role and content is needed", key, i,
-                              tp_row_type_name(m));
-    for (size_t k = 0; k < TP_COUNTOF(needed); k++) {
-        const tp_json *v = tp_json_get(m, needed[k]);
-        path[2].key = needed[k];
-        if (!v || v->type != TP_JSON_STRING)
-            return tp_row_fail_at(r->row, path, v ? 3 : 2, r->err,
-                                  "%s[%zu].%s is %s; a string is needed", key, i, needed[k],
-                                  tp_row_type_name(v));
-    }
-    return TP_OK;
+    tp_buf_adds(&out, separator);
+    return tp_arena_strndup(arena, tp_buf_str(&out), out.len);
 }
 
 /* Shallow copies of the messages, whose siblings can be changed. */
@@ -60,7 +38,7 @@ static tp_status copy_messages(reading *r, const char *key, const tp_json *list,
                               key);
     tp_json *copy = tp_tree_new(r->arena, TP_JSON_ARRAY), **end = &copy->child;
     for (const tp_json *m = list->child; m; m = m->next) {
-        TP_TRY(check_message(r, key, m, copy->n));
+        TP_TRY(tp_message_check(r->row, (tp_message_place){key, copy->n}, m, r->err));
         *end = tp_arena_new(r->arena, tp_json);
         **end = *m;
         (*end)->next = NULL;
@@ -79,10 +57,10 @@ static bool has_role(const tp_json *message, const char *role)
 /* ---- the expected answer ---- */
 
 /* A number or a truth value is what its text is; of messages the last one counts. */
-static const char *answer_text(const tp_json *v)
+static const char *answer_text(tp_arena *arena, const tp_json *v)
 {
     if (v && v->type == TP_JSON_ARRAY && v->n)
-        return tp_json_str(tp_json_get(tp_json_at(v, v->n - 1), "content"));
+        return tp_message_text(arena, tp_json_at(v, v->n - 1)).data;
     if (!v)
         return NULL;
     switch (v->type) {
@@ -105,7 +83,7 @@ static tp_status find_answer(reading *r, const tp_json *object, const char **ret
     if (r->o->output_key) {
         const tp_json *v = tp_json_get(object, r->o->output_key);
         tp_row_step path[] = {{.key = r->o->output_key}};
-        *ret = answer_text(v);
+        *ret = answer_text(r->arena, v);
         if (!*ret)
             return tp_row_fail_at(r->row, path, v ? 1 : 0, r->err,
                                   "\"%s\", the expected answer, is %s; a string or a number is "
@@ -114,21 +92,21 @@ static tp_status find_answer(reading *r, const tp_json *object, const char **ret
         return TP_OK;
     }
     for (size_t i = 0; i < TP_COUNTOF(known) && !*ret; i++)
-        *ret = answer_text(tp_json_get(object, known[i]));
+        *ret = answer_text(r->arena, tp_json_get(object, known[i]));
     return TP_OK;
 }
 
 /* ---- the question ---- */
 
 /* A conversation whose last turn is the assistant's gives question and answer. */
-static void split_off_answer(tp_json *messages, const char **ret_truth)
+static void split_off_answer(tp_arena *arena, tp_json *messages, const char **ret_truth)
 {
     tp_json **link = &messages->child;
     while (*link && (*link)->next)
         link = &(*link)->next;
     if (messages->n < 2 || !has_role(*link, "assistant"))
         return;
-    *ret_truth = tp_json_get(*link, "content")->text.data;
+    *ret_truth = tp_message_text(arena, *link).data;
     *link = NULL;
     messages->n--;
 }
@@ -192,7 +170,7 @@ static tp_status read_question(reading *r, const tp_json *object, tp_json **ret_
     tp_row_step path[] = {{.key = key}};
     if (v && v->type == TP_JSON_ARRAY) {
         TP_TRY(copy_messages(r, key, v, ret_messages));
-        split_off_answer(*ret_messages, ret_truth);
+        split_off_answer(r->arena, *ret_messages, ret_truth);
         return TP_OK;
     }
     if (!v || v->type != TP_JSON_STRING)
@@ -214,8 +192,8 @@ static void apply_template(reading *r, tp_json *messages)
         if (!has_role(*link, "user"))
             continue;
         size_t n;
-        char *text = tp_prompt_format(r->o->prompt_template, tp_json_get(*link, "content")->text,
-                                      r->arena, &n);
+        char *text =
+            tp_prompt_format(r->o->prompt_template, tp_message_text(r->arena, *link), r->arena, &n);
         tp_json *changed = tp_tree_message(r->arena, "user", (tp_slice){text, n});
         changed->next = (*link)->next;
         *link = changed;
@@ -255,6 +233,15 @@ static const char *separator_for(const reading *r, const char *key)
     return spaced ? "\n" : "";
 }
 
+/* Texts of a prompt end at a NUL. */
+static bool has_nul(const tp_json *v)
+{
+    bool found = v->type == TP_JSON_STRING && memchr(v->text.data, 0, v->text.len);
+    for (const tp_json *child = v->child; child && !found; child = child->next)
+        found = has_nul(child);
+    return found;
+}
+
 tp_status tp_prompt_row_read(const tp_schema_options *options, const tp_row *row, tp_arena *arena,
                              tp_prompt *ret, tp_error *err)
 {
@@ -269,6 +256,10 @@ tp_status tp_prompt_row_read(const tp_schema_options *options, const tp_row *row
                               "a row must be a JSON object, this is %s; one object per line, as "
                               "`jq -c '.[]'` makes of an array",
                               tp_row_type_name(object));
+    if (has_nul(object))
+        return tp_row_fail_at(row, NULL, 0, err,
+                              "a text of this row has the character U+0000, which would end a "
+                              "question or an answer; remove it");
     tp_prompt p = {.row = object};
     TP_TRY(read_question(&r, object, &messages, &p.truth, &key));
     if (!p.truth || options->output_key)
@@ -280,8 +271,8 @@ tp_status tp_prompt_row_read(const tp_schema_options *options, const tp_row *row
                            (unsigned long long)row->line);
     p.messages = messages;
     p.text = prompt_join(arena, messages, separator_for(&r, key));
-    const tp_json *tools = tp_json_get(object, "tools");
-    p.tools = tools && tools->type == TP_JSON_ARRAY && tools->n ? tools : NULL;
+    TP_TRY(tp_tools_read(row, object, options->tool_key ? options->tool_key : "tools", arena,
+                         &p.tools, err));
     *ret = p;
     return TP_OK;
 }
@@ -292,5 +283,5 @@ size_t tp_prompt_row_arena_bytes(const tp_schema_options *o, size_t longest_row)
 {
     size_t fixed = (1 << 20) + (o->system_prompt ? 2 * strlen(o->system_prompt) : 0) +
                    (o->prompt_template ? 2 * strlen(o->prompt_template) : 0);
-    return fixed + 192 * longest_row;
+    return fixed + 256 * longest_row;
 }

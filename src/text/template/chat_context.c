@@ -126,6 +126,65 @@ void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, const tp_j
     add_token(arena, tok, "pad_token", tp_tokenizer_pad(tok), context);
 }
 
+/* ---- rendering ---- */
+
+static bool has_text(tp_slice text, const char *needle)
+{
+    return text.len && memmem(text.data, text.len, needle, strlen(needle)) != NULL;
+}
+
+static bool holds_text(const tp_json *v, const char *needle)
+{
+    bool found = v->type == TP_JSON_STRING && has_text(v->text, needle);
+    for (const tp_json *child = v->child; child && !found; child = child->next)
+        found = holds_text(child, needle);
+    return found;
+}
+
+/* Content that is a list of parts; NULL: none. */
+static const tp_json *find_parts(const tp_json *messages)
+{
+    for (const tp_json *m = messages ? messages->child : NULL; m; m = m->next) {
+        const tp_json *content = tp_json_get(m, "content");
+        if (content && content->type == TP_JSON_ARRAY && content->n)
+            return content;
+    }
+    return NULL;
+}
+
+/* Does `out` have the parts as Python prints a list, "[{'type': ", which no message says? */
+static bool is_printed(const tp_json *parts, const tp_json *messages, tp_slice out)
+{
+    char begin[64] = "['";
+    if (parts->child->type == TP_JSON_OBJECT)
+        snprintf(begin, sizeof begin,
+                 "[{'%.40s': ", parts->child->child ? parts->child->child->key.data : "");
+    return has_text(out, begin) && !holds_text(messages, begin);
+}
+
+tp_status tp_chat_context_render(const tp_template *t, const tp_json *context,
+                                 tp_template_memory *memory, tp_buf *out, tp_spans *ret_spans,
+                                 tp_error *err)
+{
+    static const char remedy[] =
+        "content is a list of parts; for a template that knows text alone give it as one string";
+    size_t begin = out->len;
+    tp_error inner;
+    const tp_json *messages = tp_json_get(context, "messages"), *parts = find_parts(messages);
+    tp_status status =
+        tp_template_render(t, context, NULL, memory, out, ret_spans, parts ? &inner : err);
+    if (!parts)
+        return status;
+    if (status != TP_OK)
+        return tp_fail(err, status, "%s (%s)", inner.message, remedy);
+    if (out->len == begin ||
+        !is_printed(parts, messages, (tp_slice){out->data + begin, out->len - begin}))
+        return TP_OK;
+    if (ret_spans)
+        tp_spans_release(ret_spans);
+    return tp_fail(err, TP_ERR_FORMAT, "the chat template prints a Python list: %s", remedy);
+}
+
 static tp_status read_conversation(tp_arena *arena, const char *text, size_t n,
                                    const tp_json_options *options, tp_json **ret, tp_error *err)
 {
@@ -160,7 +219,7 @@ tp_status tp_chat_render_json(const tp_template *t, const tp_tokenizer *tok,
     TP_TRY(tp_arena_init(&arena, 128 * n + CONTEXT_BYTES, err));
     TP_TRY(read_conversation(&arena, conversation, n, options, &context, err));
     tp_chat_context_finish(&arena, tok, NULL, generation_prompt, context);
-    return tp_template_render(t, context, NULL, NULL, out, NULL, err);
+    return tp_chat_context_render(t, context, NULL, out, NULL, err);
 }
 
 tp_status tp_chat_template_setting(const char *setting, tp_buf *file, const char **ret,

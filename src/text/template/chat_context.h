@@ -26,6 +26,12 @@ void tp_chat_context_messages(tp_arena *arena, tp_json *context, const tp_json *
 void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, const tp_json *variables,
                             bool generation_prompt, tp_json *context);
 
+/* tp_template_render() of a finished context.  A template that does not know content as a list of
+ * parts fails or prints Python's list: TP_ERR_FORMAT with the remedy. */
+TP_CHECKED tp_status tp_chat_context_render(const tp_template *t, const tp_json *context,
+                                            tp_template_memory *memory, tp_buf *out,
+                                            tp_spans *ret_spans, tp_error *err);
+
 /* JSON text of n bytes, a list of messages or an object with "messages" and whatever else the
  * template knows, rendered.  TP_ERR_FORMAT, TP_ERR_UNSUPPORTED; TP_ERR_ARG: longer than 64 MiB. */
 TP_CHECKED tp_status tp_chat_render_json(const tp_template *t, const tp_tokenizer *tok,

@@ -308,6 +308,35 @@ static void reasoning_has_each_of_its_names(void **state)
     }
 }
 
+#define PARTS                                                                              \
+    "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Hi \"}," \
+    "{\"type\":\"text\",\"text\":\"you\"}]},{\"role\":\"assistant\",\"content\":"          \
+    "[{\"type\":\"text\",\"text\":\"yo\"}]}]}"
+
+static void parts_reach_the_template(void **state)
+{
+    static const char remedy[] =
+        "content is a list of parts; for a template that knows text alone give it as one string";
+    char message[300];
+    expect(PARTS,
+           (tp_render_options){.chat_template = "{% for m in messages %}{{ m.role }}:"
+                                                "{% for p in m.content %}{{ p.text | trim }}"
+                                                "{% endfor %};{% endfor %}"
+                                                "{% if add_generation_prompt %}assistant:"
+                                                "{% endif %}"},
+           "| user:Hiyou;assistant:\n> yo;\n");
+    expect(PARTS, (tp_render_options){.chat_template = ""}, "| Hi you\n> yo\n");
+    snprintf(message, sizeof message, "f.jsonl:3: the chat template prints a Python list: %s",
+             remedy);
+    expect_failure(PARTS, (tp_render_options){.chat_template = CHATML}, message);
+    expect_failure(PARTS, (tp_render_options){.chat_template = BLOCKS}, message);
+    assert_int_not_equal(
+        render(PARTS, (tp_render_options){.chat_template = "{{ messages[0].content + 'x' }}"}),
+        TP_OK);
+    assert_non_null(strstr(err.message, remedy));
+    tp_rendered_release(&rendered);
+}
+
 static void the_picture_is_safe_for_a_terminal(void **state)
 {
     const int32_t ids[] = {0, 1, 2};
@@ -337,6 +366,7 @@ int main(void)
         cmocka_unit_test(long_examples_are_cut),
         cmocka_unit_test(members_that_are_null_are_absent),
         cmocka_unit_test(reasoning_has_each_of_its_names),
+        cmocka_unit_test(parts_reach_the_template),
         cmocka_unit_test(the_picture_is_safe_for_a_terminal),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -139,6 +139,14 @@ static void bad_rows_are_told_with_their_place(void **state)
                    "number");
     expect_refusal("{\"prompt\":[]}", &plain, "\"prompt\" is empty");
     expect_refusal("{\"prompt\":[{\"role\":\"user\"}]}", &plain, "prompt[0].content is missing");
+    expect_refusal("{\"question\":\"a\\u0000b\"}", &plain,
+                   "rows.jsonl:1:1: a text of this row has the character U+0000");
+    expect_refusal("{\"question\":\"a\",\"answer\":\"1\\u00002\"}", &plain, "U+0000");
+    expect_refusal("{\"question\":\"a\",\"tools\":\"x\"}", &plain,
+                   "rows.jsonl:1:25: \"tools\" is a string without JSON");
+    expect_refusal("{\"question\":\"a\",\"tools\":{}}", &plain, "\"tools\" is an object");
+    expect_refusal("{\"prompt\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]}", &plain,
+                   "prompt[0].content has a part that is not text");
     expect_refusal("[1]", &plain, "is a JSON array; one object per line is needed");
     expect_refusal("7", &plain, "rows.jsonl has no line that begins with '{'");
     expect_refusal("{\"question\":\"a\"}\n7", &plain,
@@ -258,6 +266,28 @@ static void a_generator_checks_its_settings(void **state)
     fixture_close(&f);
 }
 
+static void tools_calls_and_parts_are_kept(void **state)
+{
+    put("rows.jsonl",
+        "{\"prompt\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},"
+        "{\"type\":\"text\",\"text\":\"b\"}]},"
+        "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"name\":\"f\"}]},"
+        "{\"role\":\"tool\",\"content\":\"c\"}],"
+        "\"completion\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"7\"}]}]"
+        ","
+        "\"tools\":\"[{\\\"name\\\": \\\"f\\\"}]\",\"others\":[{},{}]}");
+    tp_prompts *p = open_prompts(&(tp_prompts_options){.data_path = "rows.jsonl"});
+    tp_prompt prompt = get(p, 0);
+    assert_string_equal(prompt.text, "abc");
+    assert_string_equal(prompt.truth, "7");
+    assert_int_equal(tp_json_get(tp_json_at(prompt.messages, 0), "content")->n, 2);
+    assert_int_equal(prompt.tools->n, 1);
+    tp_prompts_close(p);
+    p = open_prompts(&(tp_prompts_options){.data_path = "rows.jsonl", .rows.tool_key = "others"});
+    assert_int_equal(get(p, 0).tools->n, 2);
+    tp_prompts_close(p);
+}
+
 static void prompts_become_ids(void **state)
 {
     tp_tokenizer *tok = NULL;
@@ -368,6 +398,7 @@ int main(void)
         cmocka_unit_test(made_questions_accept_their_answers),
         cmocka_unit_test(sums_are_those_of_training),
         cmocka_unit_test(a_generator_checks_its_settings),
+        cmocka_unit_test(tools_calls_and_parts_are_kept),
         cmocka_unit_test(prompts_become_ids),
         cmocka_unit_test(gsm8k_accepts_its_own_solutions),
     };

@@ -1,0 +1,108 @@
+/* row_message.c - messages and tools of a row, checked. */
+#include "engine/data/row_message.h"
+
+#include <string.h>
+
+tp_status tp_message_fail(const tp_row *row, tp_message_place at, const char *key, tp_error *err,
+                          const char *what)
+{
+    tp_row_step path[] = {{.key = at.list}, {.index = at.index}, {.key = key}};
+    return tp_row_fail_at(row, path, key ? 3 : 2, err, "%s[%zu]%s%s %s", at.list, at.index,
+                          key ? "." : "", key ? key : "", what);
+}
+
+/* {"type": "text", "text": "..."}, or a string; NULL: no text. */
+static const tp_json *text_of_part(const tp_json *part)
+{
+    const tp_json *text = part->type == TP_JSON_STRING ? part : tp_json_get(part, "text");
+    const tp_json *type = tp_json_get(part, "type");
+    bool is_text = !type || (type->type == TP_JSON_STRING && tp_slice_is(type->text, "text"));
+    return is_text && text && text->type == TP_JSON_STRING ? text : NULL;
+}
+
+static bool calls_tools(const tp_json *message)
+{
+    const tp_json *role = tp_json_get(message, "role"), *calls = tp_json_get(message, "tool_calls");
+    return tp_slice_is(role->text, "assistant") && calls && calls->type == TP_JSON_ARRAY &&
+           calls->n > 0;
+}
+
+static tp_status check_content(const tp_row *row, tp_message_place at, const tp_json *message,
+                               tp_error *err)
+{
+    const tp_json *content = tp_json_get(message, "content");
+    char why[80];
+    if (content && content->type == TP_JSON_STRING)
+        return TP_OK;
+    if ((!content || content->type == TP_JSON_NULL) && calls_tools(message))
+        return TP_OK;
+    if (!content || content->type != TP_JSON_ARRAY) {
+        snprintf(why, sizeof why, "is %s; a string is needed", tp_row_type_name(content));
+        return tp_message_fail(row, at, "content", err, why);
+    }
+    for (const tp_json *part = content->child; part; part = part->next)
+        if (!text_of_part(part))
+            return tp_message_fail(row, at, "content", err,
+                                   "has a part that is not text; only text can be used here");
+    return TP_OK;
+}
+
+tp_status tp_message_check(const tp_row *row, tp_message_place at, const tp_json *message,
+                           tp_error *err)
+{
+    char why[80];
+    if (message->type != TP_JSON_OBJECT) {
+        snprintf(why, sizeof why, "is %s; an object with role and content is needed",
+                 tp_row_type_name(message));
+        return tp_message_fail(row, at, NULL, err, why);
+    }
+    const tp_json *role = tp_json_get(message, "role");
+    if (!role || role->type != TP_JSON_STRING) {
+        snprintf(why, sizeof why, "is %s; a role such as \"user\" is needed",
+                 tp_row_type_name(role));
+        return tp_message_fail(row, at, "role", err, why);
+    }
+    return check_content(row, at, message, err);
+}
+
+tp_slice tp_message_text(tp_arena *arena, const tp_json *message)
+{
+    const tp_json *content = tp_json_get(message, "content"), *text;
+    size_t n = 0, used = 0;
+    if (content && content->type == TP_JSON_STRING)
+        return content->text;
+    if (!content || content->type != TP_JSON_ARRAY)
+        return (tp_slice){0};
+    for (const tp_json *part = content->child; part; part = part->next)
+        n += (text = text_of_part(part)) ? text->text.len : 0;
+    char *joined = tp_arena_array(arena, char, n + 1);
+    for (const tp_json *part = content->child; part; part = part->next)
+        if ((text = text_of_part(part)) != NULL && text->text.len) {
+            memcpy(joined + used, text->text.data, text->text.len);
+            used += text->text.len;
+        }
+    return (tp_slice){joined, n};
+}
+
+tp_status tp_tools_read(const tp_row *row, const tp_json *object, const char *key, tp_arena *arena,
+                        const tp_json **ret, tp_error *err)
+{
+    const tp_json *tools = tp_json_get(object, key);
+    tp_row_step path[] = {{.key = key}};
+    *ret = NULL;
+    if (!tools || tools->type == TP_JSON_NULL)
+        return TP_OK;
+    if (tools->type == TP_JSON_STRING) {
+        tp_json_options options = TP_JSON_TOLERANT;
+        tp_error inner;
+        if (tp_json_parse(arena, "tools", tools->text.data, tools->text.len, &options, &tools,
+                          &inner) != TP_OK)
+            return tp_row_fail_at(row, path, 1, err, "\"%s\" is a string without JSON: %s", key,
+                                  inner.message);
+    }
+    if (tools->type != TP_JSON_ARRAY)
+        return tp_row_fail_at(row, path, 1, err, "\"%s\" is %s; a list is needed", key,
+                              tp_row_type_name(tools));
+    *ret = tools->n ? tools : NULL;
+    return TP_OK;
+}
