@@ -111,6 +111,9 @@ static void make_key(const opening *o, tp_split split, uint64_t n_rows, char ret
                 options->add_eos, options->only_unmask_final, options->max_seq_length,
                 tp_tokenizer_bos(o->ds->tok), tp_tokenizer_eos(o->ds->tok),
                 tp_tokenizer_pad(o->ds->tok));
+    const char *name, *token;
+    for (size_t i = 0; (token = tp_tokenizer_named(o->ds->tok, i, &name)) != NULL; i++)
+        tp_buf_addf(&numbers, " %s=%s", name, token);
     if (options->arithmetic) {
         tp_buf_addf(&numbers, " %s %llu ", tp_split_name(split), (unsigned long long)n_rows);
         tp_arithmetic_describe(options->arithmetic, &numbers);

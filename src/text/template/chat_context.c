@@ -124,6 +124,10 @@ void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, const tp_j
     add_token(arena, tok, "bos_token", tp_tokenizer_bos(tok), context);
     add_token(arena, tok, "eos_token", tp_tokenizer_eos(tok), context);
     add_token(arena, tok, "pad_token", tp_tokenizer_pad(tok), context);
+    const char *name, *text;
+    for (size_t i = 0; (text = tp_tokenizer_named(tok, i, &name)) != NULL; i++)
+        if (!tp_json_get(context, name))
+            tp_tree_append(context, tp_tree_text(arena, name, tp_slice_of(text)));
 }
 
 /* ---- rendering ---- */

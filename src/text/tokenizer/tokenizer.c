@@ -309,6 +309,16 @@ int32_t tp_tokenizer_bos(const tp_tokenizer *tok) { return tok->bos; }
 
 int32_t tp_tokenizer_eos(const tp_tokenizer *tok) { return tok->eos; }
 
+const char *tp_tokenizer_named(const tp_tokenizer *tok, size_t i, const char **ret_name)
+{
+    const tp_named_token *named = tok->named;
+    for (; named && i; i--)
+        named = named->next;
+    if (named)
+        *ret_name = named->name;
+    return named ? named->text : NULL;
+}
+
 int32_t tp_tokenizer_pad(const tp_tokenizer *tok) { return tok->pad; }
 
 const char *tp_tokenizer_chat_template(const tp_tokenizer *tok) { return tok->chat_template; }

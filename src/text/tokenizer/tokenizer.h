@@ -44,6 +44,10 @@ typedef struct {
 void tp_tokenizer_decode_next(const tp_tokenizer *tok, tp_decode_stream *state, int32_t id,
                               bool skip_special, tp_buf *out);
 
+/* The special tokens that the settings name, other than bos, eos and pad ("unk_token"): the text of
+ * number i from 0, NULL behind the last. */
+const char *tp_tokenizer_named(const tp_tokenizer *tok, size_t i, const char **ret_name);
+
 /* Train a byte-level BPE tokenizer of `vocab_size` tokens (256 bytes, the given
  * special tokens, merges by frequency; ties broken by the smaller pair, so the
  * result is a function of the text) and write tokenizer.json,

@@ -9,6 +9,12 @@
 #include "text/tokenizer/pretokenize.h"
 #include "text/tokenizer/tokenizer.h"
 
+/* "unk_token", "image_token": a special token under the name that templates know it by. */
+typedef struct tp_named_token {
+    const char *name, *text;
+    struct tp_named_token *next;
+} tp_named_token;
+
 struct tp_tokenizer {
     tp_arena arena; /* owns everything below but the compiled expressions */
     char *name;     /* of the file, for errors */
@@ -23,6 +29,7 @@ struct tp_tokenizer {
     size_t n_prefix, n_suffix;
 
     int32_t bos, eos, pad; /* -1: none */
+    tp_named_token *named; /* the others that the settings name; NULL: none */
     char *chat_template;   /* or NULL */
     char fingerprint[33];
 };

@@ -1,7 +1,8 @@
 /* tokenizer_settings.c - what transformers takes from tokenizer_config.json and
  * special_tokens_map.json where there is a tokenizer.json.
  *
- * used     bos_token, eos_token, pad_token, chat_template; special_tokens_map.json goes before, and
+ * used     bos_token, eos_token, pad_token, chat_template; the other tokens with a name are
+ *          variables of the template; special_tokens_map.json goes before, and
  *          is not read where added_tokens_decoder is given; GPT-2's and Qwen's classes name a token
  *          where none is named
  * refused  what would change ids or text: tokens that transformers would add, or take white space
@@ -71,16 +72,14 @@ static tp_status need_all_added(const tp_tokenizer *tok, const char *path, const
 }
 
 /* Every "..._token", whoever made it up, is a token to transformers. */
+static bool names_token(const tp_json *v) { return tp_str_ends(v->key.data, "_token"); }
+
 static tp_status check_named(const tp_tokenizer *tok, const char *path, const tp_json *document,
                              tp_error *err)
 {
-    static const char end[] = "_token";
-    for (const tp_json *v = document ? document->child : NULL; v; v = v->next) {
-        bool is_token = v->key.len >= strlen(end) &&
-                        memcmp(v->key.data + v->key.len - strlen(end), end, strlen(end)) == 0;
-        if (is_token)
+    for (const tp_json *v = document ? document->child : NULL; v; v = v->next)
+        if (names_token(v))
             TP_TRY(need_added(tok, path, v, v->key.data, token_text(v), err));
-    }
     TP_TRY(need_all_added(tok, path, document, "additional_special_tokens", err));
     TP_TRY(need_all_added(tok, path, document, "extra_special_tokens", err));
     return need_all_added(tok, path, document, "model_specific_special_tokens", err);
@@ -189,6 +188,43 @@ static int32_t token_of(const tp_tokenizer *tok, const settings *s, const char *
     return is_named ? tp_tokenizer_id(tok, "<|endoftext|>") : -1;
 }
 
+static void add_named(tp_tokenizer *tok, const char *name, const char *text)
+{
+    static const char *const others[] = {"bos_token", "eos_token", "pad_token"};
+    tp_named_token **end = &tok->named;
+    for (size_t i = 0; i < TP_COUNTOF(others); i++)
+        if (strcmp(name, others[i]) == 0)
+            return;
+    while (*end && strcmp((*end)->name, name) != 0)
+        end = &(*end)->next;
+    if (*end || !text)
+        return;
+    *end = tp_arena_new(&tok->arena, tp_named_token);
+    **end = (tp_named_token){tp_arena_strdup(&tok->arena, name), tp_arena_strdup(&tok->arena, text),
+                             NULL};
+}
+
+/* The first of a name counts. */
+static void take_named(tp_tokenizer *tok, const settings *s)
+{
+    static const char *const objects[] = {"extra_special_tokens", "model_specific_special_tokens"};
+    const tp_json *documents[] = {s->map, s->config};
+    for (size_t k = 0; k < TP_COUNTOF(documents); k++) {
+        for (const tp_json *v = documents[k] ? documents[k]->child : NULL; v; v = v->next)
+            if (names_token(v) && (k == 0 || !tp_json_get(s->map, v->key.data)))
+                add_named(tok, v->key.data, token_text(v));
+        for (size_t i = 0; i < TP_COUNTOF(objects); i++) {
+            const tp_json *object = tp_json_get(documents[k], objects[i]);
+            bool has_names = object && object->type == TP_JSON_OBJECT;
+            for (const tp_json *v = has_names ? object->child : NULL; v; v = v->next)
+                add_named(tok, v->key.data, token_text(v));
+        }
+    }
+    int32_t unknown = token_of(tok, s, "unk_token"); /* that of the class */
+    if (unknown >= 0)
+        add_named(tok, "unk_token", tp_tokenizer_token(tok, unknown));
+}
+
 /* "chat_template": text, or a list of {"name", "template"} with one called default. */
 static const char *template_text(const tp_json *v)
 {
@@ -209,6 +245,7 @@ static tp_status take(tp_tokenizer *tok, const settings *s, tp_error *err)
     tok->bos = token_of(tok, s, "bos_token");
     tok->eos = token_of(tok, s, "eos_token");
     tok->pad = token_of(tok, s, "pad_token");
+    take_named(tok, s);
     if (template && !tok->chat_template)
         tok->chat_template = tp_arena_strdup(&tok->arena, template);
     return TP_OK;

@@ -14,6 +14,7 @@
 #include "base/platform.h"
 #include "support/sha256.h"
 #include "text/json/json.h"
+#include "text/template/chat_context.h"
 #include "text/tokenizer/tokenizer.h"
 
 #define DATA TP_SOURCE_DIR "/tests/data/tokenizers/"
@@ -634,6 +635,28 @@ static void a_folder_names_its_special_tokens(void **state)
     tp_tokenizer_free(tok);
 }
 
+/* As transformers hands its special_tokens_map to a template. */
+static void templates_know_every_named_token(void **state)
+{
+    static const char source[] =
+        "{{ unk_token }}|{{ image_token }}|{{ audio }}|{{ sep_token is defined }}|{{ eos_token }}";
+    tp_tokenizer *tok = NULL;
+    tp_template *t = NULL;
+    tp_buf out = {0};
+    put("tokenizer.json", WITH_SPECIAL);
+    put("tokenizer_config.json", "{\"unk_token\": \"<s>\", \"sep_token\": null, \"image_token\": "
+                                 "{\"content\": \"</s>\"}, \"eos_token\": \"<s>\","
+                                 " \"extra_special_tokens\": {\"audio\": \"<s>\"}}");
+    put("special_tokens_map.json", "{\"unk_token\": \"</s>\", \"eos_token\": null}");
+    assert_int_equal(tp_tokenizer_load(folder, &tok, NULL), TP_OK);
+    assert_int_equal(tp_template_parse("t", source, strlen(source), &t, NULL), TP_OK);
+    assert_int_equal(tp_chat_render_json(t, tok, "[]", 2, NULL, false, &out, NULL), TP_OK);
+    assert_string_equal(tp_buf_str(&out), "</s>|</s>|<s>|False|");
+    tp_template_free(t);
+    tp_tokenizer_free(tok);
+    tp_buf_release(&out);
+}
+
 static void a_folder_may_hold_tokenizer_json_alone(void **state)
 {
     tp_tokenizer *tok = NULL;
@@ -759,6 +782,8 @@ int main(void)
         cmocka_unit_test(matches_may_join_their_neighbours),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test_setup_teardown(a_folder_names_its_special_tokens, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(templates_know_every_named_token, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_may_hold_tokenizer_json_alone, make_folder,
                                         remove_folder),
