@@ -44,6 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_number(&v);
         at = v.end;
     }
+    if (tp_number_in_words(text, &v))
+        check_number(&v);
     if (tp_number_only(text, &v))
         check_number(&v);
     check_inside(text, tp_answer_boxed(text));
