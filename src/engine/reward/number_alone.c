@@ -5,6 +5,7 @@
 #include <utf8proc.h>
 
 #include "base/platform.h"
+#include "engine/reward/answer.h"
 #include "engine/reward/number.h"
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -123,13 +124,26 @@ static bool is_joined(tp_slice text, const tp_number *v)
            is_computed(text, v);
 }
 
-bool tp_number_only(tp_slice text, tp_number *ret)
+/* What one pair of brackets around the whole text holds: "(-5)". */
+static tp_slice unbracket(tp_slice text)
+{
+    tp_slice inner = tp_answer_trim(text);
+    if (inner.len < 2 || inner.data[0] != '(' || inner.data[inner.len - 1] != ')')
+        return text;
+    inner = (tp_slice){inner.data + 1, inner.len - 2};
+    return memchr(inner.data, '(', inner.len) || memchr(inner.data, ')', inner.len) ? text : inner;
+}
+
+bool tp_number_only(tp_slice whole, tp_number *ret)
 {
     tp_number v, other;
+    tp_slice text = unbracket(whole);
     if (!tp_number_next(text, 0, &v) || tp_number_next(text, v.end, &other) ||
         is_joined(text, &v) || !is_plain(text, 0, v.begin, false) ||
         !is_plain(text, v.end, text.len, false))
         return false;
+    v.begin += (size_t)(text.data - whole.data);
+    v.end += (size_t)(text.data - whole.data);
     *ret = v;
     return true;
 }
