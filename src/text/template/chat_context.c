@@ -9,7 +9,7 @@
 
 tp_json *tp_chat_context_new(tp_arena *arena) { return tp_tree_new(arena, TP_JSON_OBJECT); }
 
-tp_json *tp_chat_context_add(tp_arena *arena, tp_json *context, const char *key, tp_json_type type)
+static tp_json *add(tp_arena *arena, tp_json *context, const char *key, tp_json_type type)
 {
     tp_json *node = tp_tree_new(arena, type);
     node->key = tp_slice_of(key);
@@ -19,7 +19,7 @@ tp_json *tp_chat_context_add(tp_arena *arena, tp_json *context, const char *key,
 
 void tp_chat_context_share(tp_arena *arena, tp_json *context, const char *key, const tp_json *list)
 {
-    tp_json *node = tp_chat_context_add(arena, context, key, list ? TP_JSON_ARRAY : TP_JSON_NULL);
+    tp_json *node = add(arena, context, key, list ? TP_JSON_ARRAY : TP_JSON_NULL);
     if (list) {
         node->child = list->child;
         node->n = list->n;
@@ -83,7 +83,7 @@ static tp_json clean_message(tp_arena *arena, const tp_json *m)
 
 void tp_chat_context_messages(tp_arena *arena, tp_json *context, const tp_json *messages, size_t n)
 {
-    growing list = grow(tp_chat_context_add(arena, context, "messages", TP_JSON_ARRAY));
+    growing list = grow(add(arena, context, "messages", TP_JSON_ARRAY));
     for (const tp_json *m = messages->child; m && list.parent->n < n; m = m->next) {
         tp_json clean = clean_message(arena, m);
         copy_behind(arena, &list, (tp_slice){0}, &clean);
@@ -117,10 +117,10 @@ void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, const tp_j
     add_variables(arena, variables, context);
     for (int i = 0; i < 2; i++)
         if (!tp_json_get(context, absent[i]))
-            tp_chat_context_add(arena, context, absent[i], TP_JSON_NULL);
+            add(arena, context, absent[i], TP_JSON_NULL);
     if (!tp_json_get(context, "add_generation_prompt"))
-        tp_chat_context_add(arena, context, "add_generation_prompt",
-                            generation_prompt ? TP_JSON_TRUE : TP_JSON_FALSE);
+        add(arena, context, "add_generation_prompt",
+            generation_prompt ? TP_JSON_TRUE : TP_JSON_FALSE);
     add_token(arena, tok, "bos_token", tp_tokenizer_bos(tok), context);
     add_token(arena, tok, "eos_token", tp_tokenizer_eos(tok), context);
     add_token(arena, tok, "pad_token", tp_tokenizer_pad(tok), context);

@@ -11,10 +11,7 @@
 
 tp_json *tp_chat_context_new(tp_arena *arena); /* an object without members */
 
-/* A member of a type without a value yet; `key` lives as long as the context. */
-tp_json *tp_chat_context_add(tp_arena *arena, tp_json *context, const char *key, tp_json_type type);
-
-/* The members of `list` under `key`, shared; NULL: none. */
+/* The members of `list` under `key`, shared; NULL: none.  `key` lives as long as the context. */
 void tp_chat_context_share(tp_arena *arena, tp_json *context, const char *key, const tp_json *list);
 
 /* The first n of `messages` as "messages": a member that is null is absent, and reasoning stands
