@@ -274,13 +274,16 @@ static tp_status spans_by_blocks(rendering *r)
     return choose_spans(r);
 }
 
-/* Mask by byte ranges: token k covers text from starts[k] to starts[k + 1]. */
+/* Mask by byte ranges: token k covers text from starts[k] to the next start behind it; tokens of
+ * one character that normalising composed share both. */
 static void mask_spans(tp_rendered *out, size_t first)
 {
-    size_t span = 0, n = out->ids.len - first;
+    size_t span = 0, next = 0, n = out->ids.len - first;
     for (size_t k = 0; k < n; k++) {
         size_t begin = (size_t)out->starts.data[k];
-        size_t end = k + 1 < n ? (size_t)out->starts.data[k + 1] : out->text.len;
+        while (next < n && (size_t)out->starts.data[next] <= begin)
+            next++;
+        size_t end = next < n ? (size_t)out->starts.data[next] : out->text.len;
         while (span < out->spans.n && out->spans.end[span] <= begin)
             span++;
         bool inside = span < out->spans.n && out->spans.begin[span] < end &&

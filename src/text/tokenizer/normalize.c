@@ -9,6 +9,7 @@
 
 enum {
     FIRST_COMBINING_LEAD = 0xcc, /* UTF-8 lead byte of U+0300: all below is NFC already */
+    BEFORE_FINALS = 0x11a7,      /* no final of Hangul, though utf8proc 2.8 composes it as one */
     RUN_MAX = 4096,              /* code points normalised at once */
     DECOMPOSED_MAX = 32          /* room for one code point's decomposition (18 at most) */
 };
@@ -51,10 +52,35 @@ size_t tp_norm_map_find(const tp_norm_map *map, size_t at)
     return piece->from + (piece->identical ? at - piece->to : 0);
 }
 
+/* map = from the outcome of `step`, which is n bytes long, to the beginning of `before`. */
+static void map_compose(tp_norm_map *map, const tp_norm_map *before, const tp_norm_map *step,
+                        size_t n)
+{
+    size_t next = 0; /* the first piece of `before` that begins behind the place looked at */
+    map->n = 0;
+    for (size_t i = 0; i < step->n; i++) {
+        struct tp_norm_piece piece = step->pieces[i];
+        size_t end = i + 1 < step->n ? step->pieces[i + 1].to : n;
+        while (next < before->n && before->pieces[next].to <= piece.from)
+            next++;
+        bool known = next == 0 || before->pieces[next - 1].identical;
+        map_add(map, piece.to, tp_norm_map_find(before, piece.from), piece.identical && known);
+        for (; piece.identical && next < before->n; next++) {
+            const struct tp_norm_piece *b = &before->pieces[next];
+            size_t to = piece.to + (b->to - piece.from);
+            if (to >= end)
+                break;
+            map_add(map, to, b->from, b->identical);
+        }
+    }
+}
+
 void tp_norm_space_release(tp_norm_space *space)
 {
     free(space->points);
     tp_buf_release(&space->spare);
+    tp_norm_map_release(&space->before);
+    tp_norm_map_release(&space->step);
     *space = (tp_norm_space){0};
 }
 
@@ -69,8 +95,6 @@ bool tp_normalize_is_identity(const tp_normalizer *normalizer, const char *text,
         high |= (uint8_t)text[i] >= FIRST_COMBINING_LEAD;
     return !high;
 }
-
-static bool is_decomposing(tp_normalize_kind kind) { return kind <= TP_NORMALIZE_NFKD; }
 
 static utf8proc_option_t form_options(tp_normalize_kind kind)
 {
@@ -220,7 +244,7 @@ static void apply_form(tp_normalize_kind kind, tp_norm_space *space, const char 
             copy_unchanged(&run, i, len);
             continue;
         }
-        if (space->n_points >= limit && is_boundary((int32_t)cp, options))
+        if (cp == BEFORE_FINALS || (space->n_points >= limit && is_boundary((int32_t)cp, options)))
             flush_run(&run, i);
         if (space->n_points == 0)
             run.from = i;
@@ -229,10 +253,11 @@ static void apply_form(tp_normalize_kind kind, tp_norm_space *space, const char 
     flush_run(&run, n);
 }
 
-static void apply_lowercase(const char *text, size_t n, tp_buf *out)
+static void apply_lowercase(const char *text, size_t n, tp_buf *out, tp_norm_map *map)
 {
     for (size_t i = 0, len; i < n; i += len) {
         uint32_t cp;
+        size_t to = out->len;
         len = tp_utf8_decode(text + i, n - i, &cp);
         if (len == 0) {
             len = 1;
@@ -244,6 +269,7 @@ static void apply_lowercase(const char *text, size_t n, tp_buf *out)
             tp_buf_add(out, utf8,
                        tp_utf8_encode((uint32_t)utf8proc_tolower((utf8proc_int32_t)cp), utf8));
         }
+        map_add(map, to, i, out->len - to == len);
     }
 }
 
@@ -269,25 +295,42 @@ static size_t without_trailing_space(const char *text, size_t n)
     return n;
 }
 
-static void apply_strip(const tp_normalize_step *step, const char *text, size_t n, tp_buf *out)
+static void apply_strip(const tp_normalize_step *step, const char *text, size_t n, tp_buf *out,
+                        tp_norm_map *map)
 {
     size_t begin = step->strip_left ? leading_space(text, n) : 0;
     size_t end = step->strip_right ? without_trailing_space(text, n) : n;
+    map_add(map, 0, begin, true);
     if (begin < end)
         tp_buf_add(out, text + begin, end - begin);
 }
 
-static void apply_replace(const tp_normalize_step *step, const char *text, size_t n, tp_buf *out)
+static void apply_prepend(const tp_normalize_step *step, const char *text, size_t n, tp_buf *out,
+                          tp_norm_map *map)
 {
-    const char *end = text + n, *found;
-    while (text < end &&
-           (found = memmem(text, (size_t)(end - text), step->from.data, step->from.len)) != NULL) {
-        tp_buf_add(out, text, (size_t)(found - text));
+    if (n == 0)
+        return;
+    map_add(map, 0, 0, false);
+    tp_buf_add(out, step->to.data, step->to.len);
+    map_add(map, out->len, 0, true);
+    tp_buf_add(out, text, n);
+}
+
+static void apply_replace(const tp_normalize_step *step, const char *text, size_t n, tp_buf *out,
+                          tp_norm_map *map)
+{
+    for (size_t at = 0, len; at < n; at += len + step->from.len) {
+        const char *found = memmem(text + at, n - at, step->from.data, step->from.len);
+        len = found ? (size_t)(found - (text + at)) : n - at;
+        if (len) {
+            map_add(map, out->len, at, true);
+            tp_buf_add(out, text + at, len);
+        }
+        if (!found)
+            break;
+        map_add(map, out->len, at + len, false);
         tp_buf_add(out, step->to.data, step->to.len);
-        text = found + step->from.len;
     }
-    if (text < end)
-        tp_buf_add(out, text, (size_t)(end - text));
 }
 
 static void apply_step(const tp_normalize_step *step, tp_norm_space *space, const char *text,
@@ -301,20 +344,25 @@ static void apply_step(const tp_normalize_step *step, tp_norm_space *space, cons
         apply_form(step->kind, space, text, n, out, map);
         break;
     case TP_NORMALIZE_LOWERCASE:
-        apply_lowercase(text, n, out);
+        apply_lowercase(text, n, out, map);
         break;
     case TP_NORMALIZE_STRIP:
-        apply_strip(step, text, n, out);
+        apply_strip(step, text, n, out, map);
         break;
     case TP_NORMALIZE_PREPEND:
-        if (n)
-            tp_buf_add(out, step->to.data, step->to.len);
-        tp_buf_add(out, text, n);
+        apply_prepend(step, text, n, out, map);
         break;
     case TP_NORMALIZE_REPLACE:
-        apply_replace(step, text, n, out);
+        apply_replace(step, text, n, out, map);
         break;
     }
+}
+
+static void swap_maps(tp_norm_map *a, tp_norm_map *b)
+{
+    tp_norm_map kept = *a;
+    *a = *b;
+    *b = kept;
 }
 
 void tp_normalize(const tp_normalizer *normalizer, tp_norm_space *space, const char *text, size_t n,
@@ -323,17 +371,21 @@ void tp_normalize(const tp_normalizer *normalizer, tp_norm_space *space, const c
     tp_buf_clear(out);
     if (map)
         map->n = 0;
-    if (normalizer->n == 1 && is_decomposing(normalizer->steps[0].kind)) {
+    if (normalizer->n)
         apply_step(&normalizer->steps[0], space, text, n, out, map);
-        return;
-    }
-    map_add(map, 0, 0, normalizer->n == 0);
-    tp_buf_add(out, text, n);
-    for (size_t i = 0; i < normalizer->n; i++) {
+    else
+        tp_buf_add(out, text, n);
+    for (size_t i = 1; i < normalizer->n; i++) {
         tp_buf before = space->spare;
         space->spare = *out;
         *out = before;
         tp_buf_clear(out);
-        apply_step(&normalizer->steps[i], space, space->spare.data, space->spare.len, out, NULL);
+        space->step.n = 0;
+        apply_step(&normalizer->steps[i], space, space->spare.data, space->spare.len, out,
+                   map ? &space->step : NULL);
+        if (!map)
+            continue;
+        swap_maps(map, &space->before);
+        map_compose(map, &space->before, &space->step, out->len);
     }
 }

@@ -30,7 +30,8 @@ typedef struct {
 } tp_normalizer;
 
 /* Pieces of normalised text and where they came from, in ascending order.  A byte
- * of an identical piece maps to its own place, others to the piece's beginning. */
+ * of an identical piece (of as many bytes as it came from) maps to its own place,
+ * others to the piece's beginning. */
 typedef struct {
     struct tp_norm_piece {
         size_t to, from;
@@ -48,6 +49,7 @@ typedef struct {
     int32_t *points; /* code points of one run */
     size_t n_points, cap;
     tp_buf spare;
+    tp_norm_map before, step; /* of all steps before the last one, and of that one */
 } tp_norm_space;
 
 void tp_norm_space_release(tp_norm_space *space);
@@ -55,8 +57,7 @@ void tp_norm_space_release(tp_norm_space *space);
 /* True when it is cheap to see that normalising changes nothing. */
 bool tp_normalize_is_identity(const tp_normalizer *normalizer, const char *text, size_t n);
 
-/* out = the normalised text; (optional) *map tells where it came from: exactly for
- * a single Unicode form, and coarsely (one piece) for anything else. */
+/* out = the normalised text; (optional) *map tells where it came from. */
 void tp_normalize(const tp_normalizer *normalizer, tp_norm_space *space, const char *text, size_t n,
                   tp_buf *out, tp_norm_map *map);
 

@@ -125,6 +125,19 @@ static void prefixes_find_what_the_assistant_wrote(void **state)
            "| <|start|>user\\n\n| 1+1=<|end|>\\n\n| <|start|>assistant\\n\n> 2<|end|>\\n\n");
 }
 
+/* Two tokens of one character that NFC composed, each of which begins where that did. */
+static void a_composed_character_is_learned_whole(void **state)
+{
+    tp_tokenizer *plain = tok;
+    assert_int_equal(byte_tokenizer_make_like("qwen2", NULL, &tok), 0);
+    expect("{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},"
+           "{\"role\":\"assistant\",\"content\":\"e\xcc\x81o\"}]}",
+           (tp_render_options){.chat_template = CHATML},
+           "| <|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n> \xc3\xa9o<|end|>\\n\n");
+    tp_tokenizer_free(tok);
+    tok = plain;
+}
+
 static void blocks_find_what_the_assistant_wrote(void **state)
 {
     tp_render_options options = {.chat_template = BLOCKS};
@@ -354,6 +367,7 @@ int main(void)
         cmocka_unit_test(only_the_completion_is_learned),
         cmocka_unit_test(all_of_a_text_is_learned_but_its_first_token),
         cmocka_unit_test(prefixes_find_what_the_assistant_wrote),
+        cmocka_unit_test(a_composed_character_is_learned_whole),
         cmocka_unit_test(blocks_find_what_the_assistant_wrote),
         cmocka_unit_test(blocks_that_are_no_answers_do_not_teach_the_prompt),
         cmocka_unit_test(the_last_answer_is_found_where_earlier_turns_are_rewritten),

@@ -351,6 +351,56 @@ static void offsets_survive_normalisation(void **state)
     tp_tokenizer_free(tok);
 }
 
+/* The letters a, b, c and the underline under a normalizer of one's own. */
+#define NORMALIZED(normalizer)                                               \
+    "{\"normalizer\":" normalizer ",\"model\":{\"type\":\"BPE\",\"vocab\":{" \
+    "\"a\":0,\"b\":1,\"c\":2,\"_\":3,\"\xc3\x83\":4,\"\xc2\xa9\":5},\"merges\":[]}" TAIL(GPT2)
+#define REPLACE(from, to) \
+    "{\"type\":\"Replace\",\"pattern\":{\"String\":\"" from "\"},\"content\":\"" to "\"}"
+
+/* Whatever a normalizer did before and behind it, a token knows where it came from. */
+static void offsets_survive_every_normalizer(void **state)
+{
+    tp_tokenizer *tok = parse(NORMALIZED(REPLACE("xx", "_")));
+    check_text(tok, "axxbxxxxc", 6, (const int32_t[]){0, 3, 1, 3, 3, 2},
+               (const int32_t[]){0, 1, 3, 4, 6, 8});
+    tp_tokenizer_free(tok);
+
+    tok = parse(NORMALIZED("{\"type\":\"Prepend\",\"prepend\":\"__\"}"));
+    check_text(tok, "ab", 4, (const int32_t[]){3, 3, 0, 1}, (const int32_t[]){0, 0, 0, 1});
+    tp_tokenizer_free(tok);
+
+    tok = parse(NORMALIZED("{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}"));
+    check_text(tok, "  abc ", 3, (const int32_t[]){0, 1, 2}, (const int32_t[]){2, 3, 4});
+    tp_tokenizer_free(tok);
+
+    tok = parse(NORMALIZED("{\"type\":\"Lowercase\"}")); /* the Kelvin sign becomes shorter */
+    check_text(tok,
+               "A\xe2\x84\xaa"
+               "BC",
+               3, (const int32_t[]){0, 1, 2}, (const int32_t[]){0, 4, 5});
+    tp_tokenizer_free(tok);
+
+    tok = parse(NORMALIZED("{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"}," REPLACE(
+        "x", "__") "," REPLACE("_b", "c") ",{\"type\":\"Strip\",\"strip_left\":true}]}"));
+    check_text(tok, " ae\xcc\x81xbxa", 8, (const int32_t[]){0, 4, 5, 3, 2, 3, 3, 0},
+               (const int32_t[]){1, 2, 2, 5, 5, 7, 7, 8});
+    tp_tokenizer_free(tok);
+}
+
+/* U+11A7 stands before the finals of Hangul and is none. */
+static void what_no_final_is_composes_with_nothing(void **state)
+{
+    tp_tokenizer *tok =
+        parse("{\"normalizer\":{\"type\":\"NFC\"},\"model\":{\"type\":\"BPE\",\"vocab\":{"
+              "\"\xc3\xaa\":0,\"\xc2\xb0\":1,\"\xc4\xa2\":2,\"\xc3\xa1\":3,\"\xc4\xa8\":4,"
+              "\"\xc2\xa7\":5,\"\xc2\xa8\":6,\"\xc4\x85\":7},\"merges\":[]}" TAIL(GPT2));
+
+    check_text(tok, "\xea\xb0\x80\xe1\x86\xa7", 6, (const int32_t[]){0, 1, 2, 3, 4, 5},
+               (const int32_t[]){0, 1, 2, 3, 4, 5});
+    tp_tokenizer_free(tok);
+}
+
 static void a_prefixed_space_has_no_place(void **state)
 {
     tp_tokenizer *tok =
@@ -773,6 +823,8 @@ int main(void)
         cmocka_unit_test(bytes_without_a_token_are_dropped),
         cmocka_unit_test(offsets_are_where_tokens_start),
         cmocka_unit_test(offsets_survive_normalisation),
+        cmocka_unit_test(offsets_survive_every_normalizer),
+        cmocka_unit_test(what_no_final_is_composes_with_nothing),
         cmocka_unit_test(a_prefixed_space_has_no_place),
         cmocka_unit_test(special_tokens_can_be_left_as_text),
         cmocka_unit_test(every_byte_comes_back),
