@@ -3,6 +3,13 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
+#include <utf8proc.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "base/platform.h"
 
 enum { MAX_GROUP_DEPTH = 64, MAX_PATTERN = 16 * 1024 };
 
@@ -27,9 +34,15 @@ typedef struct {
     const char *text;
     size_t n, at;
     tp_buf *out;
-    size_t atom;                         /* where in out the last atom begins, or NO_ATOM */
-    bool quantified;                     /* the last atom has a quantifier already */
-    size_t group_start[MAX_GROUP_DEPTH]; /* where in out each open group begins */
+    size_t atom;     /* where in out the last atom begins, or NO_ATOM */
+    bool quantified; /* the last atom has a quantifier already */
+    bool ignore_case;
+    uint32_t letter; /* the small form of the letter right before this place, or 0 */
+    struct {
+        size_t start;     /* where in out the group begins */
+        bool ignore_case; /* holds again behind it */
+        bool is_rest;     /* begun by "(?i)": ends with the group around it */
+    } groups[MAX_GROUP_DEPTH];
     size_t depth;
     tp_error *err;
 } translation;
@@ -54,6 +67,44 @@ static void begin_atom(translation *t)
     t->quantified = false;
 }
 
+static uint32_t small(uint32_t cp)
+{
+    int32_t capital = utf8proc_toupper((int32_t)cp); /* long s is an s */
+    return (uint32_t)utf8proc_tolower(capital);
+}
+
+/* Two letters that some other one, as ligatures are, is equal to when case is ignored. */
+static bool fold_together(uint32_t before, uint32_t cp)
+{
+    utf8proc_category_t category = utf8proc_category((int32_t)cp);
+    if (before == 's' || before == 'f')
+        return before == 's' ? cp == 's' || cp == 't' : cp == 'f' || cp == 'i' || cp == 'l';
+    if (before == 0x2bc) /* the apostrophe before n */
+        return true;
+    static const uint32_t second[] = {0x2be, 0x3b9, 0x565, 0x56b, 0x56d, 0x576, 0x582};
+    for (size_t i = 0; i < TP_COUNTOF(second) && before; i++)
+        if (cp == second[i])
+            return true;
+    return before && category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
+}
+
+/* Oniguruma ignores the case of several letters at once, PCRE2 of each alone. */
+static tp_status check_folding(translation *t, uint32_t cp)
+{
+    int32_t folded[8];
+    int boundclass = 0;
+    if (!t->ignore_case) {
+        t->letter = 0;
+        return TP_OK;
+    }
+    bool alone = utf8proc_decompose_char((int32_t)cp, folded, TP_COUNTOF(folded), UTF8PROC_CASEFOLD,
+                                         &boundclass) == 1;
+    if (!alone || fold_together(t->letter, small(cp)))
+        return refuse(t, "ignoring case across several letters, as of ss and U+00DF,");
+    t->letter = small(cp);
+    return TP_OK;
+}
+
 /* \uHHHH, \xHH (ASCII only) and \x{...}: as a PCRE2 escape. */
 static tp_status code_point(translation *t)
 {
@@ -68,20 +119,49 @@ static tp_status code_point(translation *t)
         return refuse(t, "this escape");
     if (!is_u && !braced && (end - begin == 2) && t->text[begin] > '7')
         return refuse(t, "a single byte above 7F");
+    TP_TRY(check_folding(t, (uint32_t)strtoul(t->text + begin, NULL, 16)));
     tp_buf_addf(t->out, "\\x{%.*s}", (int)(end - begin), t->text + begin);
     t->at = end + (braced ? 1 : 0);
     return TP_OK;
 }
 
-/* \p{...}, \P{...}, \p{^...}: the same in PCRE2. */
+static bool is_script(tp_slice name)
+{
+    TP_OWN(tp_buf) text = {0};
+    int code = 0;
+    PCRE2_SIZE offset = 0;
+    tp_buf_addf(&text, "\\p{sc:%.*s}", (int)name.len, name.data);
+    pcre2_code *compiled = pcre2_compile((PCRE2_SPTR)tp_buf_str(&text), text.len,
+                                         PCRE2_UTF | PCRE2_UCP, &code, &offset, NULL);
+    pcre2_code_free(compiled);
+    return compiled != NULL;
+}
+
+/* Does the name say capital, small or title case, which Oniguruma and versions of PCRE2 take
+ * each in their own way where case is ignored? */
+static bool is_of_case(tp_slice name)
+{
+    static const char *const names[] = {"Lu", "Ll", "Lt", "Upper", "Lower", "Title"};
+    for (size_t i = 0; i < TP_COUNTOF(names); i++)
+        if (name.len >= strlen(names[i]) && strncasecmp(name.data, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+/* \p{...}, \P{...}, \p{^...}: the same in PCRE2, to which a script's bare name means its
+ * extensions too since 10.40. */
 static tp_status property(translation *t)
 {
     const char *close = peek(t, 2) == '{' ? memchr(t->text + t->at, '}', t->n - t->at) : NULL;
     if (!close)
         return refuse(t, "a property without braces");
-    size_t len = (size_t)(close - (t->text + t->at)) + 1;
-    tp_buf_add(t->out, t->text + t->at, len);
-    t->at += len;
+    size_t begin = t->at + (peek(t, 3) == '^' ? 4 : 3);
+    tp_slice name = {t->text + begin, (size_t)(close - (t->text + begin))};
+    if (t->ignore_case && is_of_case(name))
+        return refuse(t, "a property of case where case is ignored");
+    tp_buf_add(t->out, t->text + t->at, begin - t->at);
+    tp_buf_addf(t->out, "%s%.*s}", is_script(name) ? "sc:" : "", (int)name.len, name.data);
+    t->at = begin + name.len + 1;
     return TP_OK;
 }
 
@@ -109,6 +189,9 @@ static const char *class_members(char letter, bool in_class)
 static tp_status escape(translation *t, bool in_class)
 {
     char c = peek(t, 1);
+    if (c == 'u' || c == 'x')
+        return code_point(t);
+    t->letter = 0;
     const char *members = class_members(c, in_class);
     if (members) {
         tp_buf_addf(t->out, in_class ? "%s" : "[%s]", members);
@@ -120,8 +203,6 @@ static tp_status escape(translation *t, bool in_class)
         t->at += 2;
         return TP_OK;
     }
-    if (c == 'u' || c == 'x')
-        return code_point(t);
     if (c == 'p' || c == 'P')
         return property(t);
     if (c == 'v') {
@@ -145,6 +226,19 @@ static tp_status escape(translation *t, bool in_class)
     return TP_OK;
 }
 
+/* A character that means itself. */
+static tp_status literal(translation *t)
+{
+    uint32_t cp;
+    size_t len = tp_utf8_decode(t->text + t->at, t->n - t->at, &cp);
+    if (len == 0 || cp == 0)
+        return refuse(t, "a byte that is not text");
+    TP_TRY(check_folding(t, cp));
+    tp_buf_add(t->out, t->text + t->at, len);
+    t->at += len;
+    return TP_OK;
+}
+
 static tp_status bracket_class(translation *t)
 {
     tp_buf_addc(t->out, '[');
@@ -155,6 +249,7 @@ static tp_status bracket_class(translation *t)
     }
     for (bool first = true;; first = false) {
         char c = peek(t, 0);
+        t->letter = 0;
         if (t->at >= t->n)
             return refuse(t, "a character class without end");
         if (c == ']' && !first)
@@ -168,27 +263,30 @@ static tp_status bracket_class(translation *t)
             continue;
         }
         tp_buf_adds(t->out, first && c == ']' ? "\\" : "");
-        tp_buf_addc(t->out, c);
-        t->at++;
+        TP_TRY(literal(t));
     }
     tp_buf_addc(t->out, ']');
     t->at++;
     return TP_OK;
 }
 
-/* The options of "(?im-x:" or "(?i)"; Ruby's m is PCRE2's s. */
-static tp_status group_options(translation *t, bool *ret_is_group)
+/* The options of "(?im-x:" or "(?i)"; Ruby's m is PCRE2's s.  The latter reaches to the end of the
+ * group around it, with all branches there: a group of its own. */
+static tp_status group_options(translation *t, bool *ret_is_rest)
 {
-    for (;;) {
+    for (bool on = true;;) {
         char c = peek(t, 0);
         if (c == ':' || c == ')') {
-            *ret_is_group = c == ':';
-            tp_buf_addc(t->out, c);
+            *ret_is_rest = c == ')';
+            tp_buf_addc(t->out, ':');
             t->at++;
             return TP_OK;
         }
         if (!c || !strchr("imx-", c))
             return refuse(t, "this group");
+        on = on && c != '-';
+        if (c == 'i')
+            t->ignore_case = on;
         tp_buf_addc(t->out, c == 'm' ? 's' : c);
         t->at++;
     }
@@ -197,7 +295,7 @@ static tp_status group_options(translation *t, bool *ret_is_group)
 static tp_status open_group(translation *t)
 {
     size_t start = t->out->len;
-    bool is_group = true;
+    bool is_rest = false, ignore_case = t->ignore_case;
     if (peek(t, 1) != '?') {
         tp_buf_adds(t->out, "(?:"); /* captures are not used */
         t->at++;
@@ -211,24 +309,39 @@ static tp_status open_group(translation *t)
         tp_buf_adds(t->out, kind ? kind : "(?");
         t->at += kind ? strlen(kind) : 2;
         if (!kind)
-            TP_TRY(group_options(t, &is_group));
+            TP_TRY(group_options(t, &is_rest));
     }
     t->atom = NO_ATOM;
-    if (!is_group)
-        return TP_OK;
     if (t->depth == MAX_GROUP_DEPTH)
         return refuse(t, "a group nested this deep");
-    t->group_start[t->depth++] = start;
+    t->groups[t->depth].start = start;
+    t->groups[t->depth].ignore_case = ignore_case;
+    t->groups[t->depth++].is_rest = is_rest;
     return TP_OK;
+}
+
+static void end_group(translation *t)
+{
+    tp_buf_addc(t->out, ')');
+    t->depth--;
+    t->ignore_case = t->groups[t->depth].ignore_case;
+}
+
+/* Those that "(?i)" began. */
+static void end_rests(translation *t)
+{
+    while (t->depth && t->groups[t->depth - 1].is_rest)
+        end_group(t);
 }
 
 static tp_status close_group(translation *t)
 {
+    end_rests(t);
     if (t->depth == 0)
         return refuse(t, "')' without '('");
-    tp_buf_addc(t->out, ')');
+    end_group(t);
     t->at++;
-    t->atom = t->group_start[--t->depth];
+    t->atom = t->groups[t->depth].start;
     t->quantified = false;
     return TP_OK;
 }
@@ -265,6 +378,7 @@ static void wrap_atom(translation *t)
 
 static tp_status quantifier(translation *t, size_t interval, bool exact, bool open_low)
 {
+    t->letter = 0;
     if (t->atom == NO_ATOM)
         return refuse(t, "a quantifier without target");
     if (t->quantified)
@@ -304,6 +418,7 @@ static tp_status translate_one(translation *t)
         tp_buf_addc(t->out, c);
         t->at++;
         t->atom = NO_ATOM;
+        t->letter = 0;
         return TP_OK;
     }
     begin_atom(t);
@@ -311,14 +426,8 @@ static tp_status translate_one(translation *t)
         return bracket_class(t);
     if (c == '\\')
         return escape(t, false);
-    uint32_t cp;
-    size_t len = tp_utf8_decode(t->text + t->at, t->n - t->at, &cp);
-    if (len == 0 || cp == 0)
-        return refuse(t, "a byte that is not text");
     tp_buf_adds(t->out, c == '{' ? "\\" : "");
-    tp_buf_add(t->out, t->text + t->at, len);
-    t->at += len;
-    return TP_OK;
+    return literal(t);
 }
 
 tp_status tp_regex_translate(const char *pattern, size_t n, tp_buf *ret, tp_error *err)
@@ -331,6 +440,8 @@ tp_status tp_regex_translate(const char *pattern, size_t n, tp_buf *ret, tp_erro
     tp_status status = TP_OK;
     while (status == TP_OK && t.at < n)
         status = translate_one(&t);
+    if (status == TP_OK)
+        end_rests(&t);
     if (status == TP_OK && t.depth)
         status = refuse(&t, "'(' without ')'");
     if (status != TP_OK) {

@@ -5,12 +5,15 @@
  *
  *     \s \d \w \b          by Unicode property (PCRE2's \s takes U+180E)
  *     \h \H                hexadecimal digit
+ *     \p{Han}              \p{sc:Han}, the script without its extensions
  *     \uHHHH \v            code point; vertical tab
  *     (?m:                 "dot matches newline": (?s: in PCRE2
  *     x{n,m}+  x**  x{n}?  repeated repeats, never possessive: (?:x{n,m})+
  *     {,n}                 {0,n}
+ *     a(?i)b|c             a(?i:b|c)
  *
- * Character class intersection (&&), nested and POSIX classes, back references
+ * Character class intersection (&&), nested and POSIX classes, back references,
+ * ignoring the case of what folds into several letters (ss) or of a property of case
  * and other constructs that no tokenizer is known to use are refused by name. */
 #ifndef TP_TEXT_TOKENIZER_REGEX_TRANSLATE_H
 #define TP_TEXT_TOKENIZER_REGEX_TRANSLATE_H

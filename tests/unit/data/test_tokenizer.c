@@ -545,12 +545,34 @@ static void matches_may_join_their_neighbours(void **state)
     }
 }
 
+#define SPLIT(regex)                                                                         \
+    "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":"  \
+    "\"" regex "\"},\"behavior\":\"Isolated\"},{\"type\":\"ByteLevel\",\"use_regex\":false," \
+    "\"add_prefix_space\":false}]}"
+
+/* Where PCRE2 would take an expression otherwise, words would be cut elsewhere. */
+static void expressions_mean_what_oniguruma_means(void **state)
+{
+    /* The ideographic full stop is common to several scripts, that of Han among them. */
+    tp_tokenizer *tok = parse(
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"\xc3\xa5\":0,\"\xc2\xa5\":1,\"\xc2\xbd\":2,"
+        "\"\xc3\xa3\":3,\"\xc4\xa2\":4,\"\xc4\xa4\":5,\"\xc2\xbd\xc3\xa3\":6},\"merges\":["
+        "\"\xc2\xbd \xc3\xa3\"]}" TAIL(SPLIT("\\\\p{Han}+")));
+    CHECK_TEXT(tok, "\xe5\xa5\xbd\xe3\x80\x82", 6, 0, 1, 2, 3, 4, 5);
+    tp_tokenizer_free(tok);
+
+    /* Options hold for all branches behind them, and no branch begins before them. */
+    tok = parse(SMALL(",\"dc\":7", "\"d c\"", "", SPLIT("a(?i)B|C")));
+    CHECK_TEXT(tok, "dcab", 3, 7, 0, 1);
+    tp_tokenizer_free(tok);
+    tok = parse(SMALL(",\"dc\":7", "\"d c\"", "", SPLIT("(a(?i)B|x)c|(?i)D")));
+    CHECK_TEXT(tok, "dc", 2, 3, 2);
+    tp_tokenizer_free(tok);
+}
+
 /* What is wrong is said with the file, the line and the token. */
 static void mistakes_are_named(void **state)
 {
-#define SPLIT(regex)                                                                        \
-    "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":" \
-    "\"" regex "\"},\"behavior\":\"Isolated\"}," GPT2 "]}"
     static const struct {
         const char *json, *message;
         tp_status status;
@@ -603,6 +625,18 @@ static void mistakes_are_named(void **state)
          TP_ERR_UNSUPPORTED},
         {SMALL("", "", "", SPLIT("[a&&b]")),
          "t.json:1: regular expression '[a&&b]': class intersection at offset 2 is not supported",
+         TP_ERR_UNSUPPORTED},
+        {SMALL("", "", "", SPLIT("(?i:x(?-i)ss)|(?i:a[\\\\p{Lu}])")),
+         "t.json:1: regular expression '(?i:x(?-i)ss)|(?i:a[\\p{Lu}])': a property of case where "
+         "case is ignored at offset 20 is not supported",
+         TP_ERR_UNSUPPORTED},
+        {SMALL("", "", "", SPLIT("(?i)s(?:S|t)")),
+         "t.json:1: regular expression '(?i)s(?:S|t)': ignoring case across several letters, as "
+         "of ss and U+00DF, at offset 8 is not supported",
+         TP_ERR_UNSUPPORTED},
+        {SMALL("", "", "", SPLIT("(?i:[\xc3\x9f])")),
+         "t.json:1: regular expression '(?i:[\xc3\x9f])': ignoring case across several letters, as "
+         "of ss and U+00DF, at offset 5 is not supported",
          TP_ERR_UNSUPPORTED},
         {SMALL("", "", "", SPLIT("[z-a]")),
          "t.json:1: regular expression '[z-a]': range out of order in character class",
@@ -832,6 +866,7 @@ int main(void)
         cmocka_unit_test(streaming_gives_whole_characters),
         cmocka_unit_test(ids_without_a_token_add_nothing),
         cmocka_unit_test(matches_may_join_their_neighbours),
+        cmocka_unit_test(expressions_mean_what_oniguruma_means),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test_setup_teardown(a_folder_names_its_special_tokens, make_folder,
                                         remove_folder),
