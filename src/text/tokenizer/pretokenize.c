@@ -252,6 +252,14 @@ void tp_pretokenize(const tp_pretokenizer *pretokenizer, tp_cut_space *space, co
     }
 }
 
+bool tp_pretokenizer_has_regex(const tp_pretokenizer *pretokenizer)
+{
+    for (size_t i = 0; i < pretokenizer->n; i++)
+        if (pretokenizer->cuts[i].kind == TP_CUT_REGEX)
+            return true;
+    return false;
+}
+
 void tp_pretokenizer_release(tp_pretokenizer *pretokenizer)
 {
     for (size_t i = 0; i < pretokenizer->n; i++)

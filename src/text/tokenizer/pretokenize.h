@@ -60,7 +60,8 @@ typedef struct {
 /* From the value of "pre_tokenizer"; `name` is what errors call the file. */
 TP_CHECKED tp_status tp_pretokenizer_parse(tp_arena *arena, const char *name, const tp_json *spec,
                                            tp_pretokenizer *ret, tp_error *err);
-void tp_pretokenizer_release(tp_pretokenizer *pretokenizer); /* the compiled expressions */
+void tp_pretokenizer_release(tp_pretokenizer *pretokenizer);         /* the compiled expressions */
+bool tp_pretokenizer_has_regex(const tp_pretokenizer *pretokenizer); /* for PCRE2 */
 
 /* The value of "pre_tokenizer" that one of the four scanners above stands for. */
 void tp_pretokenizer_write(tp_json_w *w, tp_word_scanner scan);
@@ -94,6 +95,9 @@ void tp_pretokenize(const tp_pretokenizer *pretokenizer, tp_cut_space *space, co
 /* For pretokenize.c: the same through PCRE2. */
 TP_CHECKED tp_status tp_regex_compile(const char *pattern, size_t n, tp_regex **ret, tp_error *err);
 void tp_regex_free(tp_regex *regex);
+enum { TP_REGEX_VERSION_MAX = 32 };
+/* The version of Unicode that the properties of regular expressions are of. */
+void tp_regex_unicode_version(char ret[TP_REGEX_VERSION_MAX]);
 /* Append the matches in text[begin..end) to space->matches, with what lies between. */
 void tp_regex_find_all(const tp_regex *regex, tp_cut_space *space, const char *text, size_t begin,
                        size_t end);

@@ -57,6 +57,13 @@ void tp_regex_free(tp_regex *regex)
     free(regex);
 }
 
+void tp_regex_unicode_version(char ret[TP_REGEX_VERSION_MAX])
+{
+    ret[0] = 0;
+    if (pcre2_config(PCRE2_CONFIG_UNICODE_VERSION, NULL) <= TP_REGEX_VERSION_MAX)
+        (void)pcre2_config(PCRE2_CONFIG_UNICODE_VERSION, ret);
+}
+
 void tp_regex_space_release(tp_cut_space *space)
 {
     pcre2_match_data_free(space->match_data);

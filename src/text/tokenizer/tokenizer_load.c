@@ -302,6 +302,16 @@ static tp_status check_missing_bytes(loader *l, const tp_json *model)
                    name_of(l), n, wish);
 }
 
+/* PCRE2's properties are of the version of Unicode that this machine's library has. */
+static void hash_regex_version(loader *l)
+{
+    char version[TP_REGEX_VERSION_MAX];
+    if (!tp_pretokenizer_has_regex(&l->tok->pretokenizer))
+        return;
+    tp_regex_unicode_version(version);
+    hash_text(l, version, strlen(version));
+}
+
 static tp_status load_parts(loader *l)
 {
     tp_tokenizer *tok = l->tok;
@@ -327,6 +337,7 @@ static tp_status load_parts(loader *l)
     hash_value(l, tp_json_get(l->root, "normalizer"));
     hash_value(l, tp_json_get(l->root, "pre_tokenizer"));
     hash_value(l, tp_json_get(l->root, "post_processor"));
+    hash_regex_version(l);
     return TP_OK;
 }
 
