@@ -173,6 +173,18 @@ static bool is_added(int64_t type)
            type == TP_GGUF_TOKEN_USER_DEFINED;
 }
 
+/* Do the ids of added tokens go on from the number of the others?  Readers count them so. */
+static bool added_count_on(const source *s)
+{
+    uint64_t next = 0;
+    for (uint64_t i = 0; i < s->tokens->n; i++)
+        next += type_of(s, i) == TP_GGUF_TOKEN_NORMAL;
+    for (uint64_t i = 0; i < s->tokens->n; i++)
+        if (is_added(type_of(s, i)) && i != next++)
+            return false;
+    return true;
+}
+
 static void write_added(const source *s, tp_json_w *w)
 {
     static const char *const flags[] = {"single_word", "lstrip", "rstrip", "normalized"};
@@ -196,6 +208,7 @@ static void write_added(const source *s, tp_json_w *w)
 static void write_model(const source *s, tp_json_w *w)
 {
     size_t at = 0;
+    bool with_added = !added_count_on(s); /* which keeps their ids */
     TP_OWN(tp_buf) key = {0};
     tp_json_w_put_begin(w, "model", '{');
     tp_json_w_put_str(w, "type", "BPE");
@@ -207,7 +220,8 @@ static void write_model(const source *s, tp_json_w *w)
     tp_json_w_put_begin(w, "vocab", '{');
     for (uint64_t i = 0; i < s->tokens->n; i++) {
         tp_slice text = tp_gguf_next_string(s->tokens, &at);
-        if (type_of(s, i) != TP_GGUF_TOKEN_NORMAL)
+        int64_t type = type_of(s, i);
+        if (type != TP_GGUF_TOKEN_NORMAL && !(with_added && is_added(type)))
             continue;
         tp_buf_clear(&key);
         tp_buf_add(&key, text.data, text.len);

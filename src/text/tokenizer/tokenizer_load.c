@@ -13,13 +13,14 @@
 enum {
     MAX_FILE_BYTES = 256 << 20,
     MAX_CONFIG_BYTES = 16 << 20,
-    SPARE_IDS = 65536 /* ids may have gaps, but not many more than tokens */
+    SPARE_IDS = 65536 /* the model's ids may have gaps, but not many more than tokens */
 };
 
 typedef struct {
     tp_tokenizer *tok;
     const tp_json *root, *vocab, *merges, *added;
     size_t n_tokens, n_merges; /* in the model */
+    int32_t next_id;           /* what the tokenizers library gives the next added token */
     XXH3_state_t *hash;        /* of everything that decides how text becomes ids */
     tp_error *err;
 } loader;
@@ -204,7 +205,8 @@ static bool flag(const tp_json *object, const char *key)
     return value;
 }
 
-/* An added token is a token of the model under the same id, or a new one. */
+/* An added token is a token of the model under the same id, or a new one.  The tokenizers library
+ * does not look at the id of a new one: it counts on. */
 static tp_status place_added(loader *l, const tp_json *v, const tp_json *content, int32_t id)
 {
     tp_bpe *bpe = &l->tok->bpe;
@@ -218,8 +220,18 @@ static tp_status place_added(loader *l, const tp_json *v, const tp_json *content
         return tp_fail(l->err, TP_ERR_FORMAT,
                        "%s:%u: added token '%.100s' takes id %d, which '%.100s' has", name_of(l),
                        (unsigned)v->line, content->text.data, (int)id, token->spelling);
+    if (in_model < 0 && id != l->next_id && content->text.len)
+        return tp_fail(
+            l->err, TP_ERR_UNSUPPORTED,
+            "%s:%u: added token '%.100s' has id %d, but the tokenizers library counts on "
+            "from the vocabulary's %zu tokens and gives it %d; list added tokens in "
+            "that order, or give this one its id in 'model.vocab' too",
+            name_of(l), (unsigned)v->line, content->text.data, (int)id, l->n_tokens,
+            (int)l->next_id);
     if (in_model < 0)
         tp_bpe_set_token(bpe, &l->tok->arena, id, content->text.data, content->text.len, true);
+    if (content->text.len)
+        l->next_id = TP_MAX(l->next_id, id + 1);
     token->added = true;
     token->special = flag(v, "special");
     return TP_OK;
@@ -251,6 +263,11 @@ static tp_status put_added(loader *l, const tp_json *v, const tp_json *content,
                             .rstrip = flag(v, "rstrip"),
                             .special = flag(v, "special")};
     TP_TRY(place_added(l, v, content, token.id));
+    if (pattern->len == 0 && content->text.len)
+        return tp_fail(l->err, TP_ERR_UNSUPPORTED,
+                       "%s:%u: the normalizer leaves nothing of the added token '%s', which would "
+                       "be found everywhere; set its 'normalized' to false",
+                       name_of(l), (unsigned)v->line, content->text.data);
     if (pattern->len == 0)
         return TP_OK; /* never found */
     tp_added_set *set = normalized ? &l->tok->normalized_added : &l->tok->added;
@@ -330,6 +347,7 @@ static tp_status load_parts(loader *l)
     hash_number(l, tok->bpe.ignore_merges);
     TP_TRY(load_vocab(l));
     TP_TRY(load_merges(l));
+    l->next_id = (int32_t)l->n_tokens;
     TP_TRY(load_added(l));
     TP_TRY(check_missing_bytes(l, model));
     TP_TRY(tp_postprocessor_parse(tok, tp_json_get(l->root, "post_processor"), l->err));

@@ -502,7 +502,7 @@ static void streaming_gives_whole_characters(void **state)
 static void ids_without_a_token_add_nothing(void **state)
 {
     tp_tokenizer *tok =
-        parse(SMALL("", "", "{\"id\":40,\"content\":\"<e>\",\"special\":true}", GPT2));
+        parse(SMALL(",\"<e>\":40", "", "{\"id\":40,\"content\":\"<e>\",\"special\":true}", GPT2));
     tp_buf out = {0};
 
     tp_tokenizer_decode(tok, (const int32_t[]){0, 20, -5, 999, 40, 1}, 6, true, &out);
@@ -605,8 +605,24 @@ static void mistakes_are_named(void **state)
          "t.json:1: added token '<x>' takes id 3, which 'd' has", TP_ERR_FORMAT},
         {SMALL("", "", "{\"id\":9,\"content\":\"d\"}", GPT2),
          "t.json:1: added token 'd' has id 9 here and 3 in the vocabulary", TP_ERR_FORMAT},
-        {SMALL("", "", "{\"id\":8,\"content\":\"<x>\"},{\"id\":9,\"content\":\"<x>\"}", GPT2),
+        {SMALL("", "", "{\"id\":7,\"content\":\"<x>\"},{\"id\":8,\"content\":\"<x>\"}", GPT2),
          "t.json:1: added token '<x>' is listed twice", TP_ERR_FORMAT},
+        {SMALL("", "", "{\"id\":3,\"content\":\"d\"},{\"id\":8,\"content\":\"<x>\"}", GPT2),
+         "t.json:1: added token '<x>' has id 8, but the tokenizers library counts on from the "
+         "vocabulary's 7 tokens and gives it 7; list added tokens in that order, or give this one "
+         "its id in 'model.vocab' too",
+         TP_ERR_UNSUPPORTED},
+        {SMALL(",\"x\":9", "", "{\"id\":9,\"content\":\"x\"},{\"id\":8,\"content\":\"<x>\"}", GPT2),
+         "t.json:1: added token '<x>' has id 8, but the tokenizers library counts on from the "
+         "vocabulary's 8 tokens and gives it 10; list added tokens in that order, or give this "
+         "one its id in 'model.vocab' too",
+         TP_ERR_UNSUPPORTED},
+        {"{\"normalizer\":{\"type\":\"Strip\",\"strip_left\":true},\"added_tokens\":[{\"id\":1,"
+         "\"content\":\" "
+         "\",\"normalized\":true}],\"model\":{\"vocab\":{\"a\":0},\"merges\":[]}" TAIL(GPT2),
+         "t.json:1: the normalizer leaves nothing of the added token ' ', which would be found "
+         "everywhere; set its 'normalized' to false",
+         TP_ERR_UNSUPPORTED},
         {SMALL("", "", "{\"id\":8}", GPT2), "t.json:1: an added token without 'content'",
          TP_ERR_FORMAT},
         {SMALL("", "", "", "{\"type\":\"Metaspace\"}"),

@@ -380,6 +380,54 @@ static void add_half_rotation(tp_gguf_keys *k)
     tp_gguf_put_u32(k, "llama.rope.dimension_count", 8);
 }
 
+/* The tokenizers library numbers new added tokens behind the vocabulary: those that stand elsewhere
+ * are in it. */
+static void special_tokens_before_others_keep_their_ids(void **state)
+{
+    static const char *const words[] = {"<s>", "a", "b", "ab", "</s>"};
+    static const int32_t types[] = {TP_GGUF_TOKEN_CONTROL, TP_GGUF_TOKEN_NORMAL,
+                                    TP_GGUF_TOKEN_NORMAL, TP_GGUF_TOKEN_NORMAL,
+                                    TP_GGUF_TOKEN_CONTROL};
+    tp_gguf_keys k = {0};
+    tp_buf file = {0}, json = {0};
+    tp_error err = {0};
+    uint64_t bytes;
+    tp_gguf *g;
+    tp_tokenizer *tok = NULL;
+    tp_gguf_put_string(&k, "tokenizer.ggml.model", TP_SLICE("gpt2"));
+    tp_gguf_put_string(&k, "tokenizer.ggml.pre", TP_SLICE("gpt-2"));
+    tp_gguf_put_array(&k, "tokenizer.ggml.tokens", TP_GGUF_STRING, TP_COUNTOF(words));
+    for (size_t i = 0; i < TP_COUNTOF(words); i++)
+        tp_gguf_item_string(&k, tp_slice_of(words[i]));
+    tp_gguf_put_array(&k, "tokenizer.ggml.token_type", TP_GGUF_I32, TP_COUNTOF(types));
+    for (size_t i = 0; i < TP_COUNTOF(types); i++)
+        tp_gguf_item_i32(&k, types[i]);
+    tp_gguf_put_array(&k, "tokenizer.ggml.merges", TP_GGUF_STRING, 1);
+    tp_gguf_item_string(&k, TP_SLICE("a b"));
+    assert_int_equal(tp_gguf_header(&k, NULL, 0, &file, &bytes, NULL), TP_OK);
+    while (file.len < bytes)
+        tp_buf_addc(&file, 0);
+    assert_int_equal(tp_gguf_parse("x.gguf", file.data, file.len, &g, &err), TP_OK);
+
+    tp_status status = tp_tokenizer_json_of_gguf(g, &json, &err);
+    assert_string_equal(err.message, "");
+    assert_int_equal(status, TP_OK);
+    status = tp_tokenizer_parse("x.gguf", json.data, json.len, &tok, &err);
+    assert_string_equal(err.message, "");
+    assert_int_equal(status, TP_OK);
+    for (size_t i = 0; i < TP_COUNTOF(words); i++) {
+        assert_string_equal(tp_tokenizer_token(tok, (int32_t)i), words[i]);
+        assert_int_equal(tp_tokenizer_is_special(tok, (int32_t)i),
+                         types[i] == TP_GGUF_TOKEN_CONTROL);
+    }
+    assert_non_null(strstr(tp_buf_str(&json), "\"<s>\": 0"));
+    tp_tokenizer_free(tok);
+    tp_gguf_close(g);
+    tp_buf_release(&json);
+    tp_buf_release(&file);
+    tp_buf_release(&k.bytes);
+}
+
 static void refuses_other_tokenizers_by_name(void **state)
 {
     refuse_tokenizer(NULL, NULL, true, "has no tokenizer ('tokenizer.ggml.model')");
@@ -534,6 +582,7 @@ int main(void)
         cmocka_unit_test(refuses_every_beginning_of_a_file),
         cmocka_unit_test(opens_a_file_of_llama_cpp),
         cmocka_unit_test(refuses_tensors_that_no_key_explains),
+        cmocka_unit_test(special_tokens_before_others_keep_their_ids),
         cmocka_unit_test(refuses_other_tokenizers_by_name),
         cmocka_unit_test(refuses_what_changes_the_model_by_name),
         cmocka_unit_test(finds_the_scaling_that_gave_the_divisors),
