@@ -149,8 +149,9 @@ static bool is_of_case(tp_slice name)
 }
 
 /* \p{...}, \P{...}, \p{^...}: the same in PCRE2, to which a script's bare name means its
- * extensions too since 10.40. */
-static tp_status property(translation *t)
+ * extensions too since 10.40, and which takes what has neither of two properties to be nothing
+ * (\P{L}+\P{N} never goes back) unless they stand in brackets. */
+static tp_status property(translation *t, bool in_class)
 {
     const char *close = peek(t, 2) == '{' ? memchr(t->text + t->at, '}', t->n - t->at) : NULL;
     if (!close)
@@ -159,8 +160,11 @@ static tp_status property(translation *t)
     tp_slice name = {t->text + begin, (size_t)(close - (t->text + begin))};
     if (t->ignore_case && is_of_case(name))
         return refuse(t, "a property of case where case is ignored");
+    bool bare = !in_class && (peek(t, 1) == 'P' || peek(t, 3) == '^');
+    tp_buf_adds(t->out, bare ? "[" : "");
     tp_buf_add(t->out, t->text + t->at, begin - t->at);
-    tp_buf_addf(t->out, "%s%.*s}", is_script(name) ? "sc:" : "", (int)name.len, name.data);
+    tp_buf_addf(t->out, "%s%.*s}%s", is_script(name) ? "sc:" : "", (int)name.len, name.data,
+                bare ? "]" : "");
     t->at = begin + name.len + 1;
     return TP_OK;
 }
@@ -204,7 +208,7 @@ static tp_status escape(translation *t, bool in_class)
         return TP_OK;
     }
     if (c == 'p' || c == 'P')
-        return property(t);
+        return property(t, in_class);
     if (c == 'v') {
         tp_buf_adds(t->out, "\\x{b}");
         t->at += 2;

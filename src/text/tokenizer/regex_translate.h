@@ -4,6 +4,7 @@
  * is the same in PCRE2; this rewrites what is not:
  *
  *     \s \d \w \b          by Unicode property (PCRE2's \s takes U+180E)
+ *     \P{L}                [\P{L}]: two in a row would not go back
  *     \h \H                hexadecimal digit
  *     \p{Han}              \p{sc:Han}, the script without its extensions
  *     \uHHHH \v            code point; vertical tab

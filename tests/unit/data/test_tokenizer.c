@@ -561,6 +561,12 @@ static void expressions_mean_what_oniguruma_means(void **state)
     CHECK_TEXT(tok, "\xe5\xa5\xbd\xe3\x80\x82", 6, 0, 1, 2, 3, 4, 5);
     tp_tokenizer_free(tok);
 
+    tok = parse(SMALL(",\"\xc4\xa0"
+                      "1\":7",
+                      "\"\xc4\xa0 1\"", "", SPLIT("\\\\P{L}+\\\\P{N}")));
+    CHECK_TEXT(tok, "  1", 3, 4, 4, 5);
+    tp_tokenizer_free(tok);
+
     /* Options hold for all branches behind them, and no branch begins before them. */
     tok = parse(SMALL(",\"dc\":7", "\"d c\"", "", SPLIT("a(?i)B|C")));
     CHECK_TEXT(tok, "dcab", 3, 7, 0, 1);
