@@ -20,6 +20,7 @@ CASES = [
     dict(name="LinearLR", kwargs=dict(total_iters=1)),
     dict(name="ConstantLR"),
     dict(name="ConstantLR", kwargs=dict(factor=0.25, total_iters=7)),
+    dict(name="ConstantLR", kwargs=dict(factor=0.0, total_iters=100)),
     dict(name="CosineAnnealingLR", kwargs=dict(T_max=50)),
     dict(name="CosineAnnealingLR", kwargs=dict(T_max=13, eta_min=0.002)),
     dict(name="CosineAnnealingLR", kwargs=dict(T_max=1)),

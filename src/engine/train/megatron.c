@@ -2,7 +2,8 @@
  *
  * The rate of Megatron's scheduler at step t, W = lr_warmup_iters, D = lr_decay_iters:
  *
- *     t < W    lr_warmup_init + (lr - lr_warmup_init) t / W       LinearLR
+ *     t < W    lr_warmup_init + (lr - lr_warmup_init) t / W       LinearLR, from 0 behind a
+ *                                                                 ConstantLR of one step
  *     after    constant: lr                                       ConstantLR
  *              linear:   from lr to min_lr at D, then min_lr      LinearLR
  *              cosine:   half a cosine to min_lr at D, then min_lr  CosineAnnealingLR, ConstantLR
@@ -10,7 +11,10 @@
  * The values stay references into policy.megatron_cfg, so that overrides of it count. */
 #include "engine/train/options.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "base/platform.h"
 
 #define OPTIMIZER "policy.megatron_cfg.optimizer"
 #define SCHEDULER "policy.megatron_cfg.scheduler"
@@ -130,6 +134,25 @@ static tp_status add_decay(const tp_config *config, const char *style, int64_t w
     return TP_OK;
 }
 
+/* torch's LinearLR does not begin at 0: that step has a schedule of its own then. */
+static void add_warmup(const tp_config *config, int64_t warmup, schedule_text *s)
+{
+    double init = NAN;
+    const tp_json *v = tp_config_find(config, SCHEDULER ".lr_warmup_init");
+    if (v && tp_json_f64(v, &init) && init == 0) {
+        add_part(s, 0, "ConstantLR, kwargs: {factor: 0.0, total_iters: 1}");
+        if (warmup > 1)
+            add_part(s, 1,
+                     "LinearLR, kwargs: {start_factor: %.17g, end_factor: 1.0, total_iters: %lld}",
+                     1 / (double)warmup, (long long)warmup - 1);
+        return;
+    }
+    add_part(s, 0,
+             "LinearLR, kwargs: {start_factor: \"${div:${" SCHEDULER ".lr_warmup_init}, "
+             "${" OPTIMIZER ".lr}}\", end_factor: 1.0, total_iters: %lld}",
+             (long long)warmup);
+}
+
 static tp_status make_schedule(const tp_config *config, schedule_text *s, tp_error *err)
 {
     int64_t warmup = 0;
@@ -138,10 +161,7 @@ static tp_status make_schedule(const tp_config *config, schedule_text *s, tp_err
     if (tp_config_find(config, SCHEDULER ".lr_warmup_iters"))
         TP_TRY(read_steps(config, SCHEDULER ".lr_warmup_iters", &warmup, err));
     if (warmup > 0)
-        add_part(s, 0,
-                 "LinearLR, kwargs: {start_factor: \"${div:${" SCHEDULER ".lr_warmup_init}, "
-                 "${" OPTIMIZER ".lr}}\", end_factor: 1.0, total_iters: %lld}",
-                 (long long)warmup);
+        add_warmup(config, warmup, s);
     return add_decay(config, name ? name : "constant", warmup, s, err);
 }
 
@@ -183,7 +203,40 @@ tp_status tp_megatron_adopt(tp_config *config, tp_error *err)
     return adopt_scheduler(config, err);
 }
 
-void tp_megatron_read(const tp_config *config, tp_train_options *o)
+/* Rates that Megatron's scheduler asserts to be no higher than lr. */
+static tp_status check_rates(const tp_config *config, tp_error *err)
+{
+    static const char *const rates[] = {OPTIMIZER ".min_lr", SCHEDULER ".lr_warmup_init"};
+    double lr = 0, rate;
+    bool has_lr = tp_json_f64(tp_config_find(config, OPTIMIZER ".lr"), &lr);
+    for (size_t i = 0; i < TP_COUNTOF(rates) && has_lr; i++) {
+        const tp_json *v = tp_config_find(config, rates[i]);
+        if (v && tp_json_f64(v, &rate) && !(rate >= 0 && rate <= lr))
+            return tp_config_fail(config, rates[i], err,
+                                  "must be from 0 to " OPTIMIZER ".lr, which is %g", lr);
+    }
+    return TP_OK;
+}
+
+/* Of weight decay that does not change Megatron takes these, and not the optimizer's. */
+static tp_status check_decay(const tp_config *config, tp_error *err)
+{
+    static const char *const ends[] = {SCHEDULER ".start_weight_decay",
+                                       SCHEDULER ".end_weight_decay"};
+    double decay = 0, end = NAN;
+    const tp_json *own = tp_config_find(config, OPTIMIZER ".weight_decay");
+    for (size_t i = 0; i < TP_COUNTOF(ends) && own && tp_json_f64(own, &decay); i++) {
+        const tp_json *v = tp_config_find(config, ends[i]);
+        if (v && v->type != TP_JSON_NULL && !(tp_json_f64(v, &end) && end == decay))
+            return tp_config_fail(config, ends[i], err,
+                                  "must be " OPTIMIZER ".weight_decay, which is %g: weight decay "
+                                  "does not change",
+                                  decay);
+    }
+    return TP_OK;
+}
+
+tp_status tp_megatron_read(const tp_config *config, tp_train_options *o, tp_error *err)
 {
     int64_t n;
     bool is_megatron = is_enabled(config);
@@ -196,4 +249,8 @@ void tp_megatron_read(const tp_config *config, tp_train_options *o)
                                     : "policy.dtensor_cfg.sequence_parallel");
     o->policy.activation_checkpointing |=
         is_megatron && is_true(config, "policy.megatron_cfg.activation_checkpointing");
+    if (!is_megatron)
+        return TP_OK;
+    TP_TRY(check_rates(config, err));
+    return check_decay(config, err);
 }

@@ -540,7 +540,7 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     if (tp_optimizer_names[o.policy.optimizer.name].kind != o.policy.optimizer.kind)
         return tp_config_fail(config, "policy.optimizer.name", err,
                               "must be a name, no reference: its kwargs follow from it");
-    tp_megatron_read(config, &o);
+    TP_TRY(tp_megatron_read(config, &o, err));
     replace_nulls(&o);
     TP_TRY(check_name(config, &o, err));
     TP_TRY(read_recompute(config, &o, err));

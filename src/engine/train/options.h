@@ -279,7 +279,7 @@ TP_CHECKED tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_opt
 /* Before binding: write them as policy.optimizer, policy.scheduler and policy.max_grad_norm. */
 TP_CHECKED tp_status tp_megatron_adopt(tp_config *config, tp_error *err);
 /* Behind it: what the backend that is enabled says of tensor_parallel_size, sequence_parallel and
- * activation_checkpointing. */
-void tp_megatron_read(const tp_config *config, tp_train_options *o);
+ * activation_checkpointing; rates and weight decays are such as Megatron takes. */
+TP_CHECKED tp_status tp_megatron_read(const tp_config *config, tp_train_options *o, tp_error *err);
 
 #endif

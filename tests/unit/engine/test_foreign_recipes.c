@@ -240,11 +240,11 @@ static const char megatron[] =
     "        lr_decay_iters: 6}\n"
     "data: {train: {data_path: d.jsonl}}\n";
 
-static void expect_rates(const char *style, const double *wanted, int n)
+static void expect_rates(const char *file, const char *style, const double *wanted, int n)
 {
     char text[100];
     tp_schedule s;
-    load("m.yaml");
+    load(file);
     snprintf(text, sizeof text, "policy.megatron_cfg.scheduler.lr_decay_style=%s", style);
     override(text);
     bind_well();
@@ -271,10 +271,55 @@ static void megatron_s_optimizer_counts_while_it_is_enabled(void **state)
                         "  Several processes share the layers by it, as by "
                         "distributed.tensor_parallel_size; one process has all: "
                         "policy.megatron_cfg.tensor_model_parallel_size");
-    expect_rates("constant", (const double[]){2, 3, 4, 4, 4, 4, 4, 4}, 8);
-    expect_rates("linear", (const double[]){2, 3, 4, 3.25, 2.5, 1.75, 1, 1}, 8);
-    expect_rates("cosine",
+    expect_rates("m.yaml", "constant", (const double[]){2, 3, 4, 4, 4, 4, 4, 4}, 8);
+    expect_rates("m.yaml", "linear", (const double[]){2, 3, 4, 3.25, 2.5, 1.75, 1, 1}, 8);
+    expect_rates("m.yaml", "cosine",
                  (const double[]){2, 3, 4, 3.5606601717798212, 2.5, 1.4393398282201788, 1, 1}, 8);
+}
+
+/* A warm-up from 0, and a decay to it; torch's LinearLR begins above 0. */
+static void megatron_s_rates_may_be_0(void **state)
+{
+    (void)state;
+    put("zero.yaml", "defaults: m.yaml\n"
+                     "policy: {megatron_cfg: {optimizer: {min_lr: 0},\n"
+                     "         scheduler: {lr_warmup_init: 0.0, lr_warmup_iters: 4}}}\n");
+    put("m.yaml", megatron);
+    expect_rates("zero.yaml", "linear", (const double[]){0, 1, 2, 3, 4, 2, 0, 0}, 8);
+    expect_rates("zero.yaml", "cosine", (const double[]){0, 1, 2, 3, 4, 2, 0, 0}, 8);
+    put("one.yaml",
+        "defaults: zero.yaml\npolicy: {megatron_cfg: {scheduler: {lr_warmup_iters: 1}}}\n");
+    expect_rates("one.yaml", "constant", (const double[]){0, 4, 4}, 3);
+}
+
+static void what_megatron_asserts_is_refused_by_its_key(void **state)
+{
+    static const char *const cases[][2] = {
+        {"optimizer.min_lr=5.0e-6", "optimizer.min_lr: must be from 0 to "},
+        {"optimizer.min_lr=-1.0e-6", "optimizer.min_lr: must be from 0 to "},
+        {"scheduler.lr_warmup_init=5.0e-6", "scheduler.lr_warmup_init: must be from 0 to "},
+        {"scheduler.start_weight_decay=0.5", "scheduler.start_weight_decay: must be "},
+        {"scheduler.end_weight_decay=0.5", "scheduler.end_weight_decay: must be "}};
+    (void)state;
+    put("m.yaml", megatron);
+    for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
+        char text[100], says[200];
+        bool is_rate = i < 3;
+        load("m.yaml");
+        snprintf(text, sizeof text, "+policy.megatron_cfg.%s", cases[i][0]);
+        override(text);
+        snprintf(says, sizeof says,
+                 "command line: policy.megatron_cfg.%spolicy.megatron_cfg.optimizer.%s",
+                 cases[i][1],
+                 is_rate ? "lr, which is 4e-06"
+                         : "weight_decay, which is 0.25: weight decay does not change");
+        expect_refusal(says);
+    }
+    load("m.yaml");
+    override("+policy.megatron_cfg.scheduler.start_weight_decay=0.25");
+    override("+policy.megatron_cfg.scheduler.end_weight_decay=${policy.megatron_cfg.optimizer."
+             "weight_decay}");
+    bind_well();
 }
 
 static void clip_grad_of_megatron_counts(void **state)
@@ -371,6 +416,8 @@ int main(void)
     const struct CMUnitTest tests[] = {CASE(every_key_of_theirs_is_known),
                                        CASE(what_changes_the_result_is_refused),
                                        CASE(megatron_s_optimizer_counts_while_it_is_enabled),
+                                       CASE(megatron_s_rates_may_be_0),
+                                       CASE(what_megatron_asserts_is_refused_by_its_key),
                                        CASE(clip_grad_of_megatron_counts),
                                        CASE(no_optimizer_is_an_error),
                                        CASE(a_file_that_trains_nothing_is_no_recipe),
