@@ -27,16 +27,33 @@ between() { # WHAT VALUE LEAST MOST
 }
 
 # The same answers, drawn at temperature 0.5.  Of logits divided by it the gradient is about twice as
-# large, and trainer and generator agree about each token (1 is the factor of no difference).
+# large, and trainer and generator agree about each token (1 is the factor of no difference); about
+# another distribution than the one that was drawn from they do not.
 train divided policy.generation.temperature=0.5
 expect_out "log-probabilities are those of logits divided by 0.5, the temperature of the rollouts"
 train plain policy.generation.temperature=0.5 loss_fn.use_generation_temperature=false
 expect_out "answers are drawn from another distribution than the one that is trained"
-for name in divided plain; do
-    between "disagreement about a token, $name" "$(metric $name 1 train/token_mult_prob_error)" 1 1.0001
-done
+between "disagreement about a token, divided" "$(metric divided 1 train/token_mult_prob_error)" 1 1.0001
+between "disagreement about a token, plain" "$(metric plain 1 train/token_mult_prob_error)" 1.05 1e9
 between "gradient of divided logits over that of plain ones" \
     "$(echo "$(metric divided 1 train/grad_norm) $(metric plain 1 train/grad_norm)" | awk '{ print $1 / $2 }')" 1.8 2.2
+
+# Nor do they where some of the distribution was cut off before the draw, whatever the temperature.
+for cut in top_k=3 top_p=0.5 min_p=0.9; do
+    for temperature in 1 0.9; do
+        train cut-$cut-$temperature grpo.max_num_steps=1 policy.generation.$cut policy.generation.temperature=$temperature
+        between "disagreement about a token, $cut at $temperature" \
+            "$(metric cut-$cut-$temperature 1 train/token_mult_prob_error)" 1.05 1e9
+    done
+done
+
+# Several updates of a rollout: whatever the ratio, weights and differences are those of the policy that answered.
+for other in true false; do
+    train updates-$other policy.train_global_batch_size=4 loss_fn.use_importance_sampling_correction=true \
+        loss_fn.disable_ppo_ratio=$other policy.optimizer.kwargs.lr=0.1
+    between "disagreement of several updates, disable_ppo_ratio=$other" \
+        "$(metric updates-$other 1 train/token_mult_prob_error)" 1 1.0001
+done
 
 # What is never drawn is said: ids of the model's that the tokenizer does not have.
 write_config wide.json 300

@@ -164,7 +164,7 @@ int64_t tp_grpo_first_scored(const tp_train_options *o, int64_t n)
     const tp_grpo_options *g = tp_grpo_options_of(o);
     bool has_reference = g->loss.kl_penalty != 0 && !g->skip_reference;
     bool all = !isnan(g->logprob_error_threshold) || (g->loss.kl_in_reward && has_reference);
-    return all ? 0 : g->loss.no_ratio ? n : TP_MIN(n, o->policy.train_global_batch_size);
+    return all ? 0 : TP_MIN(n, o->policy.train_global_batch_size);
 }
 
 void tp_grpo_needs(const tp_train_options *o, tp_algorithm_needs *ret)

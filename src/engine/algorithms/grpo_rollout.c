@@ -73,10 +73,6 @@ static tp_status take_sample(trainer *t, const asked *a, const tp_sample_result 
 {
     grpo *g = t->own;
     size_t n_prompt = a->ids.len;
-    /* Weighing by the distribution that was drawn from needs its log-probabilities, and so does
-     * training at its temperature. */
-    bool as_drawn = g->loss.correction || tp_trainer_needs(t->o).temperature > 0;
-    const float *gen = as_drawn ? s->sampled_logp : s->logp;
     if (s->finish == TP_FINISH_NONFINITE)
         return tp_fail(err, TP_ERR_NUMERIC,
                        "step %lld: the logits behind token %zu of an answer to %s are not finite: "
@@ -87,7 +83,7 @@ static tp_status take_sample(trainer *t, const asked *a, const tp_sample_result 
     memcpy(ret->ids, a->ids.data, n_prompt * sizeof(int32_t));
     if (s->n) {
         memcpy(ret->ids + n_prompt, s->ids, s->n * sizeof(int32_t));
-        memcpy(ret->gen, gen, s->n * sizeof(float));
+        memcpy(ret->gen, s->sampled_logp, s->n * sizeof(float));
     }
     ret->n_prompt = (int32_t)n_prompt;
     ret->n_answer = (int32_t)s->n;
