@@ -56,7 +56,9 @@ done
 # What a resumed run may not change.
 run train --quiet tiny.yaml run.dir=whole grpo.max_num_steps=10 --resume grpo.num_generations_per_prompt=12 \
     policy.train_global_batch_size=18
-expect 2 "saved with other data"
+expect 2 "saved with other data, judge, tokenizer, prompts or answers a step, batch size, longest sequence, shuffling or temperature of the rollouts"
+run train --quiet tiny.yaml run.dir=whole grpo.max_num_steps=10 --resume policy.max_total_sequence_length=15
+expect 2 "longest sequence"
 # Trained at the temperature of the rollouts: generator and training agree on every log-probability.
 "$TEMPER" train --progress plain tiny.yaml run.dir=warm grpo.max_num_steps=1 policy.precision=float32 \
     policy.generation.temperature=0.6 grpo.seq_logprob_error_threshold=2 checkpointing.enabled=false >out 2>err ||

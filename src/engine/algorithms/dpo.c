@@ -376,6 +376,7 @@ static const char *const source_keys[] = {"prompt_key", "chosen_key", "rejected_
 const tp_algorithm tp_algorithm_dpo = {
     .name = "dpo",
     .title = "DPO",
+    .fixed = "data, share held out, tokenizer, batch size, longest sequence or shuffling",
     .options = keys,
     .defaults = defaults,
     .rankings = rankings,

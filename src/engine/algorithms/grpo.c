@@ -158,10 +158,11 @@ static void fingerprint(trainer *t)
     tp_prompts_describe(g->prompts, &text);
     tp_buf_addc(&text, '|');
     tp_environment_describe(g->env, &text);
-    tp_buf_addf(&text, "|%s|%d|%lld|%lld|%lld|%g", tp_tokenizer_fingerprint(t->tokenizer),
+    tp_buf_addf(&text, "|%s|%d|%lld|%lld|%lld|%g|%lld", tp_tokenizer_fingerprint(t->tokenizer),
                 t->o->data.shuffle, (long long)options(t)->num_prompts,
                 (long long)options(t)->num_generations,
-                (long long)t->o->policy.train_global_batch_size, t->o->generation.temperature);
+                (long long)t->o->policy.train_global_batch_size, t->o->generation.temperature,
+                (long long)t->o->policy.max_total_sequence_length);
     tp_trainer_fingerprint(t, tp_buf_str(&text));
 }
 
@@ -558,6 +559,10 @@ const tp_algorithm tp_algorithm_grpo = {.name = "grpo",
                                         .step = step,
                                         .eval_part = "logprobs",
                                         .programs = programs,
+                                        .fixed =
+                                            "data, judge, tokenizer, prompts or answers a step, "
+                                            "batch size, longest sequence, shuffling or "
+                                            "temperature of the rollouts",
                                         .validate = validate,
                                         .record = tp_grpo_record,
                                         .result = result,

@@ -377,6 +377,8 @@ static const char *const source_keys[] = {"input_key", "output_key", "prompt_key
 
 const tp_algorithm tp_algorithm_sft = {.name = "sft",
                                        .title = "SFT",
+                                       .fixed = "data, share held out, tokenizer, chat template, "
+                                                "batch size, longest sequence or shuffling",
                                        .runs_on_ranks = true,
                                        .shares_layers = true,
                                        .options = keys,

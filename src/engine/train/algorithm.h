@@ -94,6 +94,7 @@ typedef struct {
 struct tp_algorithm {
     const char *name;  /* "sft": the section that asks for it */
     const char *title; /* "SFT" */
+    const char *fixed; /* what tp_trainer_fingerprint() is told, which --resume may not change */
 
     /* Keys of its configurations: those of its section, and of `sections`, which it alone has. */
     const tp_option *options;
