@@ -65,6 +65,23 @@ expect 0
 is "groups of zero spread" "$(metric equal 1 rollout/zero_spread_groups)" 1
 is "gradient of nothing" "$(metric equal 1 train/grad_norm)" 0
 
+# Epochs are passes over the prompts that were drawn: groups that are replaced count, a part of a step does.
+run train --quiet grpo.yaml run.name=passes '~env.mine' 'env.exact={}' grpo.max_num_steps=100 grpo.max_num_epochs=3 \
+    grpo.use_dynamic_sampling=true grpo.dynamic_sampling_max_gen_batches=3
+expect 0
+is "steps that draw 6 of 4 prompts each" "$("$TOOL" get runs/passes/run.json step)" 2
+is "passes after a step" "$(metric passes 1 train/epoch)" 1.5
+is "passes after two steps" "$(metric passes 2 train/epoch)" 3
+run train grpo.yaml run.name=passes '~env.mine' 'env.exact={}' grpo.max_num_steps=100 grpo.max_num_epochs=3 \
+    grpo.use_dynamic_sampling=true grpo.dynamic_sampling_max_gen_batches=3 --resume
+expect 0
+grep -q "all 2 steps are done: nothing is left to do" out || fail "a run whose epochs are over goes on"
+run train --quiet grpo.yaml run.name=parts '~env.mine' 'env.exact={}' grpo.max_num_steps=100 grpo.max_num_epochs=2 \
+    grpo.num_prompts_per_step=3 policy.train_global_batch_size=12
+expect 0
+is "steps that draw 3 of 4 prompts each" "$("$TOOL" get runs/parts/run.json step)" 3
+is "passes after three steps" "$(metric parts 3 train/epoch)" 2.25
+
 # Prompts that leave no room to answer are left out; a cache that holds one answer makes the others wait.
 printf '{"question": "%s", "answer": "1"}\n' "$(seq -s ' ' 100)" >>rows.jsonl
 run train --quiet grpo.yaml run.name=long grpo.num_prompts_per_step=5 policy.train_global_batch_size=20

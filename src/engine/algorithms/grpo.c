@@ -226,7 +226,7 @@ static tp_status count_steps(trainer *t, tp_error *err)
     uint64_t prompts = tp_prompts_count(g->prompts);
     if (prompts == 0)
         return tp_fail(err, TP_ERR_CONFIG, "there are no prompts to learn from");
-    tp_trainer_count_steps(t, prompts, (uint64_t)options(t)->num_prompts);
+    tp_trainer_count_draws(t, prompts, tp_grpo_prompts_drawn(t->o));
     return TP_OK;
 }
 

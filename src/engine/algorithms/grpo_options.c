@@ -159,6 +159,12 @@ tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *
 
 /* ---- what a run takes ---- */
 
+uint32_t tp_grpo_prompts_drawn(const tp_train_options *o)
+{
+    const tp_grpo_options *g = tp_grpo_options_of(o);
+    return (uint32_t)ceil((double)g->num_prompts * (g->dynamic_sampling ? g->batch_multiplier : 1));
+}
+
 int64_t tp_grpo_first_scored(const tp_train_options *o, int64_t n)
 {
     const tp_grpo_options *g = tp_grpo_options_of(o);

@@ -57,6 +57,8 @@ TP_CHECKED tp_status tp_grpo_environment(const tp_config *config, const tp_train
                                          char ret[TP_ENVIRONMENT_NAME], tp_error *err);
 TP_CHECKED tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *err);
 void tp_grpo_needs(const tp_train_options *o, tp_algorithm_needs *ret);
+/* At once in a rollout, which may draw again. */
+uint32_t tp_grpo_prompts_drawn(const tp_train_options *o);
 /* Of n answers those from here on are scored with the policy before they train it: the forward pass
  * of the first update says of its own answers what the policy said before it. */
 int64_t tp_grpo_first_scored(const tp_train_options *o, int64_t n);

@@ -450,8 +450,7 @@ tp_status tp_grpo_rollout(trainer *t, uint64_t *ret_prompts, tp_error *err)
     grpo *g = t->own;
     bool dynamic = options(t)->dynamic_sampling;
     uint32_t wanted = (uint32_t)options(t)->num_prompts;
-    double factor = dynamic ? options(t)->batch_multiplier : 1;
-    uint32_t n = (uint32_t)ceil((double)wanted * factor);
+    uint32_t n = tp_grpo_prompts_drawn(t->o);
     TP_FREED uint64_t *indices = tp_new(n, sizeof *indices);
     uint64_t drawn = 0;
     tp_status status = TP_OK;

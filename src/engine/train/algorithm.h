@@ -188,6 +188,7 @@ struct trainer {
     tp_loader *loader;            /* of the training data, where there is one */
     double avg_context;           /* mean number of keys a query sees; 0: unknown */
     uint64_t steps_per_epoch;
+    uint64_t prompts_per_epoch; /* 0: epochs are counted in steps */
 
     tp_phases phases;
     tp_train_state state;
@@ -247,6 +248,8 @@ TP_CHECKED tp_status tp_trainer_chat_template(trainer *t, tp_buf *file, const ch
 size_t tp_trainer_longest(const trainer *t); /* tokens of an example, at most */
 /* `n` examples of the data, so many of them a step: steps of an epoch, and of the run. */
 void tp_trainer_count_steps(trainer *t, uint64_t n, uint64_t each);
+/* The same of steps that draw `each` of `n` prompts or more, by state.prompts. */
+void tp_trainer_count_draws(trainer *t, uint64_t n, uint64_t each);
 /* Memory for graphs.reference, and the weights that the run began with. */
 TP_CHECKED tp_status tp_trainer_fill_reference(trainer *t, tp_error *err);
 void tp_trainer_fingerprint(trainer *t, const char *text);

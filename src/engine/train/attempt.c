@@ -334,7 +334,7 @@ tp_status tp_attempt_write_config(trainer *t, tp_error *err)
 bool tp_attempt_has_nothing_to_do(const trainer *t)
 {
     const tp_run_record *before = tp_run_before(t->run);
-    return t->hooks->resume && before && before->is_finished && t->state.step >= t->max_steps;
+    return t->hooks->resume && before && before->is_finished && tp_trainer_is_done(t);
 }
 
 /* ---- run.json ---- */

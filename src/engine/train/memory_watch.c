@@ -196,7 +196,7 @@ static tp_status act(trainer *t, const char *why, tp_error *err)
 tp_status tp_memory_watch_look(trainer *t, tp_error *err)
 {
     char why[320] = "as train.inject_pressure says";
-    if (t->state.step >= t->max_steps || t->reached_goal || t->memory_watch.is_exhausted)
+    if (tp_trainer_is_done(t) || t->memory_watch.is_exhausted)
         return TP_OK;
     bool is_needed = is_injected(t) || (may_look(t) && is_short(t, why));
     return is_needed ? act(t, why, err) : TP_OK;

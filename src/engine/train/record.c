@@ -120,11 +120,17 @@ static void put_memory_kinds(tp_metric_bus *bus, const tp_mem_stats *memory)
     }
 }
 
+static double epochs(const trainer *t)
+{
+    if (t->prompts_per_epoch)
+        return (double)t->state.prompts / (double)t->prompts_per_epoch;
+    return t->steps_per_epoch ? (double)t->state.step / (double)t->steps_per_epoch : NAN;
+}
+
 static void publish_step(trainer *t, const step_result *r)
 {
     tp_metric_bus *bus = &t->metrics;
     tp_mem_stats memory = tp_trainer_memory(t);
-    double epoch = t->steps_per_epoch ? (double)t->state.step / (double)t->steps_per_epoch : NAN;
     double mfu = model_flops_utilization(t, r->flops, r->seconds);
     tp_metric_begin(bus, "train", t->state.step);
     tp_metric_put(bus, "train/loss", r->loss);
@@ -141,7 +147,7 @@ static void publish_step(trainer *t, const step_result *r)
         tp_metric_put(bus, "train/loss_scale", r->loss_scale);
         tp_metric_put(bus, "train/overflow", r->overflowed);
     }
-    tp_metric_put(bus, "train/epoch", epoch);
+    tp_metric_put(bus, "train/epoch", epochs(t));
     tp_metric_put(bus, "train/data_fingerprint", (double)(r->data_hash >> 11)); /* 53 bits */
     tp_metric_put(bus, "timing/train/total_step_time", r->seconds);
     tp_metric_put(bus, "timing/train/data_processing", r->wait_s);

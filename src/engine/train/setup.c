@@ -199,6 +199,16 @@ void tp_trainer_count_steps(trainer *t, uint64_t n, uint64_t each)
         t->max_steps = (int64_t)(t->steps_per_epoch * epochs);
 }
 
+void tp_trainer_count_draws(trainer *t, uint64_t n, uint64_t each)
+{
+    double steps = ceil((double)t->o->loop.max_num_epochs * (double)n / (double)each);
+    t->prompts_per_epoch = n;
+    t->steps_per_epoch = (n + each - 1) / each;
+    t->max_steps = t->o->loop.max_num_steps;
+    if (steps < (double)t->max_steps)
+        t->max_steps = (int64_t)steps;
+}
+
 void tp_trainer_fingerprint(trainer *t, const char *text)
 {
     tp_hash_bytes(text, strlen(text), t->state.data_fingerprint);

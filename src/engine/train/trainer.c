@@ -152,7 +152,7 @@ static bool is_due(int64_t step, int64_t period) { return period > 0 && step % p
 static tp_status after_step(trainer *t, tp_error *err)
 {
     int64_t step = t->state.step;
-    bool last = step == t->max_steps || t->reached_goal;
+    bool last = tp_trainer_is_done(t);
     bool due = step >= t->o->loop.val_start_at && is_due(step, t->o->loop.val_period);
     if (due || (last && t->o->loop.val_at_end))
         TP_TRY(validate(t, err));
@@ -192,8 +192,6 @@ static tp_status obey(trainer *t, tp_error *err)
     memcpy(t->stop_reason, r.why, sizeof t->stop_reason);
     return TP_ERR_INTERRUPTED;
 }
-
-static bool is_done(const trainer *t) { return t->state.step >= t->max_steps || t->reached_goal; }
 
 static tp_status step(trainer *t, step_result *r, tp_error *err)
 {
@@ -270,7 +268,7 @@ static tp_status begin(tp_train_loop *l, tp_error *err)
     tp_metric_subscribe(&t->metrics, tp_profile_see_metrics, t);
     if (t->has_nothing_to_do) {
         tp_trainer_notice(t, "run '%s' is finished, all %lld steps are done: nothing is left to do",
-                          tp_run_name(t->run), (long long)t->max_steps);
+                          tp_run_name(t->run), (long long)t->state.step);
         return TP_OK;
     }
     TP_TRY(tp_run_begin(t->run, err));
@@ -372,7 +370,7 @@ tp_status tp_train_begin(const tp_config *config, const tp_train_options *option
 
 bool tp_train_is_over(const tp_train_loop *l)
 {
-    return l->status != TP_OK || !l->has_begun || is_done(&l->t);
+    return l->status != TP_OK || !l->has_begun || tp_trainer_is_done(&l->t);
 }
 
 tp_status tp_train_step(tp_train_loop *l, tp_training_step_result *ret, tp_error *err)
@@ -394,7 +392,7 @@ tp_status tp_train_step(tp_train_loop *l, tp_training_step_result *ret, tp_error
     }
     if (tp_train_is_over(l))
         return tp_fail(err, TP_ERR_ARG, "all %lld steps of the run are done",
-                       (long long)t->max_steps);
+                       (long long)t->state.step);
     /* Where memory runs out nobody comes back here. */
     l->status = TP_ERR_NOMEM;
     (void)!tp_fail(&l->failure, l->status, "memory ran out in step %lld",

@@ -17,6 +17,14 @@
 
 #include "engine/train/algorithm.h"
 
+/* No step is left to do. */
+static inline bool tp_trainer_is_done(const trainer *t)
+{
+    uint64_t drawn = (uint64_t)t->state.prompts, epochs = (uint64_t)t->o->loop.max_num_epochs;
+    bool is_drawn = t->prompts_per_epoch && drawn / t->prompts_per_epoch >= epochs;
+    return t->state.step >= t->max_steps || is_drawn || t->reached_goal;
+}
+
 /* setup.c */
 TP_CHECKED tp_status tp_trainer_open(trainer *t, tp_error *err);
 /* All stages in their order, the algorithm's among them; returns how many. */
