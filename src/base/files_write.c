@@ -361,6 +361,28 @@ tp_status tp_rename_unsynced(const char *from, const char *to, tp_error *err)
     return TP_OK;
 }
 
+/* Where the file system cannot, they change places by a third name. */
+static int exchange(const char *a, const char *b)
+{
+    if (renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    char third[4096];
+    snprintf(third, sizeof third, "%s.old", a);
+    return rename(b, third) || rename(a, b) || rename(third, a);
+}
+
+tp_status tp_exchange_synced(const char *a, const char *b, tp_error *err)
+{
+    if (tp_files_fault(EIO) || exchange(a, b) != 0) {
+        int error = errno;
+        return tp_fail(err, TP_ERR_OUTPUT, "cannot exchange %s and %s: %s", a, b, strerror(error));
+    }
+    tp_files_replaced(b);
+    return sync_folders(a, b, err);
+}
+
 tp_status tp_rename_synced(const char *from, const char *to, tp_error *err)
 {
     TP_TRY(tp_rename_unsynced(from, to, err));

@@ -53,6 +53,27 @@ for step in 5 8; do
 done
 [ -n "$(rewards whole 8)" ] || fail "there is no reward in metrics.jsonl"
 
+# A run that reaches its goal is finished, also where the validation that says so came after a signal; asked for
+# more it goes on.
+goal() { # NAME THRESHOLD [--resume]
+    run train tiny.yaml run.dir=$1 grpo.stop_at_validation_metric=accuracy grpo.stop_at_validation_threshold=$2 \
+        grpo.max_num_steps=5 ${3:-}
+    expect 0
+}
+goal reached 0
+interrupt TERM 4 "$TEMPER" train --quiet tiny.yaml run.dir=late grpo.stop_at_validation_metric=accuracy \
+    grpo.stop_at_validation_threshold=0 grpo.max_num_steps=5
+goal late 0 --resume
+for dir in reached late; do
+    is "$dir: step" "$("$TOOL" get $dir/run.json step)" 4
+    is "$dir: validations" "$(grep -c '"axis":"validation"' $dir/metrics.jsonl)" 1
+    is "$dir: goal" "$("$TOOL" get $dir/checkpoints/step-4/state.json goal_metric)" accuracy
+    goal $dir 0 --resume
+    expect_out "all 4 steps are done: nothing is left to do"
+    goal $dir 1e9 --resume
+    is "$dir: step once more is asked of it" "$("$TOOL" get $dir/run.json step)" 5
+done
+
 # What a resumed run may not change.
 run train --quiet tiny.yaml run.dir=whole grpo.max_num_steps=10 --resume grpo.num_generations_per_prompt=12 \
     policy.train_global_batch_size=18

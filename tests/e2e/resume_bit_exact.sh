@@ -28,6 +28,27 @@ for step in 1 2 3 4 5 6; do
 done
 same_end six bits
 
+# A validation that a signal ends is made by the attempt that resumes, here also the last one.
+validations() { grep -c '"step":'$2',"axis":"validation"' "$1/metrics.jsonl"; }
+for step in 3 6; do
+    dir=due-$step
+    interrupt TERM $step "$TEMPER" train --quiet tiny.yaml run.dir=$dir sft.max_num_steps=6 checkpointing.save_period=1
+    is "$dir: validations before" "$(validations $dir $step)" 0
+    grep -q '"validation_due": true' $dir/checkpoints/step-$step/state.json || fail "$dir: no validation is due"
+    is "$dir: ranked by" "$("$TOOL" get $dir/checkpoints/step-$step/state.json metric)" NaN
+    start $dir --resume
+    wait "$pid" || fail "$dir: resuming failed"
+    is "$dir: validations" "$(validations $dir $step)" 1
+    same_end six $dir
+    is "$dir: checkpoints kept" "$(ls $dir/checkpoints)" "$(ls six/checkpoints)"
+    is "$dir: ranked by" "$("$TOOL" get $dir/checkpoints/step-6/state.json metric)" \
+        "$("$TOOL" get six/checkpoints/step-6/state.json metric)"
+    "$TEMPER" train tiny.yaml run.dir=$dir sft.max_num_steps=6 checkpointing.save_period=1 --resume >out 2>err ||
+        fail "$dir: a finished run"
+    grep -q "nothing is left to do" out || fail "$dir goes on"
+    is "$dir: validations at the end" "$(validations $dir $step)" 1
+done
+
 # What a resumed run may not change.
 run train --quiet tiny.yaml run.dir=six sft.max_num_steps=8 --resume seed=1
 expect 2 "seed"

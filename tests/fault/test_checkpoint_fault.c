@@ -93,14 +93,23 @@ static int tear_down(void **state)
     return tp_dir_remove(f->root, &err) != TP_OK;
 }
 
-static tp_status save(fixture *f, int64_t step, tp_error *err)
+static tp_status save_as(fixture *f, int64_t step, bool is_unvalidated, tp_error *err)
 {
-    tp_train_state state = {.step = step, .updates = step, .seed = 7, .metric = -(double)step};
+    tp_train_state state = {.step = step,
+                            .updates = step,
+                            .seed = 7,
+                            .metric = -(double)step,
+                            .is_unvalidated = is_unvalidated};
     tp_model_fingerprint(f->model, state.model_fingerprint);
     strcpy(state.data_fingerprint, "data");
     fill(f, step);
     TP_TRY(tp_checkpoint_save(&f->options, f->session, &state, NULL, err));
     return tp_checkpoint_prune(f->kept, "", 1, false, err);
+}
+
+static tp_status save(fixture *f, int64_t step, tp_error *err)
+{
+    return save_as(f, step, false, err);
 }
 
 /* Loads what is found and returns its step; 0 = nothing. */
@@ -191,6 +200,41 @@ static void dying_at_a_call_leaves_old_or_new(void **state)
     print_message("died at each of %d calls\n", n - 2);
 }
 
+/* The only checkpoint there is becomes one with its validation behind it. */
+static void replacing_leaves_old_or_new(void **state)
+{
+    fixture *f = *state;
+    int died = 1, n = 1, n_old = 0;
+
+    for (; died && n < MOST_CALLS; n++) {
+        char path[256];
+        tp_error err = {0};
+        tp_train_state found = {0};
+        assert_int_equal(tp_dir_remove(f->kept, &err), TP_OK);
+        assert_int_equal(save_as(f, 1, true, &err), TP_OK);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            tp_fault_arm((uint64_t)n, true);
+            _exit(save(f, 1, NULL) == TP_OK ? 0 : 1);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        died = WEXITSTATUS(status) == KILLED;
+        assert_true(died || WEXITSTATUS(status) == 0);
+
+        assert_int_equal(found_step(f), 1);
+        snprintf(path, sizeof path, "%s/step-1", f->kept);
+        assert_int_equal(tp_checkpoint_read_state(path, &found, &err), TP_OK);
+        assert_true(died || !found.is_unvalidated);
+        n_old += found.is_unvalidated;
+    }
+
+    assert_false(died);
+    assert_true(n > 20 && n_old > 15 && n_old < n - 1);
+}
+
 /* Before the run, where the folder does not exist yet. */
 static void room_is_looked_for_where_the_folder_will_be(void **state)
 {
@@ -244,6 +288,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(saving_and_finding_say_what_they_are_at, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failing_call_leaves_old_or_new, set_up, tear_down),
         cmocka_unit_test_setup_teardown(dying_at_a_call_leaves_old_or_new, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(replacing_leaves_old_or_new, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -298,8 +298,20 @@ static const tp_trainer_stage stages[] = {
     {"judge", tp_grpo_ask_judge, tp_grpo_describe_judge, TP_HAS_DATA | TP_HAS_JUDGE, 0},
     {0}};
 
+/* A resumed run that had reached it is done, unless more is asked of it now. */
+static void recall_goal(trainer *t)
+{
+    const tp_grpo_options *o = options(t);
+    t->reached_goal = o->stop_metric != TP_OPT_UNSET_ENUM &&
+                      strcmp(t->state.goal_metric, tp_stop_metrics[o->stop_metric]) == 0 &&
+                      t->state.goal_value >= o->stop_threshold;
+    if (!t->reached_goal)
+        t->state.goal_metric[0] = 0;
+}
+
 static tp_status ready(trainer *t, tp_error *err)
 {
+    recall_goal(t);
     TP_TRY(tp_grpo_take_graphs(t, err));
     if (t->graphs.reference)
         TP_TRY(tp_trainer_fill_reference(t, err));
@@ -443,14 +455,16 @@ static tp_status validate_part(trainer *t, uint64_t first, uint32_t n, val_sums 
 /* grpo.stop_at_validation_metric */
 static void check_goal(trainer *t, double pass_k)
 {
-    bool by_pass_k = options(t)->stop_metric == TP_STOP_PASS_K;
-    double value = by_pass_k ? pass_k : t->val_accuracy;
+    double value = options(t)->stop_metric == TP_STOP_PASS_K ? pass_k : t->val_accuracy;
     if (options(t)->stop_metric == TP_OPT_UNSET_ENUM || t->reached_goal ||
         !(value >= options(t)->stop_threshold))
         return;
+    const char *name = tp_stop_metrics[options(t)->stop_metric];
     t->reached_goal = true;
-    tp_trainer_notice(t, "validation %s %.4f reaches grpo.stop_at_validation_threshold",
-                      by_pass_k ? "pass_k" : "accuracy", value);
+    snprintf(t->state.goal_metric, sizeof t->state.goal_metric, "%s", name);
+    t->state.goal_value = value;
+    tp_trainer_notice(t, "validation %s %.4f reaches grpo.stop_at_validation_threshold", name,
+                      value);
 }
 
 static void record_validation(trainer *t, const val_sums *s, double seconds)
@@ -545,6 +559,10 @@ const tp_algorithm tp_algorithm_grpo = {.name = "grpo",
                                         .val_accuracy = "validation/accuracy",
                                         .takes_max_samples = true,
                                         .takes_named_data = true,
+                                        .fixed =
+                                            "data, judge, tokenizer, prompts or answers a step, "
+                                            "batch size, longest sequence, shuffling or "
+                                            "temperature of the rollouts",
                                         .check = tp_grpo_check,
                                         .sequences_per_unit = 1,
                                         .is_weighted = true,
@@ -559,10 +577,6 @@ const tp_algorithm tp_algorithm_grpo = {.name = "grpo",
                                         .step = step,
                                         .eval_part = "logprobs",
                                         .programs = programs,
-                                        .fixed =
-                                            "data, judge, tokenizer, prompts or answers a step, "
-                                            "batch size, longest sequence, shuffling or "
-                                            "temperature of the rollouts",
                                         .validate = validate,
                                         .record = tp_grpo_record,
                                         .result = result,

@@ -10,7 +10,7 @@
 
 static_assert(sizeof(tp_grpo_options) <= TP_OWN_OPTION_BYTES, "see tp_train_options.own");
 
-static const char *const tp_stop_metrics[] = {
+const char *const tp_stop_metrics[] = {
     [TP_STOP_ACCURACY] = "accuracy", [TP_STOP_PASS_K] = "pass_k", NULL};
 
 #define HOLDER tp_grpo_options

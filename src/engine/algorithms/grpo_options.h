@@ -50,15 +50,16 @@ static inline tp_truncation tp_grpo_truncation(const tp_grpo_options *o)
 }
 
 extern const tp_option tp_grpo_keys[];
+extern const char *const tp_stop_metrics[]; /* by tp_stop_metric; closed by NULL */
 /* See tp_algorithm.check and .needs. */
 /* The environment that judges the answers to the questions of a source. */
 TP_CHECKED tp_status tp_grpo_environment(const tp_config *config, const tp_train_options *o,
                                          const tp_data_source_options *source,
                                          char ret[TP_ENVIRONMENT_NAME], tp_error *err);
 TP_CHECKED tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *err);
-void tp_grpo_needs(const tp_train_options *o, tp_algorithm_needs *ret);
 /* At once in a rollout, which may draw again. */
 uint32_t tp_grpo_prompts_drawn(const tp_train_options *o);
+void tp_grpo_needs(const tp_train_options *o, tp_algorithm_needs *ret);
 /* Of n answers those from here on are scored with the policy before they train it: the forward pass
  * of the first update says of its own answers what the policy said before it. */
 int64_t tp_grpo_first_scored(const tp_train_options *o, int64_t n);

@@ -41,6 +41,9 @@ typedef struct {
     char run_id[TP_RUN_ID];     /* the run's identity, ""; written before runs had one */
     char run_name[TP_RUN_NAME]; /* for people */
     char optimizer[32];         /* "AdamW" */
+    bool is_unvalidated;        /* the validation behind the step was interrupted: it comes first */
+    char goal_metric[16];       /* of a validation that ended the run before its last step; "" */
+    double goal_value;
     char settings[1024]; /* that came into force under way, "key=value key=value"; mostly "" */
 } tp_train_state;
 

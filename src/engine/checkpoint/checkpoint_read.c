@@ -123,16 +123,20 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
     const struct {
         const char *key;
         double *v;
-    } numbers[] = {{"val_loss", &s->val_loss},   {"val_accuracy", &s->val_accuracy},
-                   {"loss", &s->last_loss},      {"best_reward", &s->best_reward},
-                   {"lr_factor", &s->lr_factor}, {"loss_scale", &s->loss_scale}};
+    } numbers[] = {{"val_loss", &s->val_loss},    {"val_accuracy", &s->val_accuracy},
+                   {"loss", &s->last_loss},       {"best_reward", &s->best_reward},
+                   {"lr_factor", &s->lr_factor},  {"loss_scale", &s->loss_scale},
+                   {"goal_value", &s->goal_value}};
+    const tp_json *due = tp_json_get(root, "validation_due");
+    const tp_json *goal = tp_json_get(root, "goal_metric");
     const struct {
         const char *key;
         int64_t *v;
     } counts[] = {{"prompts", &s->prompts},     {"skipped_in_row", &s->skipped_in_row},
                   {"overflows", &s->overflows}, {"unscheduled", &s->unscheduled},
                   {"restores", &s->restores},   {"growth_tracker", &s->growth_tracker}};
-    bool ok = true;
+    bool ok = (!due || tp_json_bool(due, &s->is_unvalidated)) &&
+              (!goal || copy_text(goal, s->goal_metric, sizeof s->goal_metric));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         *numbers[i].v = NAN;
         if (tp_json_get(root, numbers[i].key))

@@ -194,6 +194,7 @@ struct trainer {
     tp_train_state state;
     int64_t first_step, max_steps;
     int64_t last_checkpoint_step;
+    bool saved_unvalidated; /* ... without the validation behind it */
     size_t checkpoint_bytes;
     double started_wall, started_s;
     double val_loss;        /* SFT, DPO: of the last validation */

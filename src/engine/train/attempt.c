@@ -120,6 +120,7 @@ static tp_status take_state(trainer *t, const char *path, tp_error *err)
     t->val_accuracy = saved.val_accuracy;
     t->last_loss = saved.last_loss;
     t->last_checkpoint_step = saved.step;
+    t->saved_unvalidated = saved.is_unvalidated;
     return TP_OK;
 }
 
@@ -334,7 +335,8 @@ tp_status tp_attempt_write_config(trainer *t, tp_error *err)
 bool tp_attempt_has_nothing_to_do(const trainer *t)
 {
     const tp_run_record *before = tp_run_before(t->run);
-    return t->hooks->resume && before && before->is_finished && tp_trainer_is_done(t);
+    return t->hooks->resume && before && before->is_finished && tp_trainer_is_done(t) &&
+           !t->state.is_unvalidated;
 }
 
 /* ---- run.json ---- */

@@ -123,6 +123,12 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
     tp_json_w_put_str(&w, "optimizer", s->optimizer);
     tp_json_w_put_str(&w, "model_fingerprint", s->model_fingerprint);
     tp_json_w_put_str(&w, "data_fingerprint", s->data_fingerprint);
+    if (s->is_unvalidated)
+        tp_json_w_put_bool(&w, "validation_due", true);
+    if (s->goal_metric[0]) {
+        tp_json_w_put_str(&w, "goal_metric", s->goal_metric);
+        tp_json_w_put_f64(&w, "goal_value", s->goal_value);
+    }
     if (s->settings[0])
         tp_json_w_put_str(&w, "settings", s->settings);
     if (s->base_fingerprint[0])
@@ -224,14 +230,21 @@ static tp_status set_aside(const tp_checkpoint_options *o, const char *path, int
     return TP_OK;
 }
 
-/* What has the name of the checkpoint already: the same, saved before (*ret_is_done), or
- * something that makes room, or somebody else's. */
+/* Where a checkpoint is written, and what it will be called. */
+typedef struct {
+    char beside[4096], final[4096];
+    bool is_there; /* saved before */
+    bool replaces; /* ... without the validation that this one has behind it */
+} place;
+
+/* What has the name of the checkpoint already: the same, saved before, or something that makes
+ * room, or somebody else's. */
 static tp_status look_at_place(const tp_checkpoint_options *o, const tp_train_state *state,
-                               const char *path, bool *ret_is_done, tp_error *err)
+                               place *p, tp_error *err)
 {
     struct stat st;
     tp_train_state there;
-    *ret_is_done = false;
+    const char *path = p->final;
     if (lstat(path, &st) != 0)
         return TP_OK;
     if (!S_ISDIR(st.st_mode) || tp_checkpoint_read_state(path, &there, NULL) != TP_OK)
@@ -241,22 +254,17 @@ static tp_status look_at_place(const tp_checkpoint_options *o, const tp_train_st
                        "'%s' belongs to run '%s': it stays; choose another "
                        "checkpointing.checkpoint_dir",
                        path, there.run_name);
-    *ret_is_done = tp_checkpoint_verify(path, NULL) == TP_OK;
-    return *ret_is_done ? TP_OK : set_aside(o, path, state->step, err);
+    p->replaces = there.is_unvalidated && !state->is_unvalidated;
+    p->is_there = !p->replaces && tp_checkpoint_verify(path, NULL) == TP_OK;
+    return p->replaces || p->is_there ? TP_OK : set_aside(o, path, state->step, err);
 }
-
-/* Where a checkpoint is written, and what it will be called. */
-typedef struct {
-    char beside[4096], final[4096];
-    bool is_there; /* saved before */
-} place;
 
 /* On the first rank: room is made for it. */
 static tp_status open_place(const tp_checkpoint_options *o, tp_session *session,
                             const tp_train_state *state, place *p, tp_error *err)
 {
     tp_session_plan plan;
-    TP_TRY(look_at_place(o, state, p->final, &p->is_there, err));
+    TP_TRY(look_at_place(o, state, p, err));
     if (p->is_there)
         return TP_OK;
     tp_session_get_plan(session, &plan);
@@ -285,6 +293,14 @@ static tp_status write_contents(const place *p, const tp_checkpoint_options *o, 
     return tp_manifest_write(p->beside, comm, among, step, sums, bytes, err);
 }
 
+static tp_status put_in_place(const place *p, tp_error *err)
+{
+    if (!p->replaces)
+        return tp_rename_synced(p->beside, p->final, err);
+    TP_TRY(tp_exchange_synced(p->beside, p->final, err));
+    return tp_dir_remove(p->beside, err);
+}
+
 static tp_status save(const tp_checkpoint_options *o, tp_session *session,
                       const tp_train_state *state, place *p, const tp_file_sums *sums,
                       uint64_t *bytes, tp_error *err)
@@ -297,7 +313,7 @@ static tp_status save(const tp_checkpoint_options *o, tp_session *session,
     if (p->is_there)
         return TP_OK;
     TP_TRY(write_contents(p, o, session, state->step, sums, bytes, err));
-    status = is_first ? tp_rename_synced(p->beside, p->final, err) : TP_OK;
+    status = is_first ? put_in_place(p, err) : TP_OK;
     return tp_comm_agree(comm, status, err);
 }
 

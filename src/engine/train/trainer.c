@@ -96,9 +96,9 @@ static double ranking_metric(const trainer *t)
 {
     switch (t->o->ranking) {
     case TP_RANK_BY_VAL_LOSS:
-        return t->val_loss;
+        return t->state.is_unvalidated ? NAN : t->val_loss;
     case TP_RANK_BY_VAL_ACCURACY:
-        return t->val_accuracy;
+        return t->state.is_unvalidated ? NAN : t->val_accuracy;
     case TP_RANK_BY_TRAIN_LOSS:
         return t->last_loss;
     default:
@@ -109,7 +109,9 @@ static double ranking_metric(const trainer *t)
 static tp_status save(trainer *t, tp_error *err)
 {
     TP_ZONE("checkpointing");
-    if (!t->o->checkpointing.enabled || t->last_checkpoint_step == t->state.step)
+    bool is_saved =
+        t->last_checkpoint_step == t->state.step && t->saved_unvalidated <= t->state.is_unvalidated;
+    if (!t->o->checkpointing.enabled || is_saved)
         return TP_OK;
     tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_CHECKPOINT);
     bool higher = t->o->checkpointing.higher_is_better;
@@ -140,6 +142,7 @@ static tp_status save(trainer *t, tp_error *err)
                                      keep == TP_OPT_UNSET_INT ? 0 : keep, higher, err);
     TP_TRY(tp_comm_agree(t->comm, status, err));
     t->last_checkpoint_step = t->state.step;
+    t->saved_unvalidated = t->state.is_unvalidated;
     t->checkpoint_bytes = bytes ? bytes : t->checkpoint_bytes;
     tp_phases_enter(&t->phases, before);
     tp_train_event event = tp_trainer_event(t, TP_EVENT_CHECKPOINT);
@@ -149,13 +152,16 @@ static tp_status save(trainer *t, tp_error *err)
 
 static bool is_due(int64_t step, int64_t period) { return period > 0 && step % period == 0; }
 
+/* One that is interrupted leaves its validation to the attempt that resumes. */
 static tp_status after_step(trainer *t, tp_error *err)
 {
     int64_t step = t->state.step;
     bool last = tp_trainer_is_done(t);
     bool due = step >= t->o->loop.val_start_at && is_due(step, t->o->loop.val_period);
-    if (due || (last && t->o->loop.val_at_end))
+    t->state.is_unvalidated = due || (last && t->o->loop.val_at_end);
+    if (t->state.is_unvalidated)
         TP_TRY(validate(t, err));
+    t->state.is_unvalidated = false;
     last |= t->reached_goal;
     if (is_due(step, t->o->checkpointing.save_period) || last)
         TP_TRY(save(t, err));
@@ -282,6 +288,8 @@ static tp_status begin(tp_train_loop *l, tp_error *err)
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
     l->has_begun = true;
     TP_TRY(tp_trainer_guard(t, err));
+    if (t->state.is_unvalidated)
+        return after_step(t, err);
     return t->o->loop.val_at_start && t->state.step == 0 ? validate(t, err) : TP_OK;
 }
 
