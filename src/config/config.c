@@ -87,7 +87,8 @@ static tp_status parse_file(tp_config *config, const char *path, tp_config_node 
     const tp_json *tree = NULL;
     tp_status status = tp_file_read(path, TP_YAML_MAX_BYTES, &text, err);
     if (status == TP_OK)
-        status = tp_yaml_parse(&config->arena, path, tp_buf_str(&text), text.len, &tree, err);
+        status = (config->is_old ? tp_yaml_parse_old : tp_yaml_parse)(
+            &config->arena, path, tp_buf_str(&text), text.len, &tree, err);
     TP_TRY(status);
     if (tree->type == TP_JSON_NULL)
         return tp_node_new(config, TP_JSON_OBJECT, path, ret, err);
@@ -138,10 +139,21 @@ static tp_status load_root(tp_config *config, const char *path, tp_error *err)
     return tp_node_new(config, TP_JSON_OBJECT, "default", &config->root, err);
 }
 
-tp_status tp_config_load(tp_config **ret, const char *path, tp_error *err)
+static tp_status load(tp_config **ret, const char *path, bool is_old, tp_error *err)
 {
     tp_config *config = tp_new(1, sizeof *config);
+    config->is_old = is_old;
     TP_HAND_OVER(load_root(config, path, err), ret, config, tp_config_release(config));
+}
+
+tp_status tp_config_load(tp_config **ret, const char *path, tp_error *err)
+{
+    return load(ret, path, false, err);
+}
+
+tp_status tp_config_load_old(tp_config **ret, const char *path, tp_error *err)
+{
+    return load(ret, path, true, err);
 }
 
 /* What a copied tree still points to in the first one. */

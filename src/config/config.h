@@ -78,6 +78,8 @@ typedef struct tp_config tp_config;
 
 /* Read a recipe and its parents; NULL as path is an empty configuration. */
 TP_CHECKED tp_status tp_config_load(tp_config **ret, const char *path, tp_error *err);
+/* The same of files in YAML 1.1, as NeMo RL reads them (tp_yaml_parse_old()). */
+TP_CHECKED tp_status tp_config_load_old(tp_config **ret, const char *path, tp_error *err);
 /* The same tree with the same origins, to be changed and bound anew; also of one that is bound. */
 TP_CHECKED tp_status tp_config_copy(const tp_config *config, tp_config **ret, tp_error *err);
 void tp_config_release(tp_config *config); /* NULL is a no-op */

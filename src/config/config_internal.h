@@ -49,7 +49,7 @@ struct tp_config {
     tp_config_remarks faults, missing, idle; /* see config_faults.c */
     const char *file, *notice, *missing_text;
     tp_config_translate translate;
-    bool is_bound;
+    bool is_bound, is_old; /* is_old: its files are YAML 1.1 */
     const char *files[16]; /* real paths of the files being read, outermost first */
     int n_open_files;
 };

@@ -232,6 +232,37 @@ printf '%s\n' 'eval: {seed: 1}' 'generation: {temperature: 0}' >evaluation.yaml
 run config import evaluation.yaml
 expect 2 "temper eval takes it as it is"
 
+# The precision, in every spelling of a boolean; other words are refused.
+precision() { # FILE VALUE PRECISION
+    (grep -v '^bf16:' "$1"; echo "bf16: $2") >brief.yaml
+    run config import brief.yaml
+    expect 0
+    expect_out "precision: $3"
+}
+for file in trl.yaml axolotl.yaml; do
+    for value in off no 0 False '"no"'; do
+        precision $file "$value" float32
+    done
+    for value in on yes 1 auto full null; do
+        precision $file $value bfloat16
+    done
+    (grep -v '^bf16:' $file; echo "bf16: banana") >brief.yaml
+    run config import brief.yaml
+    expect 2 "refused: bf16"
+done
+(grep -v '^bf16:' axolotl.yaml; printf '%s\n' 'bf16: no' 'bfloat16: yes') >brief.yaml
+run config import brief.yaml
+expect_out "precision: bfloat16"
+
+# YAML 1.1, as TRL and Axolotl read it.
+(grep -v '^max_length:' trl.yaml; printf '%s\n' 'max_length: 1_024' 'seed: 017' 'eval_strategy: no' 'save_strategy: no') >old.yaml
+run config import old.yaml
+expect 0
+expect_out "max_total_sequence_length: 1024" "seed: 15" "val_period: 0" "save_period: 1000000000"
+(cat axolotl.yaml; printf '%s\n' 'train_on_inputs: off' 'group_by_length: off' 'eval_strategy: "no"') >old.yaml
+run config import old.yaml
+expect 0
+
 # NeMo RL, with what it inherits and refers to.
 cat >base.yaml <<'END'
 dpo: {max_num_steps: 10, reference_policy_kl_penalty: 0.1}
@@ -252,6 +283,24 @@ is interpolated "$("$TOOL" get out dpo.val_global_batch_size)" 8
 printf '%s\n' 'defaults: base.yaml' 'dpo: {max_num_stepz: 1}' 'policy: {is_vlm: true}' >nemo.yaml
 run config import nemo.yaml
 expect 2 "refused: policy.is_vlm; unknown: dpo.max_num_stepz"
+
+# The import reads YAML 1.1, as OmegaConf does; a recipe says nothing that has two meanings.
+cat >nemo.yaml <<'END'
+defaults: base.yaml
+dpo: {max_num_steps: 010}
+policy: {tokenizer: {chat_template_kwargs: {enable_thinking: off, verbose: "on"}}}
+END
+run config import nemo.yaml nemo-recipe.yaml
+expect 0
+run config --json nemo-recipe.yaml
+is steps "$("$TOOL" get out dpo.max_num_steps)" 8
+is thinking "$("$TOOL" get out policy.tokenizer.chat_template_kwargs.enable_thinking)" false
+is verbose "$("$TOOL" get out policy.tokenizer.chat_template_kwargs.verbose)" on
+run config nemo.yaml
+expect 2 "nemo.yaml:2:22: 010 is 10 in YAML 1.2 and 8 in YAML 1.1"
+sed -i 's/010/10/' nemo.yaml
+run config nemo.yaml
+expect 2 "off is text in YAML 1.2 and false in YAML 1.1; write false, or \"off\" for the text"
 
 # Files that are something else.
 echo '{"log_history": [], "global_step": 3}' >trainer_state.json

@@ -358,11 +358,11 @@ static void make_validation(tp_import *im)
                                                               : "eval_strategy";
     tp_import_put(im, "eval_on_start", "@.val_at_start", "%s",
                   tp_import_flag(im, "eval_on_start") ? "true" : "false");
-    if (!tp_import_one_of(strategy, "no|steps|epoch")) {
+    if (!tp_import_one_of(strategy, "no|false|steps|epoch")) {
         tp_import_mark(im, "eval_strategy", TP_IMPORT_REFUSED, "Known here: no, steps, epoch.");
         return;
     }
-    if (!strcmp(strategy, "no") || !strcmp(strategy, "false")) {
+    if (tp_import_one_of(strategy, "no|false")) { /* a plain no is false in YAML 1.1 */
         tp_import_put(im, role, "@.val_period", "0");
         return;
     }
@@ -406,9 +406,9 @@ static void make_checkpoints(tp_import *im)
                        : tp_import_given(im, "save_steps")    ? "save_steps"
                                                               : "save_strategy";
     double keep = tp_import_number(im, "save_total_limit");
-    if (!tp_import_one_of(strategy, "no|steps|epoch"))
+    if (!tp_import_one_of(strategy, "no|false|steps|epoch"))
         tp_import_mark(im, "save_strategy", TP_IMPORT_REFUSED, "Known here: no, steps, epoch.");
-    else if (!strcmp(strategy, "no"))
+    else if (tp_import_one_of(strategy, "no|false"))
         tp_import_put(im, role, "checkpointing.save_period", "%d", NEVER);
     else
         put_period(im, role, "checkpointing.save_period",

@@ -45,17 +45,23 @@ static void put_adam(tp_import *im)
     put_number(im, "adam_epsilon", "policy.optimizer.kwargs.eps");
 }
 
+/* Where it says nothing, and where it is auto, both trainers take bfloat16 if they can. */
+static bool is_bfloat16(tp_import *im)
+{
+    const char *word = tp_import_word(im, "bf16");
+    return !word || tp_import_one_of(word, "auto|full") || tp_import_flag(im, "bf16");
+}
+
 static void put_precision(tp_import *im)
 {
-    const char *bf16 = tp_import_word(im, "bf16");
     const char *dtype = tp_import_word(im, "dtype");
-    bool is_half = tp_import_flag(im, "fp16");
-    bool is_full = bf16 && !strcmp(bf16, "false");
-    const char *role = is_half ? "fp16" : "bf16";
+    bool is_half = tp_import_flag(im, "fp16"), is_brief = is_bfloat16(im);
+    bool is_cast = tp_import_flag(im, "dtype_bf16") && !is_brief; /* without bf16 too */
+    const char *role = is_half ? "fp16" : is_cast ? "dtype_bf16" : "bf16";
     tp_import_put(im, role, "policy.precision", "%s",
-                  is_half   ? "float16"
-                  : is_full ? "float32"
-                            : "bfloat16");
+                  is_half               ? "float16"
+                  : is_brief || is_cast ? "bfloat16"
+                                        : "float32");
     if (dtype && tp_import_one_of(dtype, "bfloat16|float16|auto"))
         tp_import_mark(im, "dtype", TP_IMPORT_USED,
                        "Products have policy.precision; master weights stay float32, which is "

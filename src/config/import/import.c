@@ -86,8 +86,8 @@ static tp_status add_defaults(tp_import *im, tp_error *err)
         const tp_json *value;
         if (!(row->who & tp_import_who(im->algorithm)) || !row->fallback || has_key(im, row))
             continue;
-        TP_TRY(
-            tp_yaml_parse(&im->arena, row->key, row->fallback, strlen(row->fallback), &value, err));
+        TP_TRY(tp_yaml_parse_old(&im->arena, row->key, row->fallback, strlen(row->fallback), &value,
+                                 err));
         tp_import_add(
             im, (tp_import_key){.key = row->key,
                                 .value = value,
@@ -115,7 +115,7 @@ static void put_same(tp_import *im, tp_import_key *key)
         key->state = TP_IMPORT_OPEN;
         tp_import_set(im, key, row->target, "???");
     } else if (text && tp_str_to_f64(text, &number)) {
-        tp_import_set(im, key, row->target, text); /* YAML 1.1 reads 2e-5 as text */
+        tp_import_set(im, key, row->target, text); /* PyYAML reads 2e-5 as text */
     } else {
         tp_import_put_json(im, key, row->target, key->value);
     }
@@ -174,7 +174,7 @@ static tp_status parse(tp_import *im, const tp_buf *text, const tp_json **ret, t
                        im->path, im->path);
     if (data[strspn(data, " \t\r\n")] == '{')
         return tp_json_parse(&im->arena, im->path, data, text->len, &TP_JSON_TOLERANT, ret, err);
-    return tp_yaml_parse(&im->arena, im->path, data, text->len, ret, err);
+    return tp_yaml_parse_old(&im->arena, im->path, data, text->len, ret, err);
 }
 
 static tp_status read_in(tp_import *im, tp_error *err)

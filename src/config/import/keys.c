@@ -238,8 +238,11 @@ bool tp_import_flag(tp_import *im, const char *role)
     const tp_import_key *key = tp_import_role(im, role);
     const char *word = is_null(key) ? NULL : tp_json_str(key->value);
     bool v = false;
+    double number;
     if (word && tp_import_one_of(word, "yes|Yes|YES|on|On|ON|no|No|NO|off|Off|OFF"))
-        return strchr("yYoO", *word) && (word[1] | 32) != 'f'; /* PyYAML's other booleans */
+        return strchr("yYoO", *word) && (word[1] | 32) != 'f'; /* in quotes, on a command line */
+    if (!is_null(key) && tp_json_f64(key->value, &number) && (number == 0 || number == 1))
+        return number == 1;
     if (!is_null(key) && !tp_json_bool(key->value, &v))
         tp_import_mark(im, role, TP_IMPORT_REFUSED, "Expected true or false.");
     return v;

@@ -167,7 +167,7 @@ static const char *algorithm_of(const tp_import *im)
 
 tp_status tp_import_nemo_rl(tp_import *im, tp_error *err)
 {
-    TP_TRY(tp_config_load(&im->file, im->path, err));
+    TP_TRY(tp_config_load_old(&im->file, im->path, err));
     im->algorithm = algorithm_of(im);
     if (!im->algorithm)
         return tp_fail(err, TP_ERR_FORMAT,

@@ -1,6 +1,8 @@
-/* yaml.c - events of libfyaml become a JSON tree: core schema, anchors, merge keys. */
+/* yaml.c - events of libfyaml become a JSON tree: core schema, that of YAML 1.1, anchors, merge
+ * keys. */
 #include "text/yaml/yaml.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <libfyaml.h>
 #include <stdlib.h>
@@ -24,9 +26,13 @@ typedef struct anchor {
     struct anchor *next; /* the one defined before it */
 } anchor;
 
+/* What becomes of a plain scalar that YAML 1.1 and 1.2 read in two ways. */
+typedef enum { IS_REFUSED, IS_TEXT, IS_AS_IN_1_1 } two_ways;
+
 typedef struct {
     tp_arena *arena;
     const char *name;
+    two_ways two_ways;
     struct fy_parser *parser;
     frame stack[TP_YAML_MAX_DEPTH];
     int depth;
@@ -141,19 +147,23 @@ static bool spell_decimal(const char *p, tp_buf *out)
     return *p == 0;
 }
 
-/* 0o17 and 0x1f, as decimal text. */
+/* Digits of base 2, 8 or 16, as decimal text. */
+static bool spell_in_base(const char *digits, int base, bool is_negative, tp_buf *out)
+{
+    const char *known = base == 2 ? "01" : base == 8 ? "01234567" : "0123456789abcdefABCDEF";
+    errno = 0;
+    unsigned long long value = strtoull(digits, NULL, base);
+    if (errno || !*digits || digits[strspn(digits, known)])
+        return false;
+    tp_buf_addf(out, "%s%llu", is_negative && value ? "-" : "", value);
+    return true;
+}
+
+/* 0o17 and 0x1f. */
 static bool spell_based(const char *p, tp_buf *out)
 {
     int base = p[0] != '0' ? 0 : p[1] == 'o' ? 8 : p[1] == 'x' ? 16 : 0;
-    const char *digits = base == 8 ? "01234567" : "0123456789abcdefABCDEF";
-    if (!base || !p[2] || p[2 + strspn(p + 2, digits)])
-        return false;
-    errno = 0;
-    unsigned long long value = strtoull(p + 2, NULL, base);
-    if (errno)
-        return false;
-    tp_buf_addf(out, "%llu", value);
-    return true;
+    return base && spell_in_base(p + 2, base, false, out);
 }
 
 static const char *spell_non_finite(const char *p)
@@ -193,6 +203,108 @@ static tp_json_type resolve_plain(const char *text, size_t n, tp_buf *out)
     return spell_decimal(text, out) ? TP_JSON_NUMBER : TP_JSON_STRING;
 }
 
+/* ---- YAML 1.1, as PyYAML reads it ---- */
+
+/* 190:20:30 and 190:20:30.15, in base 60; without _. */
+static bool spell_sixties(const char *p, bool is_negative, tp_buf *out)
+{
+    bool begins_with_0 = *p == '0';
+    uint64_t v = 0;
+    for (; isdigit((unsigned char)*p); p++)
+        if (__builtin_mul_overflow(v, 10, &v) ||
+            __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+            return false;
+    while (*p == ':') {
+        size_t n = count_digits(p + 1);
+        uint64_t part = n == 1 || n == 2 ? strtoull(p + 1, NULL, 10) : 60;
+        if (part >= 60 || __builtin_mul_overflow(v, 60, &v) || __builtin_add_overflow(v, part, &v))
+            return false;
+        p += 1 + n;
+    }
+    tp_buf_addf(out, "%s%llu", is_negative ? "-" : "", (unsigned long long)v);
+    if (*p != '.')
+        return *p == 0 && !begins_with_0;
+    tp_buf_addf(out, "%s%s", p, p[1] ? "" : "0");
+    return !p[1 + count_digits(p + 1)];
+}
+
+/* 0b101, 017, 0x1f, 1_000 and 1:30, all with a sign.  Of exponents OmegaConf asks no point. */
+static bool spell_old(const char *text, tp_buf *out)
+{
+    TP_OWN(tp_buf) digits = {0};
+    bool is_negative = *text == '-';
+    const char *p = text + (*text == '-' || *text == '+');
+    size_t n = strspn(p, "0123456789_."), all = strlen(p);
+    bool has_base = p[0] == '0' && (p[1] == 'x' || p[1] == 'b');
+    if (!isdigit((unsigned char)p[*p == '.']))
+        return false;
+    if (has_base)
+        n = all;
+    for (size_t i = 0; i < all; i++)
+        if (p[i] != '_' || i >= n)
+            tp_buf_addc(&digits, p[i]);
+    const char *d = tp_buf_str(&digits);
+    if (strchr(d, ':'))
+        return spell_sixties(d, is_negative, out);
+    if (has_base)
+        return spell_in_base(d + 2, d[1] == 'x' ? 16 : 2, is_negative, out);
+    if (d[0] == '0' && all > 1 && !d[count_digits(d)])
+        return spell_in_base(d, 8, is_negative, out);
+    if (is_negative)
+        tp_buf_addc(out, '-');
+    return spell_decimal(d, out);
+}
+
+static tp_json_type resolve_old(const char *text, size_t n, tp_buf *out)
+{
+    static const char *const trues[] = {"yes", "Yes", "YES", "on", "On", "ON", NULL};
+    static const char *const falses[] = {"no", "No", "NO", "off", "Off", "OFF", NULL};
+    if (is_any(text, n, trues))
+        return TP_JSON_TRUE;
+    if (is_any(text, n, falses))
+        return TP_JSON_FALSE;
+    if (!memchr(text, 0, n) && spell_old(text, out))
+        return TP_JSON_NUMBER;
+    tp_buf_clear(out);
+    tp_json_type type = resolve_plain(text, n, out);
+    bool is_finite = type == TP_JSON_NUMBER && !strpbrk(tp_buf_str(out), "IN");
+    return is_finite ? TP_JSON_STRING : type; /* 0o17 */
+}
+
+/* ---- one scalar ---- */
+
+static const char *shown(tp_json_type type, tp_buf *number)
+{
+    return type == TP_JSON_NUMBER  ? tp_buf_str(number)
+           : type == TP_JSON_TRUE  ? "true"
+           : type == TP_JSON_FALSE ? "false"
+                                   : "text";
+}
+
+/* Reads a plain scalar; a number's spelling into `out`. */
+static tp_status resolve(const builder *b, place at, const char *text, size_t n, tp_json_type *ret,
+                         tp_buf *out, tp_error *err)
+{
+    TP_OWN(tp_buf) number = {0};
+    tp_json_type old = resolve_old(text, n, &number);
+    *ret = resolve_plain(text, n, out);
+    if (*ret == old && (old != TP_JSON_NUMBER || !strcmp(out->data, number.data)))
+        return TP_OK;
+    if (b->two_ways == IS_REFUSED) {
+        const char *now = shown(*ret, out), *then = shown(old, &number);
+        bool is_text = *ret == TP_JSON_STRING, are_numbers = *ret == old;
+        return fail_at(b, at, err,
+                       "%.60s is %.60s in YAML 1.2 and %.60s in YAML 1.1; write %.60s%s%.60s, or "
+                       "\"%.60s\" for the text",
+                       text, now, then, is_text ? then : now, are_numbers ? " or " : "",
+                       are_numbers ? then : "", text);
+    }
+    *ret = b->two_ways == IS_TEXT ? TP_JSON_STRING : old;
+    tp_buf_clear(out);
+    tp_buf_adds(out, tp_buf_str(&number));
+    return TP_OK;
+}
+
 /* Which of the core tags, or NULL. */
 static const char *core_tag(struct fy_token *tag)
 {
@@ -226,25 +338,31 @@ static bool tag_fits(const char *tag, tp_json_type type)
         return !strcmp(tag, "map");
     case TP_JSON_ARRAY:
         return !strcmp(tag, "seq");
+    case TP_JSON_STRING:
+        return !strcmp(tag, "str");
     default:
         return false;
     }
 }
 
-static tp_status check_tag(const builder *b, place at, struct fy_token *token, tp_json_type *type,
+static tp_status find_tag(const builder *b, place at, struct fy_token *token, const char **ret,
+                          tp_error *err)
+{
+    *ret = token ? core_tag(token) : NULL;
+    if (token && !*ret)
+        return fail_at(b, place_or(fy_token_start_mark(token), at), err,
+                       "unknown tag; plain values need none, remove it");
+    return TP_OK;
+}
+
+static tp_status check_tag(const builder *b, place at, struct fy_token *token, tp_json_type type,
                            tp_error *err)
 {
-    if (!token)
-        return TP_OK;
-    at = place_or(fy_token_start_mark(token), at);
-    const char *tag = core_tag(token);
-    if (!tag)
-        return fail_at(b, at, err, "unknown tag; plain values need none, remove it");
-    bool is_scalar = *type != TP_JSON_OBJECT && *type != TP_JSON_ARRAY;
-    if (is_scalar && !strcmp(tag, "str"))
-        *type = TP_JSON_STRING;
-    else if (!tag_fits(tag, *type))
-        return fail_at(b, at, err, "the value is not what its tag !!%s says", tag);
+    const char *tag;
+    TP_TRY(find_tag(b, at, token, &tag, err));
+    if (tag && !tag_fits(tag, type))
+        return fail_at(b, place_or(fy_token_start_mark(token), at), err,
+                       "the value is not what its tag !!%s says", tag);
     return TP_OK;
 }
 
@@ -334,12 +452,16 @@ static tp_status take_key(builder *b, place at, const char *text, size_t n, bool
 }
 
 static tp_status new_scalar(builder *b, place at, const char *text, size_t n, bool is_plain,
-                            struct fy_token *tag, tp_json **ret, tp_error *err)
+                            struct fy_token *token, tp_json **ret, tp_error *err)
 {
     TP_OWN(tp_buf) number = {0};
-    tp_json_type type = is_plain ? resolve_plain(text, n, &number) : TP_JSON_STRING;
+    tp_json_type type = TP_JSON_STRING;
     tp_json *node = NULL;
-    TP_TRY(check_tag(b, at, tag, &type, err));
+    const char *tag;
+    TP_TRY(find_tag(b, at, token, &tag, err));
+    if (tag ? strcmp(tag, "str") != 0 : is_plain) /* a tag says it of quoted ones too */
+        TP_TRY(resolve(b, at, text, n, &type, &number, err));
+    TP_TRY(check_tag(b, at, token, type, err));
     TP_TRY(new_node(b, at, type, &node, err));
     if (type == TP_JSON_NUMBER)
         TP_TRY(copy_text(b, at, number.data, number.len, &node->text, err));
@@ -398,7 +520,7 @@ static tp_status open_container(builder *b, place at, tp_json_type type, struct 
 {
     if (b->depth == TP_YAML_MAX_DEPTH)
         return fail_at(b, at, err, "nested more than %d levels deep", TP_YAML_MAX_DEPTH);
-    TP_TRY(check_tag(b, at, tag, &type, err));
+    TP_TRY(check_tag(b, at, tag, type, err));
     tp_json *node = NULL;
     TP_TRY(new_node(b, at, type, &node, err));
     TP_TRY(name_anchor(b, at, anchor_token, node, err));
@@ -567,7 +689,7 @@ static tp_status parse_with(builder *b, struct fy_diag *diag, const char *text, 
 tp_status tp_yaml_parse_plain(tp_arena *arena, const char *name, const char *text,
                               const tp_json **ret, tp_error *err)
 {
-    builder b = {.arena = arena, .name = name};
+    builder b = {.arena = arena, .name = name, .two_ways = IS_TEXT};
     size_t n = strlen(text);
     TP_TRY(check_text(name, text, n, err));
     tp_json *node = NULL;
@@ -576,14 +698,14 @@ tp_status tp_yaml_parse_plain(tp_arena *arena, const char *name, const char *tex
     return TP_OK;
 }
 
-tp_status tp_yaml_parse(tp_arena *arena, const char *name, const char *text, size_t n,
-                        const tp_json **ret, tp_error *err)
+static tp_status parse(tp_arena *arena, const char *name, const char *text, size_t n, two_ways how,
+                       const tp_json **ret, tp_error *err)
 {
     TP_TRY(check_text(name, text, n, err));
     struct fy_diag *diag = silent_diag();
     if (!diag)
         return tp_fail(err, TP_ERR_NOMEM, "%s: out of memory", name);
-    builder b = {.arena = arena, .name = name};
+    builder b = {.arena = arena, .name = name, .two_ways = how};
     size_t mark = tp_arena_mark(arena);
     tp_status status = parse_with(&b, diag, n ? text : "", n, err);
     if (status == TP_OK && !b.root)
@@ -594,4 +716,16 @@ tp_status tp_yaml_parse(tp_arena *arena, const char *name, const char *text, siz
         tp_arena_rewind(arena, mark);
     fy_diag_destroy(diag);
     return status;
+}
+
+tp_status tp_yaml_parse(tp_arena *arena, const char *name, const char *text, size_t n,
+                        const tp_json **ret, tp_error *err)
+{
+    return parse(arena, name, text, n, IS_REFUSED, ret, err);
+}
+
+tp_status tp_yaml_parse_old(tp_arena *arena, const char *name, const char *text, size_t n,
+                            const tp_json **ret, tp_error *err)
+{
+    return parse(arena, name, text, n, IS_AS_IN_1_1, ret, err);
 }

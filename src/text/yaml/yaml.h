@@ -2,7 +2,9 @@
  *
  * One document per text, YAML 1.2 core schema: plain scalars are null, booleans
  * (true, false), integers, floats (1e-5 and .inf among them) or else strings;
- * quoted and block scalars are strings.  Anchors, aliases and merge keys (<<) are
+ * quoted and block scalars are strings, unless they have another tag.  What YAML
+ * 1.1 reads in another way (yes, 010, 1_000, 12:30; PyYAML and OmegaConf do) is
+ * refused.  Anchors, aliases and merge keys (<<) are
  * resolved into copies.  Refused: duplicate and non-scalar keys, tags other than
  * the core ones, cycles, and whatever exceeds the limits below (they also bound
  * what aliases may expand to).
@@ -27,8 +29,13 @@ enum {
 TP_CHECKED tp_status tp_yaml_parse(tp_arena *arena, const char *name, const char *text, size_t n,
                                    const tp_json **ret, tp_error *err);
 
+/* The same with the plain scalars of YAML 1.1: yes, no, on and off are booleans, 010 is
+ * 8, 0b11 is 3, 1_000 is 1000, 1:30 is 90; 1e-5 is a number, as for OmegaConf. */
+TP_CHECKED tp_status tp_yaml_parse_old(tp_arena *arena, const char *name, const char *text,
+                                       size_t n, const tp_json **ret, tp_error *err);
+
 /* The whole text as one plain scalar, as if it stood alone: "1e-5" is a number,
- * "a: b #c" a string. */
+ * "a: b #c" a string, and so is what YAML 1.1 reads in another way. */
 TP_CHECKED tp_status tp_yaml_parse_plain(tp_arena *arena, const char *name, const char *text,
                                          const tp_json **ret, tp_error *err);
 

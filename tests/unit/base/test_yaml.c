@@ -69,18 +69,55 @@ static void plain_scalars_follow_the_core_schema(void **state)
 {
     expect_json("[null, Null, NULL, ~, true, True, TRUE, false, False, FALSE]",
                 "[null,null,null,null,true,true,true,false,false,false]");
-    expect_json("[0, 12, -3, +4, 007, 0o17, 0x1F]", "[0,12,-3,4,7,15,31]");
+    expect_json("[0, 12, -3, +4, 007, 0x1F]", "[0,12,-3,4,7,31]");
     expect_json("[1e-5, 5.0e-6, .5, -.5, 5., 1E3, +2.5, 00.5, 6.02e+23]",
                 "[1e-5,5.0e-6,0.5,-0.5,5.0,1E3,2.5,0.5,6.02e+23]");
     expect_json("[.inf, -.Inf, +.INF, .nan, .NaN]",
                 "[\"Infinity\",\"-Infinity\",\"Infinity\",\"NaN\",\"NaN\"]");
-    expect_json("[yes, no, on, off, 1_000, 1.2.3, 0x, 0o8, e5, '.', ., -x, 1e, tRUE, 12:30:45]",
-                "[\"yes\",\"no\",\"on\",\"off\",\"1_000\",\"1.2.3\",\"0x\",\"0o8\",\"e5\",\".\","
-                "\".\",\"-x\",\"1e\",\"tRUE\",\"12:30:45\"]");
+    expect_json("[y, N, 1.2.3, 0x, 0o8, e5, '.', ., -x, 1e, tRUE, 00:30:45, 1:60, _1]",
+                "[\"y\",\"N\",\"1.2.3\",\"0x\",\"0o8\",\"e5\",\".\","
+                "\".\",\"-x\",\"1e\",\"tRUE\",\"00:30:45\",\"1:60\",\"_1\"]");
     double v = 0;
     assert_true(tp_json_f64(parse(".nan"), &v) && isnan(v));
     assert_true(tp_json_f64(parse("-.inf"), &v) && v == -INFINITY);
     assert_true(tp_json_f64(parse("1e-5"), &v) && v == 1e-5);
+}
+
+/* What PyYAML 6 makes of them, but that 1e-5 is a number, and text what needs more than 64 bits. */
+static void the_old_version_is_read_as_pyyaml_does(void **state)
+{
+    static const char text[] =
+        "[yes, No, ON, off, y, true, 010, -017, 08, 0o17, 0b101, -0x1F, 1_024, 1__0.5_0, 0_7,\n"
+        " 1:30, -190:20:30, 190:20:30.15, 0:30, 1:60, 1e-5, .inf, .nan, ~, 'off', 1e5_0, _1, 0x_1f,"
+        " !!bool \"yes\", !!int '010', 1.e+3, 99999999999999999999:59]";
+    const tp_json *root = NULL;
+    tp_buf out = {0};
+    tp_json_w w;
+    assert_int_equal(tp_yaml_parse_old(&arena, "r.yaml", text, strlen(text), &root, NULL), TP_OK);
+    tp_json_w_init(&w, &out, 0);
+    tp_json_w_value(&w, root);
+    assert_string_equal(
+        out.data, "[true,false,true,false,\"y\",true,8,-15,\"08\",\"0o17\",5,-31,1024,10.50,7,"
+                  "90,-685230,685230.15,\"0:30\",\"1:60\",1e-5,\"Infinity\",\"NaN\",null,"
+                  "\"off\",\"1e5_0\",\"_1\",31,true,8,1.0e+3,\"99999999999999999999:59\"]");
+    tp_buf_release(&out);
+}
+
+static void what_two_versions_read_in_two_ways_is_refused(void **state)
+{
+    REFUSE("a: 010", "r.yaml:1:4: 010 is 10 in YAML 1.2 and 8 in YAML 1.1; write 10 or 8, or "
+                     "\"010\" for the text");
+    REFUSE("a: [1, off]",
+           "r.yaml:1:8: off is text in YAML 1.2 and false in YAML 1.1; write false, or "
+           "\"off\" for the text");
+    REFUSE("a: 1_024", "r.yaml:1:4: 1_024 is text in YAML 1.2 and 1024 in YAML 1.1; write 1024, or "
+                       "\"1_024\" for the text");
+    REFUSE("a: 0o17", "r.yaml:1:4: 0o17 is 15 in YAML 1.2 and text in YAML 1.1; write 15, or "
+                      "\"0o17\" for the text");
+    REFUSE("a: 12:30:45", "r.yaml:1:4: 12:30:45 is text in YAML 1.2 and 45045 in YAML 1.1; write "
+                          "45045, or \"12:30:45\" for the text");
+    expect_json("{off: 'off', b: !!str 010, c: \"yes\"}",
+                "{\"off\":\"off\",\"b\":\"010\",\"c\":\"yes\"}");
 }
 
 static void quoted_and_block_scalars_are_strings(void **state)
@@ -95,6 +132,9 @@ static void tags_may_state_what_is_the_case(void **state)
 {
     expect_json("[!!str 5, !!int 5, !!float 5, !!bool true, !!null ~, ! 5]",
                 "[\"5\",5,5,true,null,\"5\"]");
+    expect_json("[!!bool \"true\", !!int '5', !!float \"1.0e-05\", !!null \"null\", !!str \"5\"]",
+                "[true,5,1.0e-05,null,\"5\"]"); /* as PyYAML's default_style writes */
+    REFUSE("a: !!int 'x'", "r.yaml:1:4: the value is not what its tag !!int says");
     expect_json("a: !!map {b: !!seq [1]}", "{\"a\":{\"b\":[1]}}");
     REFUSE("a: !!set {b: 1}", "r.yaml:1:4: unknown tag; plain values need none, remove it");
     REFUSE("a: !!seq {b: 1}", "r.yaml:1:4: the value is not what its tag !!seq says");
@@ -204,6 +244,10 @@ static void one_plain_scalar_is_read_alone(void **state)
     assert_int_equal(v->type, TP_JSON_NUMBER);
     assert_int_equal(tp_yaml_parse_plain(&arena, "x", "a: [b #c", &v, NULL), TP_OK);
     assert_string_equal(tp_json_str(v), "a: [b #c");
+    assert_int_equal(tp_yaml_parse_plain(&arena, "x", "010", &v, NULL), TP_OK);
+    assert_string_equal(tp_json_str(v), "010");
+    assert_int_equal(tp_yaml_parse_plain(&arena, "x", "off", &v, NULL), TP_OK);
+    assert_string_equal(tp_json_str(v), "off");
     assert_int_equal(tp_yaml_parse_plain(&arena, "x", "~", &v, NULL), TP_OK);
     assert_int_equal(v->type, TP_JSON_NULL);
 }
@@ -216,7 +260,7 @@ static const char *remark(void *context, const tp_json *leaf)
 static void trees_are_written_for_every_yaml_version(void **state)
 {
     tp_buf out = {0};
-    const tp_json *root = parse("a: yes\n"
+    const tp_json *root = parse("a: 'yes'\n"
                                 "b: {c: 1e-5, d: 5e5, e: .inf, f: -7, g: '010'}\n"
                                 "h: [1, 2.50, x, null]\n"
                                 "i: [[1, 2], {k: v, l: [m]}, []]\n"
@@ -284,6 +328,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_and_flows_become_a_tree),
         cmocka_unit_test(plain_scalars_follow_the_core_schema),
+        cmocka_unit_test(the_old_version_is_read_as_pyyaml_does),
+        cmocka_unit_test(what_two_versions_read_in_two_ways_is_refused),
         cmocka_unit_test(quoted_and_block_scalars_are_strings),
         cmocka_unit_test(tags_may_state_what_is_the_case),
         cmocka_unit_test(aliases_are_copies),
