@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "engine/comm/comm.h"
 #include "engine/train/levers.h"
+#include "engine/train/recipe.h"
 #include "instrument/bench/process.h"
 #include "instrument/experiment/ablation.h"
 #include "instrument/experiment/tune.h"
@@ -248,7 +249,11 @@ static tp_status with_levers(const tp_ablate_options *which, use then, const voi
     tp_status status = tp_arena_init(&c->arena, 64 << 20, err);
     if (status == TP_OK)
         status = choose(c, which, config, overrides, n, err);
-    const tp_lever_set set = {.levers = c->levers, .n = c->n, .settings = settings_of, .user = c};
+    const tp_lever_set set = {.levers = c->levers,
+                              .n = c->n,
+                              .settings = settings_of,
+                              .recipe = tp_recipe_heir,
+                              .user = c};
     if (status == TP_OK)
         status = then(options, &set, config, overrides, n, ret, err);
     tp_arena_release(&c->arena);

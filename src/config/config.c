@@ -234,6 +234,7 @@ static tp_status make_parents(tp_config *config, const char *text, tp_slice path
         if (!child || child->value.type == TP_JSON_NULL || tp_node_is_missing(child)) {
             tp_config_node *section = NULL;
             TP_TRY(tp_node_new(config, TP_JSON_OBJECT, origin, &section, err));
+            section->replaces = child != NULL;
             if (child)
                 tp_node_replace(child, section);
             else
@@ -295,8 +296,10 @@ static tp_status set_key(tp_config *config, const char *text, const char *origin
     else if (old->value.type == TP_JSON_OBJECT && node->value.type == TP_JSON_OBJECT &&
              !node->replaces)
         merge(old, node);
-    else
+    else {
+        node->replaces |= old->value.type != TP_JSON_OBJECT;
         tp_node_replace(old, node);
+    }
     return TP_OK;
 }
 

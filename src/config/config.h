@@ -147,6 +147,14 @@ bool tp_config_is_bound(const tp_config *config);
 void tp_config_check_path(const tp_config *config, const char *path, const char *remedy,
                           tp_buf *out);
 
+/* Settings (as of tp_config_override()) as a recipe that inherits from `parent`, NULL: from none,
+ * and makes the configuration of it that they make.  A relative path of the table's is_path that
+ * is found is one from the root there.  A key that is taken out (~a.b) or an element of a list
+ * (a.0.b) cannot be said so: TP_ERR_ARG. */
+TP_CHECKED tp_status tp_config_heir(const char *parent, const char *const *settings, size_t n,
+                                    const tp_option *table, size_t n_options, tp_buf *out,
+                                    tp_error *err);
+
 /* The two halves of tp_config_bind(), for callers with checks of their own between them:
  * faults of keys and values are collected, then reported together. */
 TP_CHECKED tp_status tp_config_end(tp_config *config, tp_error *err);

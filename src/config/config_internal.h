@@ -26,7 +26,7 @@ struct tp_config_node {
     tp_config_node *parent;
     const char *origin;
     tp_node_state state; /* of interpolation */
-    bool replaces;       /* had `_override_: true` */
+    bool replaces;       /* had `_override_: true`, or took the place of no section */
     bool is_derived;     /* what an interpolation gave */
 };
 

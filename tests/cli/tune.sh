@@ -3,7 +3,8 @@
 write_recipe tiny.yaml
 
 # ---- a short search: whatever wins, the recipe runs as it is ----
-run tune tiny.yaml sft.seed=7 --budget 20s --steps 2 --warm-up 0 --memory 1GiB --json -q
+run tune tiny.yaml sft.seed=7 'policy.optimizer.kwargs={lr: 0.5, weight_decay: 0.25}' policy.optimizer.kwargs.lr=0.125 \
+    policy.model_config=tiny.json 'engine={huge_pages: false, in_place: false}' 'logger.log_dir=a #b: c' --budget 20s --steps 2 --warm-up 0 --memory 1GiB --json -q
 expect 0
 is recipe "$("$TOOL" get out recipe)" runs/tiny-tune/recipe.yaml
 for key in trials gain.tokens_per_s.ratio gain.tokens_per_s.ci95 gain.peak_memory.ratio \
@@ -17,6 +18,11 @@ is "folders of runs left" "$(ls -d runs/tiny-tune/run-* 2>/dev/null | wc -l)" 0
 run config runs/tiny-tune/recipe.yaml --json
 expect 0
 is "an override is in the recipe" "$("$TOOL" get out sft.seed)" 7
+is "a key over its section" "$("$TOOL" get out policy.optimizer.kwargs.lr)" 0.125
+is "the rest of the section" "$("$TOOL" get out policy.optimizer.kwargs.weight_decay)" 0.25
+is "a file" "$("$TOOL" get out policy.model_config)" "$PWD/tiny.json"
+is "a section" "$("$TOOL" get out engine.huge_pages)$("$TOOL" get out engine.in_place)" falsefalse
+is "a text" "$("$TOOL" get out logger.log_dir)" 'a #b: c'
 is "the rest is inherited" "$("$TOOL" get out policy.train_global_batch_size)" 16
 run train runs/tiny-tune/recipe.yaml run.dir=tuned sft.max_num_steps=1 checkpointing.enabled=false -q
 expect 0

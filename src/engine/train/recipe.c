@@ -89,6 +89,14 @@ tp_status tp_recipe_bind(tp_recipe *r, bool sizes_only, tp_error *err)
     return tp_train_options_bind_sizes(r->config, &r->options, err);
 }
 
+tp_status tp_recipe_heir(const char *parent, const char *const *settings, size_t n, tp_buf *out,
+                         tp_error *err)
+{
+    size_t n_options;
+    TP_FREED tp_option *table = tp_train_options_of(NULL, NULL, &n_options);
+    return tp_config_heir(parent, settings, n, table, n_options, out, err);
+}
+
 void tp_recipe_place(tp_recipe *recipe, const tp_train_options *as)
 {
     tp_train_options *o = &recipe->options;

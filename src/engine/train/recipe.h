@@ -26,6 +26,9 @@ TP_CHECKED tp_status tp_recipe_open_sizes(const char *path, const char *const *o
 /* The same, and nothing is chosen for it (fit.h). */
 TP_CHECKED tp_status tp_recipe_read_sizes(const char *path, const char *const *overrides, size_t n,
                                           tp_recipe *ret, tp_error *err);
+/* Settings as a recipe that inherits from `parent`, NULL: from none (tp_config_heir()). */
+TP_CHECKED tp_status tp_recipe_heir(const char *parent, const char *const *settings, size_t n,
+                                    tp_buf *out, tp_error *err);
 /* What no key says, as there: who trains together, and with what. */
 void tp_recipe_place(tp_recipe *recipe, const tp_train_options *as);
 /* Is it one of an evaluation? */

@@ -4,6 +4,7 @@
 #define TP_INSTRUMENT_EXPERIMENT_LEVER_SET_H
 
 #include "base/arena.h"
+#include "base/strings.h"
 
 typedef enum { TP_PUT_OFF, TP_PUT_ON, TP_PUT_AS_IS } tp_put;
 
@@ -18,6 +19,9 @@ typedef struct {
     /* The settings that put each lever so: "key=value" each, in the arena. */
     tp_status (*settings)(void *user, const tp_put *put, tp_arena *arena, const char *const **ret,
                           size_t *ret_n, tp_error *err);
+    /* Settings as a recipe that inherits from `parent`, NULL: from none. */
+    tp_status (*recipe)(const char *parent, const char *const *settings, size_t n, tp_buf *out,
+                        tp_error *err);
     void *user;
 } tp_lever_set;
 

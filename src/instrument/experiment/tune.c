@@ -4,7 +4,6 @@
 
 #include "base/cpu.h"
 #include "base/files.h"
-#include "instrument/experiment/recipe.h"
 #include "instrument/experiment/search.h"
 #include "instrument/experiment/study.h"
 #include "instrument/experiment/tune.h"
@@ -57,7 +56,7 @@ static void show_progress(void *user, const char *what, size_t left, double left
 
 /* ---- the recipe ---- */
 
-static tp_status write_recipe(const tp_tuning *t, tp_error *err)
+static tp_status write_recipe(const tp_tuning *t, const tp_lever_set *set, tp_error *err)
 {
     const tp_study *s = t->study;
     const tp_variant *v = &s->x.variants[t->search->candidates[t->kept].variant];
@@ -70,7 +69,7 @@ static tp_status write_recipe(const tp_tuning *t, tp_error *err)
     for (size_t i = 0; i < v->n_settings; i++)
         settings[n++] = v->settings[i];
     tp_tune_heading(t, &text);
-    tp_recipe_write(parent ? parent : s->trainings.config, settings, n, &text);
+    TP_TRY(set->recipe(parent ? parent : s->trainings.config, settings, n, &text, err));
     return tp_file_write_atomic(t->recipe, text.data, text.len, err);
 }
 
@@ -106,7 +105,7 @@ static tp_status check_limit(const tp_search *s, tp_error *err)
                    limit, least, s->why_not ? s->why_not : "there was no time");
 }
 
-static tp_status finish(tp_tuning *t, char **ret, tp_error *err)
+static tp_status finish(tp_tuning *t, const tp_lever_set *set, char **ret, tp_error *err)
 {
     tp_study *s = t->study;
     tp_search *search = t->search;
@@ -118,7 +117,7 @@ static tp_status finish(tp_tuning *t, char **ret, tp_error *err)
         return check_limit(search, err);
     t->kept = search->is_confirmed || is_too_large ? search->winner : 0;
     t->recipe = tp_arena_printf(&s->x.arena, "%s/recipe.yaml", s->folder);
-    TP_TRY(write_recipe(t, err));
+    TP_TRY(write_recipe(t, set, err));
     if (!s->x.is_interrupted) /* no child starts after an interruption */
         TP_TRY(check_recipe(t, err));
     TP_TRY(tp_tune_save(t, err));
@@ -130,8 +129,8 @@ static tp_status finish(tp_tuning *t, char **ret, tp_error *err)
     return TP_OK;
 }
 
-static tp_status search_and_report(tp_study *s, const tp_tune_options *o, const tp_space *space,
-                                   char **ret, tp_error *err)
+static tp_status search_and_report(tp_study *s, const tp_tune_options *o, const tp_lever_set *set,
+                                   const tp_space *space, char **ret, tp_error *err)
 {
     TP_OWN(tp_search) search = {0};
     tp_tuning tuning = {.study = s, .search = &search, .space = space};
@@ -155,7 +154,7 @@ static tp_status search_and_report(tp_study *s, const tp_tune_options *o, const 
         status = TP_OK;
     }
     if (status == TP_OK)
-        status = finish(&tuning, ret, err);
+        status = finish(&tuning, set, ret, err);
     return status;
 }
 
@@ -164,7 +163,8 @@ tp_status tp_tune(const char *config, const char *const *overrides, size_t n,
                   tp_error *err)
 {
     TP_CLEANUP(tp_study_close) tp_study s = {0};
-    TP_TRY(tp_recipe_check(overrides, n, err));
+    TP_OWN(tp_buf) ignored = {0};
+    TP_TRY(set->recipe(config, overrides, n, &ignored, err)); /* before time is spent */
     tp_status status = tp_study_open(&s, "tune", &options->common, config, overrides, n, err);
     tp_space *space = status == TP_OK ? tp_arena_new(&s.x.arena, tp_space) : NULL;
     int64_t tokens = 0;
@@ -174,6 +174,6 @@ tp_status tp_tune(const char *config, const char *const *overrides, size_t n,
         status = tp_space_make(space, set, s.tree, tokens, tp_cpu_count(), options->allow_precision,
                                &s.x.arena, err);
     if (status == TP_OK)
-        status = search_and_report(&s, options, space, ret, err);
+        status = search_and_report(&s, options, set, space, ret, err);
     return status;
 }

@@ -366,6 +366,137 @@ static void bad_overrides_are_explained(void **state)
     }
 }
 
+/* What the settings make of recipes/base.yaml, and what their heir is. */
+static void expect_same(const char *const *settings)
+{
+    size_t n = 0;
+    tp_buf here = {0}, there = {0}, heir = {0};
+    load("recipes/base.yaml");
+    for (; settings[n]; n++)
+        override(settings[n]);
+    bind_well();
+    tp_yaml_write_remarked(tp_config_resolved(config), &here, NULL, NULL);
+
+    if (tp_config_heir("../recipes/base.yaml", settings, n, table, TP_COUNTOF(table), &heir,
+                       &err) != TP_OK)
+        fail_msg("%s", err.message);
+    put("out/heir.yaml", heir.data);
+    load("out/heir.yaml");
+    bind_well();
+    tp_yaml_write_remarked(tp_config_resolved(config), &there, NULL, NULL);
+    if (strcmp(here.data, there.data) != 0)
+        fail_msg("%s:\n%s\n%s\n%s", settings[1], here.data, heir.data, there.data);
+    tp_buf_release(&here);
+    tp_buf_release(&there);
+    tp_buf_release(&heir);
+}
+
+static void an_heir_is_what_the_settings_make(void **state)
+{
+    static const char name[] = "policy.model_name=m";
+    static const char *const lines[][6] = {
+        {name, "policy.tokenizer.name=a #b"},
+        {name, "policy.tokenizer.name=runs/a b: #c"},
+        {name, "policy.tokenizer.name=- 'x\" \\n %@`{"},
+        {name, "policy.tokenizer.name="},
+        {name, "policy.tokenizer.name=010"},
+        {name, "policy.tokenizer.name=yes"},
+        {name, "policy.tokenizer.name='null'"},
+        {name, "policy.tokenizer.name=${policy.precision}: \\${x}"},
+        {name, "policy.tokenizer.name=\xc3\xa9\xe2\x80\xa8\tx"},
+        {name, "engine.disable_passes=['010', 15, 2.5, off_, \"a: b\", null_]"},
+        {name, "policy.optimizer={kwargs: {lr: 1e-3}}", "+policy.optimizer.kwargs.lr=.125"},
+        {name, "policy.optimizer.kwargs.betas=[.5, 1e-3]", "policy.optimizer.kwargs={lr: 0.5}"},
+        {name, "++policy.optimizer.kwargs={_override_: true, lr: 0.5}"},
+        {name, "policy.optimizer.kwargs=null", "policy.optimizer.kwargs.lr=0.5"},
+        {name, "policy.optimizer=null", "policy.optimizer={}", "policy.optimizer.kwargs.lr=1"},
+        {name, "policy.optimizer={}", "policy.max_grad_norm=null"},
+        {name, "policy.max_grad_norm=.inf"},
+        {name, "policy.scheduler=null"},
+        {name, "policy.scheduler=[]"},
+        {name, "policy.scheduler=[{name: \"a: b\", _override_: true}, [1, [2]], {}]"},
+        {name, "policy.scheduler={\"a b: c\": \"off\", '010': 0x10, d: [yes_, \"no\"]}",
+         "policy.scheduler.x=3"},
+        {name, "policy.scheduler=5", "policy.scheduler={a: 1}", "policy.scheduler.b=2"},
+        {name, NULL},
+    };
+    put_base();
+    assert_int_equal(tp_dir_make("out", NULL), TP_OK);
+    for (size_t i = 0; i < TP_COUNTOF(lines); i++)
+        expect_same(lines[i]);
+}
+
+static void an_heir_inherits_and_nests(void **state)
+{
+    static const char *const settings[] = {"policy.train_global_batch_size=4", "+engine.late_by=2",
+                                           "policy.sequence_packing.enabled=true",
+                                           "policy.train_global_batch_size=8",
+                                           "engine.disable_passes=[cse, dce]"};
+    tp_buf out = {0};
+    assert_int_equal(
+        tp_config_heir("/recipes/a b.yaml", settings, 5, table, TP_COUNTOF(table), &out, &err),
+        TP_OK);
+    assert_string_equal(tp_buf_str(&out), "defaults: \"/recipes/a b.yaml\"\n"
+                                          "policy:\n"
+                                          "  train_global_batch_size: 8\n"
+                                          "  sequence_packing:\n"
+                                          "    enabled: true\n"
+                                          "engine:\n"
+                                          "  late_by: 2\n"
+                                          "  disable_passes: [cse, dce]\n");
+    tp_buf_release(&out);
+}
+
+static void an_heir_keeps_the_spelling_of_texts(void **state)
+{
+    static const char *const settings[] = {"policy.model_name=1e5",
+                                           "engine.disable_passes=[1e5, 12]"};
+    tp_buf heir = {0};
+    assert_int_equal(tp_config_heir(NULL, settings, 2, table, TP_COUNTOF(table), &heir, &err),
+                     TP_OK);
+    put("heir.yaml", heir.data);
+    load("heir.yaml");
+    bind_well();
+    assert_string_equal(o.model_name, "1e5");
+    assert_string_equal(o.passes.v[0], "1e5");
+    tp_buf_release(&heir);
+}
+
+static void an_heir_names_files_from_the_root(void **state)
+{
+    static const char *const found[] = {"policy.prompt_file=sub/p.txt"};
+    static const char *const lost[] = {"policy.prompt_file=sub/q.txt"};
+    tp_buf out = {0}, wanted = {0};
+    assert_int_equal(tp_dir_make("sub", NULL), TP_OK);
+    put("sub/p.txt", "");
+    assert_int_equal(tp_config_heir(NULL, found, 1, table, TP_COUNTOF(table), &out, &err), TP_OK);
+    tp_buf_addf(&wanted, "policy:\n  prompt_file: \"%s/sub/p.txt\"\n", root);
+    if (!strchr(out.data, '"')) { /* a short one needs no quotes */
+        tp_buf_clear(&wanted);
+        tp_buf_addf(&wanted, "policy:\n  prompt_file: %s/sub/p.txt\n", root);
+    }
+    assert_string_equal(out.data, wanted.data);
+    tp_buf_clear(&out);
+    assert_int_equal(tp_config_heir("r.yaml", lost, 1, table, TP_COUNTOF(table), &out, &err),
+                     TP_OK);
+    assert_string_equal(out.data, "defaults: r.yaml\npolicy:\n  prompt_file: sub/q.txt\n");
+    tp_buf_release(&out);
+    tp_buf_release(&wanted);
+}
+
+static void what_an_heir_cannot_say_is_refused(void **state)
+{
+    static const char *const gone[] = {"~policy.scheduler"}, *const element[] = {"a.0.b=1"},
+                             *const broken[] = {"a=[1"};
+    tp_buf out = {0};
+    assert_int_equal(tp_config_heir(NULL, gone, 1, NULL, 0, &out, &err), TP_ERR_ARG);
+    assert_int_equal(tp_config_heir(NULL, element, 1, NULL, 0, &out, &err), TP_ERR_ARG);
+    assert_string_equal(err.message, "'a.0.b=1' cannot be said in a recipe of its own; put it into "
+                                     "the configuration");
+    assert_int_equal(tp_config_heir(NULL, broken, 1, NULL, 0, &out, &err), TP_ERR_CONFIG);
+    tp_buf_release(&out);
+}
+
 static void unknown_keys_name_the_nearest(void **state)
 {
     put("r.yaml", "policy:\n  model_name: m\n  max_grad_nrom: 2\n");
@@ -981,6 +1112,11 @@ int main(void)
         CASE(overrides_set_add_and_delete),
         CASE(override_values_are_yaml_scalars),
         CASE(bad_overrides_are_explained),
+        CASE(an_heir_is_what_the_settings_make),
+        CASE(an_heir_inherits_and_nests),
+        CASE(an_heir_keeps_the_spelling_of_texts),
+        CASE(an_heir_names_files_from_the_root),
+        CASE(what_an_heir_cannot_say_is_refused),
         CASE(unknown_keys_name_the_nearest),
         CASE(unknown_sections_name_the_nearest),
         CASE(a_known_word_elsewhere_is_suggested),

@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include "instrument/experiment/recipe.h"
 #include "instrument/experiment/search.h"
 #include "support/synthetic.h"
 
@@ -350,33 +349,6 @@ static void luck_is_not_kept(void **state)
     assert_true(claimed <= 3);
 }
 
-static void a_recipe_inherits_and_nests(void **state)
-{
-    static const char *const settings[] = {"policy.train_micro_batch_size=4", "+engine.threads=2",
-                                           "policy.sequence_packing.enabled=true",
-                                           "policy.train_micro_batch_size=8",
-                                           "engine.disable_passes=[cse, dce]"};
-    tp_buf out = {0};
-    tp_recipe_write("/recipes/a b.yaml", settings, 5, &out);
-    assert_string_equal(tp_buf_str(&out), "defaults: \"/recipes/a b.yaml\"\n"
-                                          "policy:\n"
-                                          "  train_micro_batch_size: 8\n"
-                                          "  sequence_packing:\n"
-                                          "    enabled: true\n"
-                                          "engine:\n"
-                                          "  threads: 2\n"
-                                          "  disable_passes: [cse, dce]\n");
-    tp_buf_release(&out);
-
-    static const char *const gone[] = {"~policy.scheduler"}, *const element[] = {"a.0.b=1"};
-    tp_error err = {0};
-    assert_int_equal(tp_recipe_check(settings, 5, NULL), TP_OK);
-    assert_int_equal(tp_recipe_check(gone, 1, &err), TP_ERR_ARG);
-    assert_int_equal(tp_recipe_check(element, 1, &err), TP_ERR_ARG);
-    assert_string_equal(err.message, "'a.0.b=1' cannot be said in a recipe of its own; put it into "
-                                     "the configuration");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,7 +362,6 @@ int main(void)
         cmocka_unit_test(the_best_predicted_race_where_runs_are_dear),
         cmocka_unit_test(races_go_on_until_there_is_a_winner),
         cmocka_unit_test(luck_is_not_kept),
-        cmocka_unit_test(a_recipe_inherits_and_nests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
