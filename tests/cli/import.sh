@@ -102,6 +102,9 @@ expect_out "Did you mean learning_rate?"
 run config import bad.yaml bad-recipe.yaml --partly
 expect 0 "left out of the recipe"
 [ -s bad-recipe.yaml ] || fail "--partly wrote no recipe"
+printf '%s\n' 'max_steps: 3' 'lr_scheduler_type: cosine' "lr_scheduler_kwargs: '{\"num_cycles\": 2}'" >kwargs.yaml
+run config import kwargs.yaml
+expect 2 "refused: lr_scheduler_kwargs"
 # A value that Temper refuses is refused where it came from.
 echo 'learning_rate: -1
 max_steps: 3' >low.yaml

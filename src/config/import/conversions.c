@@ -270,6 +270,8 @@ static bool main_part(tp_import *im, const char *kind, double n, char out[256])
 static bool takes_kwargs(tp_import *im, const char *kind)
 {
     const tp_import_key *key = tp_import_role(im, "lr_scheduler_kwargs");
+    if (key && key->value->type != TP_JSON_OBJECT && key->value->type != TP_JSON_NULL)
+        return false; /* a text that holds JSON, as transformers takes it too */
     for (const tp_json *v = key ? key->value->child : NULL; v; v = v->next)
         if (strcmp(kind, "cosine_with_min_lr") != 0 ||
             (strcmp(v->key.data, "min_lr") != 0 && strcmp(v->key.data, "min_lr_rate") != 0))
