@@ -1,8 +1,11 @@
 /* test_run_compare.c - two runs and two groups of runs: effects, corrections, verdicts. */
 #include <math.h>
 
+#include "base/platform.h"
+#include "base/strings.h"
 #include "instrument/analyze/runs/curve.h"
 #include "run_files.h"
+#include "trace/metric.h"
 
 /* Values that a reader takes as random, and a test can repeat: -0.5 .. 0.5. */
 static double noise(unsigned i)
@@ -198,30 +201,124 @@ static void settings_that_differ(void **state)
     tp_metrics_close(b);
 }
 
+typedef struct {
+    const char *tag;
+    int direction;
+} named;
+
+static void check_directions(const named *known, size_t n)
+{
+    int wrong = 0;
+    for (size_t i = 0; i < n; i++)
+        if (tp_metric_direction(known[i].tag) != known[i].direction) {
+            print_error("%s: %d\n", known[i].tag, tp_metric_direction(known[i].tag));
+            wrong++;
+        }
+    assert_int_equal(wrong, 0);
+}
+
 static void directions(void **state)
 {
-    static const struct {
-        const char *tag;
-        int direction;
-    } known[] = {{"train/loss", -1},
-                 {"eval_loss", -1},
-                 {"validation-default_loss", -1},
-                 {"loss_scale", 0},
-                 {"train/reward", 1},
-                 {"reward_std", 0},
-                 {"rewards/has_e/mean", 1},
-                 {"validation/accuracy", 1},
-                 {"grad_norm", 0},
-                 {"train/kl_penalty", 0},
-                 {"learning_rate", 0},
-                 {"timing/train/total_step_time", -1},
-                 {"timing/train/valid_tokens_per_sec_per_gpu", 1},
-                 {"train_samples_per_second", 1},
-                 {"ray/node.0.gpu.0.mem_gb", -1},
-                 {"custom", 0}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (tp_metric_direction(known[i].tag) != known[i].direction)
-            fail_msg("%s: %d", known[i].tag, tp_metric_direction(known[i].tag));
+    static const named known[] = {{"train/loss", -1},
+                                  {"eval_loss", -1},
+                                  {"validation-default_loss", -1},
+                                  {"loss_scale", 0},
+                                  {"train/reward", 1},
+                                  {"reward_std", 0},
+                                  {"acc_stderr", 0},
+                                  {"logps/rejected", 0},
+                                  {"rewards/has_e/mean", 1},
+                                  {"rewards/chosen", 1},
+                                  {"rewards/rejected", -1},
+                                  {"rewards/nan", -1},
+                                  {"answers_nonsense", -1},
+                                  {"answers/refused", -1},
+                                  {"accuracy_loss", -1},
+                                  {"loss/accuracy", 1},
+                                  {"reward_model/loss", -1},
+                                  {"reward_time", -1},
+                                  {"validation/accuracy", 1},
+                                  {"grad_norm", 0},
+                                  {"train/kl_penalty", 0},
+                                  {"learning_rate", 0},
+                                  {"timing/train/total_step_time", -1},
+                                  {"timing/train/valid_tokens_per_sec_per_gpu", 1},
+                                  {"train_samples_per_second", 1},
+                                  {"tokens/s", 1},
+                                  {"errors_per_second", -1},
+                                  {"sec_per_step", -1},
+                                  {"s_per_it", -1},
+                                  {"idle_s_per_step", -1},
+                                  {"mean_tokens_per_sample", 0},
+                                  {"ray/node.0.gpu.0.mem_gb", -1},
+                                  {"memory_free_gb", 1},
+                                  {"custom", 0}};
+    check_directions(known, TP_COUNTOF(known));
+}
+
+/* Every metric of Temper's own that has one; a new metric has to be thought about here. */
+static void directions_of_own_metrics(void **state)
+{
+    static const char *const more[] = {"dpo/rewards_chosen_times_beta",
+                                       "generation/live_tokens_per_sec",
+                                       "memory/available_bytes",
+                                       "performance/generation_tokens_per_sec",
+                                       "performance/padded_tokens_per_sec",
+                                       "performance/policy_and_reference_logprobs_tokens_per_sec",
+                                       "performance/policy_training_tokens_per_sec",
+                                       "performance/samples_per_sec",
+                                       "performance/tokens_per_sec",
+                                       "performance/trained_tokens_per_sec",
+                                       "performance/undisturbed_tokens_per_sec",
+                                       "rollout/best_reward",
+                                       "rollout/rewards/ok",
+                                       "system/accelerator_utilization",
+                                       "system/processor_utilization",
+                                       "train/accuracy",
+                                       "train/best_product_utilization",
+                                       "train/filtered_reward",
+                                       "train/reward",
+                                       "train/rewards_chosen_mean",
+                                       "train/train_fp_utilization",
+                                       "validation-default/accuracy",
+                                       "validation-default/rewards_chosen_mean",
+                                       "validation/accuracy",
+                                       "validation/pass_k"};
+    static const char *const less[] = {"dpo/rewards_rejected_times_beta",
+                                       "memory/",
+                                       "rollout/rewards/",
+                                       "system/involuntary_switches_per_sec",
+                                       "system/pressure_memory_share",
+                                       "timing/",
+                                       "train/compression_error",
+                                       "train/js_divergence_error",
+                                       "train/loss",
+                                       "train/max_seq_mult_prob_error",
+                                       "train/mean_seq_mult_prob_error",
+                                       "train/min_seq_mult_prob_error",
+                                       "train/num_masked_seqs_by_logprob_error",
+                                       "train/positive_nll_loss",
+                                       "train/preference_loss",
+                                       "train/rewards_rejected_mean",
+                                       "train/sft_loss",
+                                       "train/token_mult_prob_error",
+                                       "validation-default/loss",
+                                       "validation-default/preference_loss",
+                                       "validation-default/rewards_rejected_mean",
+                                       "validation-default/sft_loss",
+                                       "validation/val_loss"};
+    named all[TP_METRIC_DEFS];
+    for (size_t i = 0; i < TP_METRIC_DEFS; i++) {
+        all[i] = (named){tp_metric_defs[i].name, 0};
+        for (size_t k = 0; k < TP_COUNTOF(less); k++)
+            if (strcmp(less[k], all[i].tag) == 0 ||
+                (tp_str_ends(less[k], "/") && tp_str_starts(all[i].tag, less[k])))
+                all[i].direction = -1;
+        for (size_t k = 0; k < TP_COUNTOF(more); k++)
+            if (strcmp(more[k], all[i].tag) == 0)
+                all[i].direction = 1;
+    }
+    check_directions(all, TP_METRIC_DEFS);
 }
 
 #define COMPARES(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
@@ -237,6 +334,7 @@ int main(void)
         COMPARES(options_that_mean_nothing),
         cmocka_unit_test(settings_that_differ),
         cmocka_unit_test(directions),
+        cmocka_unit_test(directions_of_own_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

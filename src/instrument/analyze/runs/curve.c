@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "base/strings.h"
 #include "base/vec.h"
 #include "stats/descriptive.h"
@@ -302,47 +303,82 @@ static bool has_word(const char *const *words, const char *word)
     return false;
 }
 
-/* What a word of a name says, in this order: nothing can be said, a rate, more is better, less is.
- */
-enum { SAYS_NEUTRAL = 1, SAYS_PER = 2, SAYS_SECOND = 4, SAYS_MORE = 8, SAYS_LESS = 16 };
+/* What a word of a name says. */
+enum {
+    SAYS_NEUTRAL = 1, /* nobody knows */
+    SAYS_MISHAP = 2,  /* something that should not be, whatever of and how often */
+    SAYS_SPEED = 4,
+    SAYS_TIME = 8,
+    SAYS_MEMORY = 16,
+    SAYS_LEFT = 32, /* of memory, what is not used */
+    SAYS_MORE = 64, /* of these two the later one is the quantity: "accuracy_loss" is a loss */
+    SAYS_LESS = 128
+};
 
 static int says(const char *word)
 {
-    static const char *const neutral[] = {"std",    "var",    "lr",    "kl",          "entropy",
-                                          "norm",   "epoch",  "scale", "pct",         "rate",
-                                          "length", "weight", "mask",  "step_metric", NULL};
-    static const char *const more[] = {"reward", "rewards", "accuracy",   "acc",         "score",
-                                       "pass",   "mfu",     "throughput", "utilization", "util",
-                                       "win",    "f1",      "bleu",       "tps",         NULL};
-    static const char *const less[] = {"loss",    "losses",    "perplexity", "ppl",      "error",
-                                       "time",    "timing",    "runtime",    "memory",   "mem",
-                                       "seconds", "truncated", "truncation", "duration", NULL};
-    if (has_word(neutral, word))
-        return SAYS_NEUTRAL;
-    if (strcmp(word, "per") == 0)
-        return SAYS_PER;
-    if (strcmp(word, "sec") == 0 || strcmp(word, "second") == 0 || strcmp(word, "s") == 0)
-        return SAYS_SECOND;
-    return has_word(more, word) ? SAYS_MORE : has_word(less, word) ? SAYS_LESS : 0;
+    static const struct {
+        int what;
+        const char *const words[24];
+    } lists[] = {
+        {SAYS_NEUTRAL,
+         {"std", "var", "stderr", "standard", "lr", "kl", "entropy", "norm", "epoch", "scale",
+          "pct", "rate", "length", "weight", "mask", "logp", "logps", "voluntary"}},
+        {SAYS_MISHAP,
+         {"error", "errors", "fault", "faults", "crash", "crashes", "crashed", "timeout",
+          "timeouts", "nan", "nans", "refused", "rejected", "nonsense", "switches", "failed",
+          "failure", "failures"}},
+        {SAYS_SPEED, {"throughput", "utilization", "util", "mfu", "tps"}},
+        {SAYS_TIME, {"time", "timing", "runtime", "seconds", "duration"}},
+        {SAYS_MEMORY, {"memory", "mem"}},
+        {SAYS_LEFT, {"available", "free"}},
+        {SAYS_MORE,
+         {"reward", "rewards", "accuracy", "accuracies", "acc", "score", "pass", "win", "f1",
+          "bleu"}},
+        {SAYS_LESS, {"loss", "losses", "perplexity", "ppl", "truncated", "truncation"}}};
+    for (size_t i = 0; i < TP_COUNTOF(lists); i++)
+        if (has_word(lists[i].words, word))
+            return lists[i].what;
+    return 0;
+}
+
+/* "tokens_per_sec" and "tokens/s" are speeds, "sec_per_step" is a time. */
+static int says_unit(const char *word, const char *before, char mark)
+{
+    static const char *const second[] = {"sec", "second", "s", NULL};
+    if (has_word(second, word) && strcmp(before, "per") == 0)
+        return SAYS_SPEED;
+    if (has_word(second, word) && mark == '/')
+        return SAYS_MORE;
+    return strcmp(word, "per") == 0 && has_word(second, before) ? SAYS_TIME : 0;
 }
 
 int tp_metric_direction(const char *tag)
 {
+    char word[32], before[32] = "";
     int said = 0;
     while (*tag) {
-        char word[32];
+        char mark = 0;
         size_t n = 0;
-        while (*tag && !isalnum((unsigned char)*tag))
-            tag++;
+        for (; *tag && !isalnum((unsigned char)*tag); tag++)
+            mark = *tag;
         for (; isalnum((unsigned char)*tag); tag++)
             if (n + 1 < sizeof word)
                 word[n++] = (char)tolower((unsigned char)*tag);
         word[n] = 0;
-        said |= says(word);
+        int now = says(word) | says_unit(word, before, mark);
+        if (now & (SAYS_MORE | SAYS_LESS))
+            said &= ~(SAYS_MORE | SAYS_LESS);
+        said |= now;
+        memcpy(before, word, sizeof before);
     }
     if (said & SAYS_NEUTRAL)
         return 0;
-    if ((said & SAYS_PER) && (said & SAYS_SECOND))
+    if (said & SAYS_MISHAP)
+        return -1;
+    if (said & SAYS_SPEED || (said & SAYS_MEMORY && said & SAYS_LEFT))
         return 1;
+    if (said & (SAYS_TIME | SAYS_MEMORY))
+        return -1;
     return said & SAYS_MORE ? 1 : said & SAYS_LESS ? -1 : 0;
 }
