@@ -53,6 +53,11 @@ double tp_effective_n(size_t n, double lag1)
     return fmax(1, (double)n * (1 - lag1) / (1 + lag1));
 }
 
+double tp_lag1_unbiased(double lag1, size_t n, int terms)
+{
+    return lag1 + (terms + (terms + 2) * lag1) / (double)n;
+}
+
 void tp_batch_means(const double *x, size_t n, size_t n_batches, double *ret)
 {
     size_t length = n / n_batches;

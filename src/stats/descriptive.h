@@ -53,6 +53,9 @@ double tp_variance(const double *x, size_t n); /* n - 1; infinite when it overfl
 double tp_sd(const double *x, size_t n);       /* fits even where the variance does not */
 double tp_lag1(const double *x, size_t n);
 double tp_effective_n(size_t n, double lag1);
+/* The lag-1 autocorrelation of what `terms` coefficients of least squares leave of n values comes
+ * out too small by (terms + (terms + 2) r) / n: 1, a mean; 2, a line (Marriott and Pope 1954). */
+double tp_lag1_unbiased(double lag1, size_t n, int terms);
 
 /* Sorted (ascending) arrays. */
 void tp_sort(double *x, size_t n);

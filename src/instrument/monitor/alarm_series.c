@@ -98,8 +98,7 @@ static double median_of(const double *value, size_t n)
     return tp_median_sorted(scratch, n);
 }
 
-/* The spread of n values about their line, and the correlation of neighbours, which comes out too
- * small by (2 + 4 r) / n where a line was taken away (Marriott and Pope 1954). */
+/* The spread of n values about their line, and the correlation of neighbours. */
 static void fit_spread(tp_alarm_series *s, const double *value, size_t n)
 {
     double scratch[TP_ALARM_MOST_VALUES], sum = 0, moment = 0, centre = 0.5 * (double)(n - 1);
@@ -120,7 +119,7 @@ static void fit_spread(tp_alarm_series *s, const double *value, size_t n)
     tp_sort(scratch, n);
     s->rest.sigma = 1.4826 * tp_median_sorted(scratch, n);
     double r = square > 0 ? product / square : 0;
-    r += (2 + 4 * r) / (double)n;
+    r = tp_lag1_unbiased(r, n, 2);
     s->rest.r = r < 0 ? 0 : r > 0.95 ? 0.95 : r;
     for (size_t i = 1; i < n; i++)
         scratch[i - 1] = fabs(value[i] - value[i - 1]);
@@ -155,7 +154,11 @@ static void know_rest(tp_alarm_series *s, size_t n_new, size_t n_rest)
         return;
     size_t n = before < most ? before : most;
     n = n < TP_ALARM_MOST_VALUES ? n : TP_ALARM_MOST_VALUES;
+    size_t newest = n < SPREAD * n_new ? n : SPREAD * n_new;
+    fit_spread(s, s->value + before - newest, newest);
+    double spread_now = s->rest.sigma; /* of noise that grows, the rest's is too small */
     fit_spread(s, s->value + before - n, n);
+    s->rest.sigma = fmax(s->rest.sigma, spread_now);
     s->rest.median = median_of(s->value + before - n_rest, n_rest);
     s->rest.sigma = fmax(s->rest.sigma, fmax(1e-3 * fabs(s->rest.median), 1e-12));
     s->rest.n = n_rest;

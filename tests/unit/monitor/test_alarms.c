@@ -228,6 +228,22 @@ static tp_alarm_set set_of(const char *rule)
     return set;
 }
 
+/* The level is the same throughout; the spread grows from 2 % of it to 30 %. */
+static void noise_that_grows_is_no_fall(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 15; seed++) {
+        tp_splitmix s = {seed};
+        tp_alarm_set set = set_of("rate falls by 20 %");
+        for (int i = 0; i < 4000; i++)
+            tp_alarm_set_see(&set, "rate", i + 1, 1e9 + i,
+                             1000 + (20 + 280 * i / 4000.0) * normal(&s));
+        if (set.n_events)
+            fail_msg("seed %d: step %.0f: %s", (int)seed, set.events[0].step, set.events[0].text);
+        tp_alarm_set_release(&set);
+    }
+}
+
 static void levels_wait_as_long_as_they_say(void **state)
 {
     (void)state;
@@ -337,6 +353,7 @@ int main(void)
         cmocka_unit_test(ailments_are_named),
         cmocka_unit_test(nothing_is_said_of_healthy_runs),
         cmocka_unit_test(a_neighbour_is_no_ailment),
+        cmocka_unit_test(noise_that_grows_is_no_fall),
         cmocka_unit_test(levels_wait_as_long_as_they_say),
         cmocka_unit_test(what_is_not_finite_is_named_once),
         cmocka_unit_test(a_fingerprint_that_comes_again_is_the_same_data),
