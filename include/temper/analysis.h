@@ -198,7 +198,8 @@ typedef struct {
     int direction;       /* 1: a value above the threshold is good, -1: below */
     const char *verdict; /* "pass", "fail", "not shown" (the interval holds the threshold), "not
                             judged" (no threshold), "unknown" (too little to go by), "error" (it
-                            broke down); these two have no value */
+                            broke down); these two have no value, nor
+                            has the "fail" of a run that ends without a finite one */
     const char *method, *advice; /* NULL: none */
     const char *error;           /* why there is no value; NULL: there is one */
 } tp_analysis_dimension;

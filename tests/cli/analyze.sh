@@ -179,7 +179,11 @@ for i in 1 2 3 4; do
 done
 awk 'BEGIN { print "step,loss"; for (s = 1; s <= 100; s++) print s "," (s < 50 ? 1 + 5 / s : "nan") }' >lost.csv
 run analyze seed1.csv seed2.csv seed3.csv lost.csv -d robustness
-expect_out "unknown" "1 of 4 runs ends without a finite value of loss: not robust"
+expect 1
+expect_out "fail" "1 of 4 runs ends without a finite value of loss: not robust"
+run analyze lost.csv -d training -d convergence
+expect 1
+expect_out "loss ends without a finite value: the last one is that of step 49"
 run compare --a 'seed*.csv' --b 'other*.csv'
 expect 1
 expect_out "worse"

@@ -216,7 +216,7 @@ static void put_row(tp_buf *out, const tp_analysis_dimension *f)
     tp_buf_addf(out, "<td class=\"%s\">%s<td>", strcmp(f->verdict, "fail") == 0 ? "bad" : "",
                 f->verdict);
     tp_markup_escape(out, f->error ? f->error : f->about);
-    if (!f->error && f->advice && strcmp(f->verdict, "fail") == 0) {
+    if (f->advice && strcmp(f->verdict, "fail") == 0) {
         tp_buf_adds(out, "<br><b>To do:</b> ");
         tp_markup_escape(out, f->advice);
     }

@@ -184,6 +184,56 @@ static void efficiency_beside_other_limits(void **state)
     tp_metrics_close(m);
 }
 
+/* nanoGPT's mfu is in percent. */
+static void no_share_above_one(void **state)
+{
+    const char *efficiency = "efficiency";
+    const tp_analysis_options options = {
+        .size = sizeof options, .dimensions = &efficiency, .n_dimensions = 1};
+    tp_analysis *a;
+    write_text("a.csv", "step,mfu\n0,2.1\n1,2.2\n2,2.1\n3,2.2\n");
+    write_text("b.csv", "step,mfu(%)\n0,2.1\n1,2.2\n2,2.1\n3,2.2\n");
+    tp_metrics *m = open_run(run_path("a.csv")), *percent = open_run(run_path("b.csv"));
+    assert_int_equal(tp_runs_analyze(&m, 1, &options, &a, NULL), TP_OK);
+    assert_string_equal(dimension(a, efficiency)->verdict, "error");
+    assert_non_null(strstr(dimension(a, efficiency)->error, "the mean of mfu is 2.15"));
+    assert_true(isnan(dimension(a, efficiency)->value));
+    tp_analysis_free(a);
+    assert_int_equal(tp_runs_analyze(&percent, 1, &options, &a, NULL), TP_OK);
+    assert_true(fabs(dimension(a, efficiency)->value - 0.0215) < 1e-9);
+    tp_analysis_free(a);
+    tp_metrics_close(m);
+    tp_metrics_close(percent);
+}
+
+/* A run of 400 steps whose last 250 are NaN passes nothing. */
+static void ends_that_are_no_number(void **state)
+{
+    static const char *const names[] = {"training", "convergence", "generalization"};
+    const tp_analysis_options options = {
+        .size = sizeof options, .dimensions = names, .n_dimensions = 3};
+    tp_buf text = {0};
+    tp_analysis *a;
+    tp_buf_adds(&text, "step,loss,eval_loss\n");
+    for (unsigned i = 0; i < 400; i++)
+        if (i < 150)
+            tp_buf_addf(&text, "%u,%.6f,%.6f\n", i, 1 + 2 * exp(-0.02 * i) + 0.02 * noise(i),
+                        1 + 2 * exp(-0.02 * i) + 0.02 * noise(900 + i));
+        else
+            tp_buf_addf(&text, "%u,nan,nan\n", i);
+    write_text("a.csv", text.data);
+    tp_buf_release(&text);
+    tp_metrics *m = open_run(run_path("a.csv"));
+    assert_int_equal(tp_runs_analyze(&m, 1, &options, &a, NULL), TP_OK);
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(dimension(a, names[i])->verdict, "fail");
+        assert_non_null(strstr(dimension(a, names[i])->error, "the last one is that of step 149"));
+    }
+    assert_int_equal(tp_analysis_summarize(a).below_threshold, 3);
+    tp_analysis_free(a);
+    tp_metrics_close(m);
+}
+
 static void several_runs(void **state)
 {
     static const double sizes[] = {1, 2, 4, 8};
@@ -313,6 +363,8 @@ int main(void)
         ANALYSIS(time_to_a_target),
         ANALYSIS(names_of_others),
         ANALYSIS(efficiency_beside_other_limits),
+        ANALYSIS(no_share_above_one),
+        ANALYSIS(ends_that_are_no_number),
         ANALYSIS(several_runs),
         ANALYSIS(runs_that_say_how_many_worked),
         ANALYSIS(names_and_thresholds),

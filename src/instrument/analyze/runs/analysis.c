@@ -41,7 +41,7 @@ static const char *verdict_of(const tp_dimension *d, const tp_dimension_figures 
                               double threshold)
 {
     if (f->why[0])
-        return f->has_failed ? "error" : "unknown";
+        return f->has_failed ? "error" : f->is_lost && !isnan(threshold) ? "fail" : "unknown";
     if (isnan(threshold))
         return "not judged";
     if (d->direction > 0)

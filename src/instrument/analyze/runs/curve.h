@@ -42,6 +42,7 @@ typedef struct {
     double *step, *value;
     size_t n;
     size_t n_odd; /* NaN or infinite, left out */
+    bool is_lost; /* the last value is one of them */
 } tp_curve;
 
 /* The metric of the role with the most finite values.  Empty when there is none. */

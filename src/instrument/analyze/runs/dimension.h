@@ -20,6 +20,7 @@ typedef struct {
     size_t n;
     char method[120];
     char why[600];    /* not empty: there is no value, and why */
+    bool is_lost;     /* the run came to nothing, so it fails without a value; `why` says so */
     bool has_failed;  /* it should have one, but the computation broke down */
     char advice[240]; /* what to do when it is bad */
     tp_dimension_input inputs[TP_DIMENSION_INPUTS];
@@ -56,5 +57,7 @@ void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figure
 
 void tp_dimension_input_number(tp_dimension_figures *f, const char *key, double value);
 void tp_dimension_input_text(tp_dimension_figures *f, const char *key, const char *text);
+/* False, and the figures say why, where the curve ends without a finite value. */
+bool tp_dimension_has_end(tp_dimension_figures *f, const tp_curve *c);
 
 #endif

@@ -193,9 +193,11 @@ void tp_dimension_convergence(const tp_dimension_question *q, tp_dimension_figur
     tp_dimension_input_text(f, "metric", c.tag);
     if (is_reward)
         tp_dimension_input_text(f, "fitted", "minus the reward");
-    convergence_of(&c, is_reward ? -1 : 1, q, f);
-    snprintf(
-        f->advice, sizeof f->advice,
-        "train on: see steps_to_95_percent; or raise the learning rate early and let it decay");
+    if (tp_dimension_has_end(f, &c)) {
+        convergence_of(&c, is_reward ? -1 : 1, q, f);
+        snprintf(
+            f->advice, sizeof f->advice,
+            "train on: see steps_to_95_percent; or raise the learning rate early and let it decay");
+    }
     tp_curve_release(&c);
 }

@@ -67,7 +67,7 @@ void tp_dimension_generalization(const tp_dimension_question *q, tp_dimension_fi
         tp_run_role lacks = train.n ? TP_ROLE_EVAL_LOSS : TP_ROLE_LOSS;
         snprintf(f->why, sizeof f->why, "no %s loss; looked for %s",
                  train.n ? "validation" : "training", tp_role_names(lacks, names, sizeof names));
-    } else {
+    } else if (tp_dimension_has_end(f, &train) && tp_dimension_has_end(f, &val)) {
         tp_dimension_input_text(f, "training", train.tag);
         tp_dimension_input_text(f, "validation", val.tag);
         gap_of(&train, &val, q->level, f);

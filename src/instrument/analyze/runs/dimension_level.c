@@ -123,14 +123,32 @@ void tp_dimension_training(const tp_dimension_question *q, tp_dimension_figures 
         return;
     }
     tp_dimension_input_text(f, "metric", c.tag);
-    improvement_of(c.value, c.n, more, q->level, f);
     report_odd(f, &c);
+    if (!tp_dimension_has_end(f, &c)) {
+        tp_curve_release(&c);
+        return;
+    }
+    improvement_of(c.value, c.n, more, q->level, f);
     snprintf(f->advice, sizeof f->advice,
              c.n_odd ? "values are not finite: find the first with 'temper metrics', lower the "
                        "learning rate, clip gradients"
                      : "raise the learning rate or train longer; look at grad_norm and at whether "
                        "the data repeats");
     tp_curve_release(&c);
+}
+
+/* A share of the peak above 1 is none: percent under a name that does not say so, or a wrong peak.
+ */
+static void check_share(const char *tag, tp_dimension_figures *f)
+{
+    if (!(f->value > 1))
+        return;
+    snprintf(f->why, sizeof f->why,
+             "the mean of %s is %.4g%s, and nothing is faster than the peak: log a share of 1, or "
+             "percent under a name with %% such as mfu(%%)",
+             tag, f->value, strchr(tag, '%') ? " times the peak" : "");
+    f->has_failed = true;
+    f->value = f->lo = f->hi = NAN;
 }
 
 static void level_of(const tp_curve *c, double scale, double level, tp_dimension_figures *f)
@@ -196,6 +214,7 @@ void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figure
         return;
     }
     level_of(&c, strchr(c.tag, '%') ? 0.01 : 1, q->level, f);
+    check_share(c.tag, f);
     (void)put_mean(f, q->runs[0], TP_ROLE_OF_PRODUCT, "of_best_product");
     (void)put_mean(f, q->runs[0], TP_ROLE_OF_ROOFLINE, "of_roofline");
     double watts = put_mean(f, q->runs[0], TP_ROLE_POWER, "watts");

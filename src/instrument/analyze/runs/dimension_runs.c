@@ -47,16 +47,14 @@ static seed_result result_of(tp_metrics *m)
 {
     static const tp_run_role roles[] = {TP_ROLE_EVAL_LOSS, TP_ROLE_REWARD, TP_ROLE_LOSS};
     seed_result r = {.value = NAN};
-    double step, last;
     for (size_t k = 0; k < TP_COUNTOF(roles) && !r.tag[0]; k++) {
         TP_OWN(tp_curve) c = tp_curve_of(m, roles[k]);
-        bool has_last = tp_curve_last(m, roles[k], &step, &last);
         if (!c.n)
             continue;
         size_t fifth = c.n / 5 ? c.n / 5 : 1;
         snprintf(r.tag, sizeof r.tag, "%s", c.tag);
         r.n_odd = c.n_odd;
-        if (has_last && isfinite(last))
+        if (!c.is_lost)
             r.value = tp_mean(c.value + c.n - fifth, fifth);
     }
     return r;
@@ -68,6 +66,7 @@ static void say_lost(size_t lost, size_t n, const char *tag, tp_dimension_figure
     snprintf(f->why, sizeof f->why,
              "%zu of %zu runs %s without a finite value%s%s: not robust, whatever the others say",
              lost, n, lost == 1 ? "ends" : "end", tag[0] ? " of " : "", tag);
+    f->is_lost = true;
 }
 
 void tp_dimension_robustness(const tp_dimension_question *q, tp_dimension_figures *f)
