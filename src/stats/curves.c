@@ -6,6 +6,7 @@
 
 #include "stats/descriptive.h"
 #include "stats/order.h"
+#include "stats/special.h"
 #include "stats/twofold.h"
 
 /* The rates that are looked for: slower ones are lines within a run, faster ones are over
@@ -311,16 +312,101 @@ tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alpha, size_t w
     return TP_OK;
 }
 
-tp_status tp_overfit_onset(const double *gap, size_t n, size_t window, double alpha, size_t *ret,
-                           tp_error *err)
+/* What its line of least squares leaves of x; returns the sum of squares. */
+static double beside_line(const double *x, size_t n, double *ret)
+{
+    double middle = 0.5 * (double)(n - 1), mean = tp_mean(x, n), xx = 0, xy = 0, squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        xx += ((double)i - middle) * ((double)i - middle);
+        xy += ((double)i - middle) * (x[i] - mean);
+    }
+    for (size_t i = 0; i < n; i++) {
+        ret[i] = x[i] - mean - (xx > 0 ? xy / xx : 0) * ((double)i - middle);
+        squares += ret[i] * ret[i];
+    }
+    return squares;
+}
+
+/* `squares`: of x before; a clean line leaves its last digits alone. */
+static double lag1_of_rest(const double *rest, size_t n, double rest_squares, double squares,
+                           int terms)
+{
+    double r = rest_squares > 1e-20 * squares ? tp_lag1(rest, n) : NAN;
+    return isnan(r) ? 0 : fmin(fmax(tp_lag1_unbiased(r, n, terms), 0), 0.99);
+}
+
+static double squares_of(const double *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i] * x[i];
+    return sum;
+}
+
+double tp_lag1_beside_lines(const double *x, size_t n, size_t pieces)
+{
+    TP_FREED double *rest = tp_scratch(n);
+    size_t length = n / pieces;
+    double sum = 0;
+    if (length < 3)
+        return 0;
+    for (size_t i = 0; i < pieces; i++) {
+        const double *piece = x + i * length;
+        double left = beside_line(piece, length, rest);
+        sum += lag1_of_rest(rest, length, left, squares_of(piece, length), 2);
+    }
+    return sum / (double)pieces;
+}
+
+double tp_lag1_beside_bend(const double *x, size_t n)
+{
+    enum { BENDS = 40 };
+    if (n < 5)
+        return 0;
+    TP_FREED double *space = tp_scratch(4 * n);
+    double *rest = space, *bend = space + n, *bend_rest = bend + n, *best = bend_rest + n;
+    double squares = beside_line(x, n, rest), most = 0;
+    memcpy(best, rest, n * sizeof *best);
+    for (size_t from = 1; from + 2 < n; from += 1 + n / BENDS) {
+        double product = 0;
+        for (size_t i = 0; i < n; i++)
+            bend[i] = i > from ? (double)(i - from) : 0;
+        double length = beside_line(bend, n, bend_rest);
+        for (size_t i = 0; i < n; i++)
+            product += rest[i] * bend_rest[i];
+        if (!(length > 0) || product * product / length <= most)
+            continue;
+        most = product * product / length;
+        for (size_t i = 0; i < n; i++)
+            best[i] = rest[i] - product / length * bend_rest[i];
+    }
+    return lag1_of_rest(best, n, squares - most, squares_of(x, n), 4);
+}
+
+/* n / n* of Hamed and Rao where ranks k apart are correlated as those of normal values are whose
+ * correlation is r^k. */
+static double kendall_correction(size_t n, double r)
+{
+    double m = (double)n, sum = 0;
+    for (size_t k = 1; k + 2 < n; k++) {
+        double left = m - (double)k;
+        sum += left * (left - 1) * (left - 2) * 6 / M_PI * asin(0.5 * pow(r, (double)k));
+    }
+    return 1 + 2 / (m * (m - 1) * (m - 2)) * sum;
+}
+
+tp_status tp_overfit_onset(const double *gap, size_t n, size_t window, double r, double alpha,
+                           size_t *ret, tp_error *err)
 {
     size_t onset = n;
     if (window < 4)
         return tp_fail(err, TP_ERR_ARG, "a window of %zu values; choose at least 4", window);
+    double correction = kendall_correction(window, r);
     for (size_t end = window; end <= n && onset == n; end++) {
-        tp_mann_kendall_result r;
-        TP_TRY(tp_mann_kendall(NULL, gap + end - window, window, alpha, &r, err));
-        if (!r.why && r.p_increasing < alpha)
+        tp_mann_kendall_result t;
+        TP_TRY(tp_mann_kendall(NULL, gap + end - window, window, alpha, &t, err));
+        double z = t.why ? 0 : (t.s - (t.s > 0)) / sqrt(t.var_s * correction);
+        if (z > 0 && tp_normal_sf(z) < alpha)
             onset = end - 1;
     }
     *ret = onset;

@@ -39,8 +39,15 @@ TP_CHECKED tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alph
                                      tp_loss_curve *ret, tp_error *err);
 
 /* The first index from which the trend of the last `window` gaps (validation - training)
- * is increasing at alpha (Mann-Kendall); n when never. */
-TP_CHECKED tp_status tp_overfit_onset(const double *gap, size_t n, size_t window, double alpha,
-                                      size_t *ret, tp_error *err);
+ * is increasing at alpha (Mann-Kendall, Hamed and Rao's variance where neighbours are correlated
+ * by r and the rest follows from that); n when never. */
+TP_CHECKED tp_status tp_overfit_onset(const double *gap, size_t n, size_t window, double r,
+                                      double alpha, size_t *ret, tp_error *err);
+
+/* How alike neighbours are beside the course of a series: the correlation of those that straight
+ * lines leave, one to each of `pieces` equal parts, or one that bends once where it fits best.
+ * Without bias, from 0 to 0.99; 0 where nothing is left. */
+double tp_lag1_beside_lines(const double *x, size_t n, size_t pieces);
+double tp_lag1_beside_bend(const double *x, size_t n);
 
 #endif

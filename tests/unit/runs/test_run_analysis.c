@@ -234,6 +234,34 @@ static void ends_that_are_no_number(void **state)
     tp_metrics_close(m);
 }
 
+/* Gaps that stay, whose neighbours are alike, begin no overfitting. */
+static void alike_is_not_overfitting(void **state)
+{
+    const char *generalization = "generalization";
+    const tp_analysis_options options = {
+        .size = sizeof options, .dimensions = &generalization, .n_dimensions = 1};
+    int n_found = 0;
+    for (unsigned run = 0; run < 40; run++) {
+        tp_buf text = {0};
+        tp_analysis *a;
+        double e = 0, phi = run % 2 ? 0.8 : 0.95;
+        tp_buf_adds(&text, "step,loss,eval_loss\n");
+        for (unsigned i = 0; i < 140; i++) {
+            e = phi * e + sqrt(1 - phi * phi) * sqrt(12) * noise(run * 1000 + i);
+            if (i >= 80)
+                tp_buf_addf(&text, "%u,3,%.9f\n", i, 3.1 + 0.06 * e);
+        }
+        write_text("a.csv", text.data);
+        tp_buf_release(&text);
+        tp_metrics *m = open_run(run_path("a.csv"));
+        assert_int_equal(tp_runs_analyze(&m, 1, &options, &a, NULL), TP_OK);
+        n_found += !isnan(input(a, generalization, "overfitting_from_step"));
+        tp_analysis_free(a);
+        tp_metrics_close(m);
+    }
+    assert_in_range(n_found, 0, 5);
+}
+
 static void several_runs(void **state)
 {
     static const double sizes[] = {1, 2, 4, 8};
@@ -365,6 +393,7 @@ int main(void)
         ANALYSIS(efficiency_beside_other_limits),
         ANALYSIS(no_share_above_one),
         ANALYSIS(ends_that_are_no_number),
+        ANALYSIS(alike_is_not_overfitting),
         ANALYSIS(several_runs),
         ANALYSIS(runs_that_say_how_many_worked),
         ANALYSIS(names_and_thresholds),

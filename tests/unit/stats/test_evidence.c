@@ -300,9 +300,9 @@ static void overfitting_begins_where_the_gap_grows(void **state)
     size_t onset;
     for (int i = 0; i < 40; i++)
         gap[i] = 0.1 + 0.001 * (i * 7 % 5) + (i > 20 ? 0.02 * (i - 20) : 0);
-    assert_int_equal(tp_overfit_onset(gap, 40, 8, 0.01, &onset, NULL), TP_OK);
+    assert_int_equal(tp_overfit_onset(gap, 40, 8, 0, 0.01, &onset, NULL), TP_OK);
     assert_in_range(onset, 22, 30);
-    assert_int_equal(tp_overfit_onset(gap, 20, 8, 0.01, &onset, NULL), TP_OK);
+    assert_int_equal(tp_overfit_onset(gap, 20, 8, 0, 0.01, &onset, NULL), TP_OK);
     assert_int_equal(onset, 20);
 }
 

@@ -10,6 +10,7 @@
 #include "base/platform.h"
 #include "base/strings.h"
 #include "base/vec.h"
+#include "stats/curves.h"
 #include "stats/descriptive.h"
 #include "stats/special.h"
 
@@ -147,8 +148,9 @@ tp_curve tp_curve_at(tp_metrics *m, size_t index)
     tp_curve c = {.tag = tp_metrics_tag(m, index)};
     c.step = tp_vec_new(n, sizeof *c.step);
     c.value = tp_vec_new(n, sizeof *c.value);
-    for (size_t i = 0; i < n; i++) {
     c.is_lost = n && !isfinite(p[n - 1].value);
+    for (size_t i = 0; i < n; i++) {
+        c.is_lost = n && !isfinite(p[n - 1].value);
         if (!isfinite(p[i].value)) {
             c.n_odd++;
             continue;
@@ -243,20 +245,26 @@ void tp_curve_order(tp_metrics *m, size_t *ret)
 
 /* ---- means of batches ---- */
 
-enum { LEAST_BATCHES = 5, MOST_BATCHES = 40 };
+enum { LEAST_BATCHES = 5, MOST_BATCHES = 40, LEAST_EFFECTIVE = 8, PIECES = 5, LEAST_PIECE = 20 };
 
-size_t tp_batch_count(const double *x, size_t n)
+double tp_batch_lag1(const double *x, size_t n)
 {
-    double r = tp_lag1(x, n);
-    if (!(r > 0))
-        r = 0;
-    if (r > 0.99)
-        r = 0.99;
+    size_t pieces = n / LEAST_PIECE;
+    return tp_lag1_beside_lines(x, n, pieces > PIECES ? PIECES : pieces ? pieces : 1);
+}
+
+size_t tp_batch_count(size_t n, double r)
+{
     double length = ceil(4 * (1 + r) / (1 - r));
     size_t count = (size_t)((double)n / length);
     if (n < 2 * LEAST_BATCHES)
         return n;
     return count < LEAST_BATCHES ? LEAST_BATCHES : count > MOST_BATCHES ? MOST_BATCHES : count;
+}
+
+double tp_batch_df(double r, size_t n, double df)
+{
+    return r > 0.5 && tp_effective_n(n, r) < LEAST_EFFECTIVE ? 1 : df;
 }
 
 /* n times the variance of the mean of n values, where neighbours are correlated by r and the rest
@@ -266,32 +274,32 @@ static double memory_of(double r, double n)
     return (1 + r) / (1 - r) - 2 * r * (1 - pow(r, n)) / (n * (1 - r) * (1 - r));
 }
 
-double tp_batch_inflation(const double *x, size_t n, size_t length)
+double tp_batch_inflation(double r, size_t n, size_t length)
 {
-    double r = fmin(fmax(tp_lag1(x, n), 0), 0.99);
-    return isnan(r) ? 1 : memory_of(r, (double)n) / memory_of(r, (double)length);
+    return memory_of(r, (double)n) / memory_of(r, (double)length);
 }
 
-tp_batch_mean tp_batch_mean_of(const double *x, size_t n, double level)
+tp_batch_mean tp_batch_mean_of(const double *x, size_t n, double r, double level)
 {
-    tp_batch_mean r = {.mean = tp_mean(x, n), .n = n, .p = NAN};
+    tp_batch_mean m = {.mean = tp_mean(x, n), .n = n, .p = NAN};
     double means[MOST_BATCHES];
-    r.ci = tp_interval_undefined("fewer than 3 values");
+    m.ci = tp_interval_undefined("fewer than 3 values");
     if (n < 3)
-        return r;
-    r.batches = tp_batch_count(x, n);
-    tp_batch_means(x, n, r.batches, means);
+        return m;
+    m.batches = tp_batch_count(n, r);
+    tp_batch_means(x, n, m.batches, means);
     /* A remainder that fills no batch counts in the mean, not in its spread. */
-    double se = tp_sd(means, r.batches) / sqrt((double)r.batches), df = (double)r.batches - 1;
+    double se = tp_sd(means, m.batches) / sqrt((double)m.batches);
+    m.df = tp_batch_df(r, n, (double)m.batches - 1);
     if (!(se > 0)) { /* all the same */
-        r.ci = (tp_interval){r.mean, r.mean, NULL};
-        r.p = r.mean == 0 ? 1 : 0;
-        return r;
+        m.ci = (tp_interval){m.mean, m.mean, NULL};
+        m.p = m.mean == 0 ? 1 : 0;
+        return m;
     }
-    se *= sqrt(tp_batch_inflation(x, n, n / r.batches));
-    r.ci = tp_t_interval(r.mean, se, df, level);
-    r.p = tp_t_two_sided(r.mean / se, df);
-    return r;
+    se *= sqrt(tp_batch_inflation(r, n, n / m.batches));
+    m.ci = tp_t_interval(m.mean, se, m.df, level);
+    m.p = tp_t_two_sided(m.mean / se, m.df);
+    return m;
 }
 
 /* ---- directions ---- */

@@ -67,19 +67,25 @@ void tp_curve_order(tp_metrics *m, size_t *ret);
 /* The value whose step is nearest at or below; NaN before the first. */
 double tp_curve_before(const tp_curve *c, double step);
 
-/* Mean of an autocorrelated series, from batches of at least four times its memory
- * (1 + r) / (1 - r), r = the autocorrelation of neighbours; 5 to 40 of them.  What batches of that
- * length still have in common is added to their variance. */
+/* Mean of a series whose neighbours are correlated by r, from batches of at least four times its
+ * memory (1 + r) / (1 - r); 5 to 40 of them.  What batches of that length still have in common is
+ * added to their variance. */
 typedef struct {
     double mean;
     tp_interval ci;
     double p; /* that the mean is 0; two-sided */
     size_t n, batches;
+    double df;
 } tp_batch_mean;
-tp_batch_mean tp_batch_mean_of(const double *x, size_t n, double level);
-size_t tp_batch_count(const double *x, size_t n);
+tp_batch_mean tp_batch_mean_of(const double *x, size_t n, double r, double level);
+size_t tp_batch_count(size_t n, double r);
 /* The variance of the mean over what means of `length` neighbours say of it, 1 or more. */
-double tp_batch_inflation(const double *x, size_t n, size_t length);
+double tp_batch_inflation(double r, size_t n, size_t length);
+/* `df`, or 1 where neighbours are so alike that n of them hardly say how far the mean may be off:
+ * r above 0.5, and fewer than 8 effective values. */
+double tp_batch_df(double r, size_t n, double df);
+/* r where the course of the series may be any, from up to five pieces of 20 or more. */
+double tp_batch_lag1(const double *x, size_t n);
 
 /* Is more of it better (1), less (-1), or does nobody know (0)?  By the words of the name. */
 int tp_metric_direction(const char *tag);

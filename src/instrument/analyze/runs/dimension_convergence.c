@@ -58,7 +58,9 @@ static void find_spread(decay_spread *s, const double *y, size_t n, double level
         fitted[i] = s->fit.c + s->fit.a * exp(-s->fit.k * (double)i);
         residual[i] = (y[i] - fitted[i]) * sqrt((double)n / (double)(n - 3));
     }
-    size_t blocks = tp_batch_count(residual, n), block = TP_MAX(n / blocks, (size_t)1);
+    double alike = tp_lag1(residual, n);
+    alike = isnan(alike) ? 0 : fmin(fmax(tp_lag1_unbiased(alike, n, 3), 0), 0.99);
+    size_t blocks = tp_batch_count(n, alike), block = TP_MAX(n / blocks, (size_t)1);
     tp_splitmix stream = {1};
     for (int r = 0; r < REPLICATES; r++) {
         tp_decay again;
@@ -71,7 +73,7 @@ static void find_spread(decay_spread *s, const double *y, size_t n, double level
         if (time > 0 && isfinite(time))
             log_time[n_times++] = log(time);
     }
-    double more = sqrt(tp_batch_inflation(residual, n, block));
+    double more = sqrt(tp_batch_inflation(alike, n, block));
     s->sd_log_k = n_fits > REPLICATES / 2 ? more * tp_sd(log_k, n_fits) : NAN;
     s->sd_c = n_fits > REPLICATES / 2 ? more * tp_sd(c, n_fits) : NAN;
     s->sd_log_time = sd_of(log_time, n_times, more);

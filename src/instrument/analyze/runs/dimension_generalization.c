@@ -40,17 +40,21 @@ static void gap_of(const tp_curve *train, const tp_curve *val, double level,
     if (n < LEAST) {
         snprintf(f->why, sizeof f->why, "needs %d evaluations or more, got %zu", LEAST, n);
     } else {
-        tp_batch_mean m = tp_batch_mean_of(gap + from, n - from, level);
+        double r = tp_lag1_beside_bend(gap, n);
+        tp_batch_mean m = tp_batch_mean_of(gap + from, n - from, r, level);
         f->value = m.mean;
         f->lo = m.ci.lo;
         f->hi = m.ci.hi;
         f->n = n - from;
         snprintf(f->method, sizeof f->method,
-                 "mean gap of the last %zu evaluations, %zu batches, t", n - from, m.batches);
+                 "mean gap of the last %zu evaluations, %zu batches, t with %.0f df", n - from,
+                 m.batches, m.df);
         tp_dimension_input_number(f, "last_gap", gap[n - 1]);
+        /* Of neighbours that are alike ten say less than ten. */
+        size_t window = (size_t)ceil(WINDOW * (1 + r) / (1 - r));
         /* 0.05 for all windows together: one of many rises by chance. */
-        double alpha = n >= WINDOW ? 0.05 / (double)(n - WINDOW + 1) : 0;
-        if (n >= WINDOW && tp_overfit_onset(gap, n, WINDOW, alpha, &onset, NULL) == TP_OK &&
+        double alpha = n >= window ? 0.05 / (double)(n - window + 1) : 0;
+        if (n >= window && tp_overfit_onset(gap, n, window, r, alpha, &onset, NULL) == TP_OK &&
             onset < n)
             tp_dimension_input_number(f, "overfitting_from_step", at[onset]);
     }

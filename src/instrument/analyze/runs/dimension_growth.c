@@ -2,7 +2,9 @@
 #include <math.h>
 
 #include "instrument/analyze/runs/dimension.h"
+#include "stats/curves.h"
 #include "stats/descriptive.h"
+#include "stats/special.h"
 #include "stats/trend.h"
 
 enum { BLOCKS = 40, LEAST = 10 };
@@ -13,7 +15,8 @@ static void growth_of(const double *x, size_t n, double level, tp_dimension_figu
 {
     double blocks[BLOCKS], median;
     tp_theil_sen_result t;
-    size_t batches = tp_batch_count(x, n);
+    double r = tp_lag1_beside_lines(x, n, 1);
+    size_t batches = tp_batch_count(n, r);
     size_t n_blocks = n < 2 * LEAST ? n : batches < LEAST ? LEAST : batches;
     if (n < LEAST) {
         snprintf(f->why, sizeof f->why, "needs %d values or more, got %zu", LEAST, n);
@@ -27,8 +30,12 @@ static void growth_of(const double *x, size_t n, double level, tp_dimension_figu
     }
     double span = (double)n_blocks / fabs(median);
     f->value = t.slope * span;
-    f->lo = t.lo * span;
-    f->hi = t.hi * span;
+    /* What blocks still have in common, and where next to nothing is known of it. */
+    double df = (double)n_blocks - 2, tail = 1 - (1 - level) / 2;
+    double wider = sqrt(tp_batch_inflation(r, n, n / n_blocks)) *
+                   tp_t_quantile(tail, tp_batch_df(r, n, df)) / tp_t_quantile(tail, df);
+    f->lo = (t.slope - wider * (t.slope - t.lo)) * span;
+    f->hi = (t.slope + wider * (t.hi - t.slope)) * span;
     if (tp_variance(blocks, n_blocks) == 0) /* nothing moves */
         f->lo = f->hi = 0;
     f->n = n;

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"
+#include "stats/curves.h"
 #include "stats/descriptive.h"
 #include "stats/special.h"
 
@@ -34,14 +35,15 @@ static double *level_out(const double *x, size_t n)
 }
 
 /* Variance of a part's mean, from batches of what is left of it beside its trend. */
-static double variance_of_mean(const double *x, size_t n, double *ret_df)
+static double variance_of_mean(const double *x, size_t n, double r, double *ret_df)
 {
     double means[64], *y = level_out(x, n);
-    size_t batches = tp_batch_count(y, n);
+    size_t batches = tp_batch_count(n, r);
     tp_batch_means(y, n, batches, means);
-    *ret_df = (double)batches - 2; /* the slope took one */
-    double v = tp_variance(means, batches) * ((double)batches - 1) / *ret_df / (double)batches *
-               tp_batch_inflation(y, n, n / batches);
+    double df = (double)batches - 2; /* the slope took one */
+    double v = tp_variance(means, batches) * ((double)batches - 1) / df / (double)batches *
+               tp_batch_inflation(r, n, n / batches);
+    *ret_df = tp_batch_df(r, n, df);
     free(y);
     return v;
 }
@@ -64,8 +66,9 @@ static void improvement_of(const double *x, size_t n, bool more_is_better, doubl
                  last);
         return;
     }
-    double v_first = variance_of_mean(x, fifth, &df_first);
-    double v_last = variance_of_mean(x + n - fifth, fifth, &df_last);
+    double alike = tp_batch_lag1(x, n);
+    double v_first = variance_of_mean(x, fifth, alike, &df_first);
+    double v_last = variance_of_mean(x + n - fifth, fifth, alike, &df_last);
     double sign = more_is_better ? 1 : -1, r = last / first;
     double a = v_last / (first * first), b = r * r * v_first / (first * first);
     double share = a / (a + b), rest = b / (a + b);
@@ -153,13 +156,15 @@ static void check_share(const char *tag, tp_dimension_figures *f)
 
 static void level_of(const tp_curve *c, double scale, double level, tp_dimension_figures *f)
 {
-    tp_batch_mean m = tp_batch_mean_of(c->value, c->n, level);
+    tp_batch_mean m =
+        tp_batch_mean_of(c->value, c->n, tp_lag1_beside_lines(c->value, c->n, 1), level);
     f->value = m.mean * scale;
     f->lo = m.ci.lo * scale;
     f->hi = m.ci.hi * scale;
     f->n = c->n;
     if (m.batches)
-        snprintf(f->method, sizeof f->method, "mean over %zu batches of steps, t", m.batches);
+        snprintf(f->method, sizeof f->method, "mean over %zu batches of steps, t with %.0f df",
+                 m.batches, m.df);
     else
         snprintf(f->method, sizeof f->method, "mean of %zu value%s; an interval needs three", c->n,
                  tp_plural(c->n));

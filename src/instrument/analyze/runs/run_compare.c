@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "instrument/analyze/runs/align.h"
 #include "stats/adjust.h"
+#include "stats/curves.h"
 #include "stats/descriptive.h"
 #include "stats/two_sample.h"
 #include "stats/verdict.h"
@@ -40,13 +41,14 @@ static void compare_pair(tp_compared_metric *x, double *a, const double *b, size
     x->mean_b = tp_mean(b, n);
     for (size_t i = 0; i < n; i++)
         a[i] = b[i] - a[i];
-    tp_batch_mean d = tp_batch_mean_of(a, n, level);
+    tp_batch_mean d = tp_batch_mean_of(a, n, tp_lag1_beside_lines(a, n, 1), level);
     x->effect = d.mean;
     x->ci_lo = d.ci.lo;
     x->ci_hi = d.ci.hi;
     x->p = d.p;
     x->n = n;
-    snprintf(x->method, sizeof x->method, "paired steps, %zu batches, t", d.batches);
+    snprintf(x->method, sizeof x->method, "paired steps, %zu batches, t with %.0f df", d.batches,
+             d.df);
     if (d.ci.why)
         snprintf(x->why, sizeof x->why, "fewer than 3 steps in common");
 }
