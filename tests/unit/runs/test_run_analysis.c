@@ -234,6 +234,68 @@ static void ends_that_are_no_number(void **state)
     tp_metrics_close(m);
 }
 
+/* Its noise has neighbours that are correlated by phi. */
+static tp_analysis *analyze_curve(const char *tag, double (*curve)(double), size_t n, double sd,
+                                  double phi, unsigned seed)
+{
+    const char *convergence = "convergence";
+    const tp_analysis_options options = {
+        .size = sizeof options, .dimensions = &convergence, .n_dimensions = 1};
+    tp_buf text = {0};
+    tp_analysis *a;
+    double e = 0;
+    tp_buf_addf(&text, "step,%s\n", tag);
+    for (unsigned i = 0; i < n; i++) {
+        e = phi * e + sqrt(1 - phi * phi) * sqrt(12) * noise(seed * 10000 + i);
+        tp_buf_addf(&text, "%u,%.9f\n", i, curve(i) + sd * e);
+    }
+    write_text("curve.csv", text.data);
+    tp_buf_release(&text);
+    tp_metrics *m = open_run(run_path("curve.csv"));
+    assert_int_equal(tp_runs_analyze(&m, 1, &options, &a, NULL), TP_OK);
+    tp_metrics_close(m);
+    return a;
+}
+
+static double power_2(double t) { return 3 * pow(t + 1, -0.2) + 1; }
+static double power_3(double t) { return 3 * pow(t + 1, -0.3) + 1; }
+static double power_5(double t) { return 3 * pow(t + 1, -0.5) + 1; }
+static double rises_again(double t)
+{
+    return 1 + 2 * exp(-t / 60) + (t > 200 ? (t - 200) / 50 : 0);
+}
+static double rises_late(double t)
+{
+    return 1 + 2 * exp(-t / 60) + (t > 380 ? 0.2 * (t - 380) : 0);
+}
+static double collapses(double t) { return 1 - exp(-t / 60) - (t > 330 ? 0.9 : 0); }
+static double ended(double t) { return 1 + 2 * exp(-t / 60); }
+
+/* What is no exponential has gone no share of its way. */
+static void curves_that_are_others(void **state)
+{
+    static const struct {
+        const char *tag;
+        double (*curve)(double);
+        size_t n;
+        bool passes;
+    } cases[] = {{"loss", power_2, 200, false},     {"loss", power_3, 200, false},
+                 {"loss", power_5, 200, false},     {"loss", power_2, 1000, false},
+                 {"loss", power_3, 1000, false},    {"loss", power_5, 1000, false},
+                 {"loss", rises_again, 400, false}, {"loss", rises_late, 400, false},
+                 {"reward", collapses, 400, false}, {"loss", ended, 300, true},
+                 {"loss", ended, 479, true},        {"loss", ended, 1000, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (unsigned seed = 0; seed < 6; seed++) {
+            tp_analysis *a = analyze_curve(cases[i].tag, cases[i].curve, cases[i].n,
+                                           seed % 2 ? 0.1 : 0.02, seed % 3 * 0.3, seed);
+            const tp_analysis_dimension *x = tp_analysis_result(a, 0);
+            if ((strcmp(x->verdict, "pass") == 0) != cases[i].passes)
+                fail_msg("case %zu, seed %u: %g, %s", i, seed, x->value, x->verdict);
+            tp_analysis_free(a);
+        }
+}
+
 /* Gaps that stay, whose neighbours are alike, begin no overfitting. */
 static void alike_is_not_overfitting(void **state)
 {
@@ -393,6 +455,7 @@ int main(void)
         ANALYSIS(efficiency_beside_other_limits),
         ANALYSIS(no_share_above_one),
         ANALYSIS(ends_that_are_no_number),
+        ANALYSIS(curves_that_are_others),
         ANALYSIS(alike_is_not_overfitting),
         ANALYSIS(several_runs),
         ANALYSIS(runs_that_say_how_many_worked),

@@ -13,6 +13,7 @@
 #include "stats/curves.h"
 #include "stats/descriptive.h"
 #include "stats/special.h"
+#include "stats/trend.h"
 
 enum { MOST_POINTS = 240, REPLICATES = 120, LEAST = 20 };
 
@@ -81,6 +82,54 @@ static void find_spread(decay_spread *s, const double *y, size_t n, double level
     s->z = tp_t_quantile(1 - (1 - level) / 2, blocks > 5 ? (double)blocks - 3 : 2);
 }
 
+/* c + a (t + 1)^-b by least squares: the sum of squares, and the share of its way that was gone. */
+static double fit_power_law(const double *y, size_t n, double *ret_share)
+{
+    TP_FREED double *x = tp_vec_new(n, sizeof *x);
+    double least = INFINITY;
+    for (double b = 0.02; b < 4; b *= 1.15) {
+        for (size_t i = 0; i < n; i++)
+            x[i] = pow((double)i + 1, -b);
+        tp_line line = tp_fit_line(x, y, n, 0.95);
+        double squares = line.residual_sd * line.residual_sd * ((double)n - 2);
+        if (squares < least) {
+            least = squares;
+            *ret_share = 1 - x[n - 1];
+        }
+    }
+    return least;
+}
+
+/* How many standard errors the residuals of each of the last three tenths are from 0 at most.  The
+ * spread of noise comes from differences of neighbours, which no misfit makes larger. */
+static double end_off(const double *residual, size_t n)
+{
+    double r = tp_batch_lag1(residual, n), squares = 0, most = 0;
+    size_t tenth = TP_MAX(n / 10, (size_t)5);
+    for (size_t i = 1; i < n; i++)
+        squares += (residual[i] - residual[i - 1]) * (residual[i] - residual[i - 1]);
+    double variance = squares / ((double)n - 1) / (2 * (1 - r));
+    double se = sqrt(variance / (double)tenth * tp_batch_inflation(r, tenth, 1));
+    for (size_t k = 1; k <= 3; k++)
+        most = fmax(most, fabs(tp_mean(residual + n - k * tenth, tenth)) / se);
+    return most;
+}
+
+/* A share of a way is none where the way is another: NULL, or what is against the curve. */
+static const char *misfit(const double *y, size_t n, const tp_decay *fit)
+{
+    enum { LESS_LIKELY = 4, OFF = 5 };   /* of logarithms of likelihoods; standard errors */
+    if (fit->rmse < 1e-9 * fabs(fit->a)) /* its last digits */
+        return NULL;
+    TP_FREED double *residual = tp_vec_new(n, sizeof *residual);
+    for (size_t i = 0; i < n; i++)
+        residual[i] = y[i] - fit->c - fit->a * exp(-fit->k * (double)i);
+    double share = NAN, squares = fit_power_law(y, n, &share), r = tp_batch_lag1(residual, n);
+    if (share < 0.99 && tp_effective_n(n, r) * log(fit->sse / squares) > LESS_LIKELY)
+        return "c + a (t + 1)^-b fits better, whose plateau may be far: not shown";
+    return end_off(residual, n) > OFF ? "its end is not where the curve ends: not shown" : NULL;
+}
+
 static void say_course(const double *y, size_t n, tp_dimension_figures *f)
 {
     tp_loss_curve course;
@@ -140,7 +189,9 @@ static void convergence_of(const tp_curve *all, double sign, const tp_dimension_
     static const char *const keys[] = {"steps_to_95_percent", "steps_to_95_percent_low",
                                        "steps_to_95_percent_high"};
     double y[MOST_POINTS], level = q->level;
-    size_t n = TP_MIN(all->n, (size_t)MOST_POINTS);
+    /* A point is of so many records, of which fewer are left over at the end. */
+    size_t length = (all->n + MOST_POINTS - 1) / MOST_POINTS,
+           n = all->n / TP_MAX(length, (size_t)1);
     decay_spread s = {.target = sign * q->target};
     if (all->n < LEAST) {
         snprintf(f->why, sizeof f->why, "needs %d steps or more, got %zu", LEAST, all->n);
@@ -157,11 +208,16 @@ static void convergence_of(const tp_curve *all, double sign, const tp_dimension_
         return;
     }
     /* a record may be of ten steps, a point of several records */
-    double records = (double)(all->n / n), t = (double)(all->n - 1) / records;
+    double records = (double)length, t = (double)(all->n - 1) / records;
     double steps = records * (all->step[all->n - 1] - all->step[0]) / (double)(all->n - 1);
     f->value = 1 - exp(-s.fit.k * t);
     f->n = all->n;
     find_spread(&s, y, n, level);
+    const char *against = misfit(y, n, &s.fit);
+    if (against) {
+        s.sd_log_k = s.sd_c = s.sd_log_time = NAN;
+        tp_dimension_input_text(f, "fit", against);
+    }
     if (!isnan(s.sd_log_k)) {
         f->lo = 1 - exp(-s.fit.k * exp(-s.z * s.sd_log_k) * t);
         f->hi = 1 - exp(-s.fit.k * exp(s.z * s.sd_log_k) * t);
