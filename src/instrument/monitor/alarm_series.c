@@ -15,6 +15,7 @@ enum {
     NEWEST_OF_RUN = 20,
     LEAST_ERRORS = 4,  /* standard errors that a change is above */
     SPREAD = 4,        /* windows from which the spread is taken */
+    NEWEST = 8,        /* times the newest values: where it is as it is now */
     FIRST_OF_RUN = 10, /* for a collapse */
     CHANGE_STEPS = 50,
     FLAT_STEPS = 100,
@@ -154,11 +155,11 @@ static void know_rest(tp_alarm_series *s, size_t n_new, size_t n_rest)
         return;
     size_t n = before < most ? before : most;
     n = n < TP_ALARM_MOST_VALUES ? n : TP_ALARM_MOST_VALUES;
-    size_t newest = n < SPREAD * n_new ? n : SPREAD * n_new;
+    size_t newest = n < NEWEST * n_new ? n : NEWEST * n_new;
     fit_spread(s, s->value + before - newest, newest);
-    double spread_now = s->rest.sigma; /* of noise that grows, the rest's is too small */
+    double noise_now = s->rest.noise; /* where noise grows, the spread of all is too small */
     fit_spread(s, s->value + before - n, n);
-    s->rest.sigma = fmax(s->rest.sigma, spread_now);
+    s->rest.sigma = fmax(s->rest.sigma, noise_now);
     s->rest.median = median_of(s->value + before - n_rest, n_rest);
     s->rest.sigma = fmax(s->rest.sigma, fmax(1e-3 * fabs(s->rest.median), 1e-12));
     s->rest.n = n_rest;

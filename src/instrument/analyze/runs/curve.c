@@ -267,6 +267,11 @@ double tp_batch_df(double r, size_t n, double df)
     return r > 0.5 && tp_effective_n(n, r) < LEAST_EFFECTIVE ? 1 : df;
 }
 
+const char *tp_batch_df_text(const tp_batch_mean *m)
+{
+    return m->batches > 2 && m->df < 2 ? " with 1 df" : "";
+}
+
 /* n times the variance of the mean of n values, where neighbours are correlated by r and the rest
  * follows from that (AR(1)); over the variance of one. */
 static double memory_of(double r, double n)

@@ -84,6 +84,7 @@ double tp_batch_inflation(double r, size_t n, size_t length);
 /* `df`, or 1 where neighbours are so alike that n of them hardly say how far the mean may be off:
  * r above 0.5, and fewer than 8 effective values. */
 double tp_batch_df(double r, size_t n, double df);
+const char *tp_batch_df_text(const tp_batch_mean *m); /* what is said of that after "t" */
 /* r where the course of the series may be any, from up to five pieces of 20 or more. */
 double tp_batch_lag1(const double *x, size_t n);
 

@@ -47,8 +47,8 @@ static void gap_of(const tp_curve *train, const tp_curve *val, double level,
         f->hi = m.ci.hi;
         f->n = n - from;
         snprintf(f->method, sizeof f->method,
-                 "mean gap of the last %zu evaluations, %zu batches, t with %.0f df", n - from,
-                 m.batches, m.df);
+                 "mean gap of the last %zu evaluations, %zu batches, t%s", n - from, m.batches,
+                 tp_batch_df_text(&m));
         tp_dimension_input_number(f, "last_gap", gap[n - 1]);
         /* Of neighbours that are alike ten say less than ten. */
         size_t window = (size_t)ceil(WINDOW * (1 + r) / (1 - r));

@@ -163,8 +163,8 @@ static void level_of(const tp_curve *c, double scale, double level, tp_dimension
     f->hi = m.ci.hi * scale;
     f->n = c->n;
     if (m.batches)
-        snprintf(f->method, sizeof f->method, "mean over %zu batches of steps, t with %.0f df",
-                 m.batches, m.df);
+        snprintf(f->method, sizeof f->method, "mean over %zu batches of steps, t%s", m.batches,
+                 tp_batch_df_text(&m));
     else
         snprintf(f->method, sizeof f->method, "mean of %zu value%s; an interval needs three", c->n,
                  tp_plural(c->n));

@@ -47,8 +47,8 @@ static void compare_pair(tp_compared_metric *x, double *a, const double *b, size
     x->ci_hi = d.ci.hi;
     x->p = d.p;
     x->n = n;
-    snprintf(x->method, sizeof x->method, "paired steps, %zu batches, t with %.0f df", d.batches,
-             d.df);
+    snprintf(x->method, sizeof x->method, "paired steps, %zu batches, t%s", d.batches,
+             tp_batch_df_text(&d));
     if (d.ci.why)
         snprintf(x->why, sizeof x->why, "fewer than 3 steps in common");
 }
