@@ -406,9 +406,9 @@ static void links_out_of_the_folder_lead_nowhere(void **state)
     assert_int_equal(unlink(run_path("within/metrics.csv")), 0);
     snprintf(path, sizeof path, "%s/a.csv", outside);
     leads(path, "within/metrics.csv");
-    do { /* until the server has seen it; no verdict */
+    do {
         assert_true(ask("/api/runs") == 200 && !says("smuggled"));
-        usleep(20000);
+        usleep(20000); /* no verdict: until the server has seen it */
     } while (says("\"within\""));
     assert_int_equal(tp_dir_remove(outside, NULL), TP_OK);
 }

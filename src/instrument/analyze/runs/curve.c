@@ -150,7 +150,6 @@ tp_curve tp_curve_at(tp_metrics *m, size_t index)
     c.value = tp_vec_new(n, sizeof *c.value);
     c.is_lost = n && !isfinite(p[n - 1].value);
     for (size_t i = 0; i < n; i++) {
-        c.is_lost = n && !isfinite(p[n - 1].value);
         if (!isfinite(p[i].value)) {
             c.n_odd++;
             continue;
