@@ -121,14 +121,8 @@ static void tear_down(tp_subject *subject)
 
 static const tp_metric own[OWN] = {[THROUGHPUT] = TP_THROUGHPUT_ROW("tokens/s"),
                                    [TIME] = TP_RUN_TIME_ROW,
-                                   [PREFILL] = {.name = "prefill",
-                                                .unit = "tokens/s",
-                                                .direction = TP_HIGHER_IS_BETTER,
-                                                .is_informative = true},
-                                   [DECODE] = {.name = "decode",
-                                               .unit = "tokens/s",
-                                               .direction = TP_HIGHER_IS_BETTER,
-                                               .is_informative = true},
+                                   [PREFILL] = TP_SPEED_ROW("prefill", "tokens/s"),
+                                   [DECODE] = TP_SPEED_ROW("decode", "tokens/s"),
                                    [TOKENS] = TP_TOKENS_ROW};
 
 const tp_bench_kind tp_bench_generate = {

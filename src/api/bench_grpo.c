@@ -127,10 +127,7 @@ static void tear_down(tp_subject *subject)
 
 static const tp_metric own[OWN] = {[THROUGHPUT] = TP_THROUGHPUT_ROW("tokens/s"),
                                    [TIME] = TP_RUN_TIME_ROW,
-                                   [GENERATED] = {.name = "generated",
-                                                  .unit = "tokens/s",
-                                                  .direction = TP_HIGHER_IS_BETTER,
-                                                  .is_informative = true},
+                                   [GENERATED] = TP_SPEED_ROW("generated", "tokens/s"),
                                    [TOKENS] = TP_TOKENS_ROW};
 
 const tp_bench_kind tp_bench_grpo = {

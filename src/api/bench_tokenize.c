@@ -80,11 +80,7 @@ static void tear_down(tp_subject *subject)
 
 static const tp_metric own[OWN] = {[THROUGHPUT] = TP_THROUGHPUT_ROW("tokens/s"),
                                    [TIME] = TP_RUN_TIME_ROW,
-                                   [BYTES] = {.name = "bytes_per_s",
-                                              .unit = "bytes/s",
-                                              .direction = TP_HIGHER_IS_BETTER,
-                                              .source = TP_METRIC_RATE,
-                                              .is_informative = true},
+                                   [BYTES] = TP_RATE_ROW("bytes_per_s", "bytes/s"),
                                    [TOKENS] = TP_EXACT_ROW("tokens", "tokens")};
 
 const tp_bench_kind tp_bench_tokenize = {

@@ -128,11 +128,7 @@ static void tear_down(tp_subject *subject)
 
 static const tp_metric own[OWN] = {[THROUGHPUT] = TP_THROUGHPUT_ROW("tokens/s"),
                                    [TIME] = TP_RUN_TIME_ROW,
-                                   [SAMPLES] = {.name = "samples_per_s",
-                                                .unit = "samples/s",
-                                                .direction = TP_HIGHER_IS_BETTER,
-                                                .source = TP_METRIC_RATE,
-                                                .is_informative = true},
+                                   [SAMPLES] = TP_RATE_ROW("samples_per_s", "samples/s"),
                                    [TOKENS] = TP_TOKENS_ROW,
                                    [FLOPS] = TP_FLOPS_ROW};
 

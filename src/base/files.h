@@ -115,8 +115,10 @@ TP_CHECKED tp_status tp_writer_end(tp_writer *w, tp_status status, tp_error *err
 void tp_writer_abandon(tp_writer *w); /* close without promise; NULL is a no-op */
 
 TP_CHECKED tp_status tp_rename_synced(const char *from, const char *to, tp_error *err);
-/* Each has the other's name afterwards; there is always something of the name `b`. */
-TP_CHECKED tp_status tp_exchange_synced(const char *a, const char *b, tp_error *err);
+/* Each has the other's name afterwards, and there is always something of either; *ret_done false:
+ * the file system cannot, and nothing was done. */
+TP_CHECKED tp_status tp_exchange_synced(const char *a, const char *b, bool *ret_done,
+                                        tp_error *err);
 
 /* What helps where a model is not there. */
 #define TP_MODEL_REMEDY \

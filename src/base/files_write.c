@@ -361,21 +361,12 @@ tp_status tp_rename_unsynced(const char *from, const char *to, tp_error *err)
     return TP_OK;
 }
 
-/* Where the file system cannot, they change places by a third name. */
-static int exchange(const char *a, const char *b)
+tp_status tp_exchange_synced(const char *a, const char *b, bool *ret_done, tp_error *err)
 {
-    if (renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return -1;
-    char third[4096];
-    snprintf(third, sizeof third, "%s.old", a);
-    return rename(b, third) || rename(a, b) || rename(third, a);
-}
-
-tp_status tp_exchange_synced(const char *a, const char *b, tp_error *err)
-{
-    if (tp_files_fault(EIO) || exchange(a, b) != 0) {
+    *ret_done = !tp_files_fault(EIO) && renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0;
+    if (!*ret_done && (errno == EINVAL || errno == ENOSYS))
+        return TP_OK;
+    if (!*ret_done) {
         int error = errno;
         return tp_fail(err, TP_ERR_OUTPUT, "cannot exchange %s and %s: %s", a, b, strerror(error));
     }

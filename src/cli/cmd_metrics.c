@@ -27,6 +27,7 @@ static tp_status follow(const flags *f, tp_metrics *m, tp_points_view view, cons
 {
     tp_follower *follower = tp_follower_new(m, view, tags, n_tags, f->json);
     tp_status status = tp_metrics_check_tags(m, tags, n_tags, err);
+    bool is_lost = false;
     tp_cli_catch_stop();
     while (!tp_cli_should_stop(NULL) && status == TP_OK && !ferror(stdout)) {
         char *lines = tp_follower_lines(follower);
@@ -34,7 +35,10 @@ static tp_status follow(const flags *f, tp_metrics *m, tp_points_view view, cons
         fflush(stdout);
         tp_free(lines);
         nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
-        status = tp_metrics_refresh(m, NULL, err);
+        bool was_lost = is_lost; /* a file that is written anew may be gone for a moment */
+        is_lost = tp_metrics_refresh(m, NULL, err) != TP_OK;
+        if (is_lost && !was_lost)
+            tp_cli_note(NULL, err->message);
     }
     tp_follower_free(follower);
     return status;

@@ -108,11 +108,14 @@ static bool is_number_field(const tp_buf *field)
     return field->len && dataset_is_number(tp_buf_str(field));
 }
 
-/* Words alone are names; words and numbers are where the line below has numbers below the words. */
+/* Words alone are names; words and numbers are where the line below has numbers below the words.
+ * So are 0, 1, 2 ... behind an empty field: pandas' table of what has no names. */
 static bool are_names(table *t, const text_line *first, const text_line *second)
 {
     bool more = true, more_below = true, below_numbers = second;
-    bool any = false, has_number = false, has_word = false;
+    bool any = false, has_number = false, has_word = false, is_count = second;
+    size_t i = 0;
+    char count[24];
     const char *at = first->at, *below = second ? second->at : NULL;
     TP_OWN(tp_buf) field = {0};
     if (t->delimiter == '\t') {
@@ -125,12 +128,15 @@ static bool are_names(table *t, const text_line *first, const text_line *second)
         has_number |= is_number;
         has_word |= is_word;
         any |= t->field.len > 0;
+        snprintf(count, sizeof count, "%zu", i - 1);
+        is_count &= strcmp(tp_buf_str(&t->field), i ? count : "") == 0;
+        i++;
         if (!second || !next_field(&below, second->end, t->delimiter, &more_below, &field))
             below_numbers = false;
         else if (is_word)
             below_numbers &= is_number_field(&field);
     }
-    return has_number ? has_word && below_numbers : any;
+    return has_number ? (has_word && below_numbers) || is_count : any;
 }
 
 /* The form of the table, from its first two lines: a column of names may have none itself, so that

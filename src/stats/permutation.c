@@ -114,7 +114,7 @@ static void set_slack(tally *t, const double *v, size_t n, double center)
         centered += fabs(v[i] - center);
     }
     t->slack = exact_share * plain;
-    t->tie = fmax(t->slack, tie_share * centered);
+    t->tie = fmax(0x1p-50 * plain, tie_share * centered);
 }
 
 tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_t ny,

@@ -204,6 +204,12 @@ expect_out "base.json updated"
 is "the key everybody reads" "$("$TOOL" get base.json own/worker.throughput_tokens_per_sec)" 1000
 is "memory in MB" "$("$TOOL" get base.json own/worker.peak_memory_mb)" 1
 is "tolerance" "$("$TOOL" get base.json own/worker.tolerance)" 0.05
+# One that needs no memory of the engine has no level of it.
+for _ in first again; do
+    run bench trace/read --rounds 5 --no-history --baseline nothing.json --update-baseline
+    expect 0
+    expect_out "nothing.json updated"
+done
 is "keys" "$("$TOOL" keys base.json own/worker | head -n 6 | tr '\n' ' ')" \
     "name throughput_tokens_per_sec peak_memory_mb tolerance version timestamp "
 run $worker --baseline base.json --strict

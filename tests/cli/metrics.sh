@@ -61,6 +61,10 @@ printf '\357\273\277{"step":1,"loss":2}\n{"step":2,"loss":1}\n' >marked.jsonl
 run metrics marked.jsonl --json
 expect 0
 is "lines behind a byte order mark" "$(cat out)" '{"loss":[[1,null,2],[2,null,1]]}'
+mkdir listed && printf '[{"step":1,"loss":2},\n{"step":2,"loss":1}]\n' >listed/metrics.jsonl
+run metrics listed --json
+expect 0
+is "a list in a folder" "$(cat out)" '{"loss":[[1,null,2],[2,null,1]]}'
 printf 'step,loss,loss\n1,2,3\n' >twice.csv
 run metrics twice.csv
 expect 0 "several columns are called 'loss', only the last of them is read"

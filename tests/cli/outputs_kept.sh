@@ -66,7 +66,9 @@ kept kept/history file:2 link:2 folder:2 dangling:0 loop:4 fifo:2 device:2 socke
 # shellcheck disable=SC2086
 kept kept/base.json file:2 link:2 folder:2 dangling:0 loop:4 fifo:2 device:2 socket:2 -- \
     $bench --no-history --baseline kept/base.json --update-baseline
-kept run.csv.temper-tags folder:2 dangling:0 loop:4 fifo:2 device:2 socket:2 -- runs run.csv --tag good
+mkdir two && cp run.csv two/a.csv && cp run.csv two/b.csv
+kept temper-tags folder:2 dangling:0 loop:4 fifo:2 device:2 socket:2 -- runs run.csv --tag good
+kept two/a.csv.temper-tags folder:2 dangling:0 loop:4 fifo:2 device:2 socket:2 -- runs two/a.csv --tag good
 kept runs/profiles/mine file:2 folder:2 folder_link:2 dangling:2 loop:2 fifo:2 socket:2 -- \
     profile tiny.yaml --steps 2 --name mine --replace
 once="train --quiet tiny.yaml run.dir=again sft.max_num_steps=1 sft.val_period=0 checkpointing.enabled=false"

@@ -50,6 +50,62 @@ static size_t markup_at(tp_slice text, size_t at)
     return 0;
 }
 
+static size_t letters_before(tp_slice text, size_t at)
+{
+    size_t n = 0;
+    while (n < at && is_letter(text.data[at - n - 1]))
+        n++;
+    return n;
+}
+
+/* Does a unit of length end at `at`: "cm", or the "}" of a \\text{...}? */
+static bool ends_unit(tp_slice text, size_t at)
+{
+    static const char *const units[] = {"m", "cm", "mm", "km", "dm", "ft", "in", "yd", "mi", "s"};
+    size_t n = letters_before(text, at);
+    if (at && text.data[at - 1] == '}')
+        return true;
+    for (size_t i = 0; i < TP_COUNTOF(units); i++)
+        if (strlen(units[i]) == n && strncmp(text.data + at - n, units[i], n) == 0)
+            return true;
+    return false;
+}
+
+/* The length of a square or a cube of a unit: ^2, ^{3}, ². */
+static size_t power_at(tp_slice text, size_t at)
+{
+    static const char *const powers[] = {"^2", "^3", "^{2}", "^{3}", "\xc2\xb2", "\xc2\xb3"};
+    for (size_t i = 0; i < TP_COUNTOF(powers); i++) {
+        size_t n = strlen(powers[i]);
+        if (text.len - at >= n && memcmp(text.data + at, powers[i], n) == 0)
+            return ends_unit(text, at) && !is_digit(byte_at(text, at + n)) ? n : 0;
+    }
+    return 0;
+}
+
+/* The length of "μ" before the letters of a unit. */
+static size_t micro_at(tp_slice text, size_t at)
+{
+    bool is_mu = text.len - at > 2 && memcmp(text.data + at, "\xce\xbc", 2) == 0;
+    return is_mu && is_letter(text.data[at + 2]) ? 2 : 0;
+}
+
+/* The length of \\text{ km/h}: a unit or words, without what computes. */
+static size_t text_at(tp_slice text, size_t at)
+{
+    static const char *const known[] = {"\\text{", "\\mathrm{", "\\textrm{", "\\mbox{"};
+    for (size_t i = 0; i < TP_COUNTOF(known); i++) {
+        size_t n = strlen(known[i]);
+        if (text.len - at < n || memcmp(text.data + at, known[i], n) != 0)
+            continue;
+        while (at + n < text.len && (is_letter(text.data[at + n]) ||
+                                     (text.data[at + n] && strchr(" /.,-", text.data[at + n]))))
+            n++;
+        return byte_at(text, at + n) == '}' ? n + 1 : 0;
+    }
+    return 0;
+}
+
 /* An exclamation mark; not the factorial of what it touches. */
 static bool is_exclamation(tp_slice text, size_t at)
 {
@@ -57,15 +113,31 @@ static bool is_exclamation(tp_slice text, size_t at)
     return text.data[at] == '!' && !is_digit(before) && !(before && strchr(")]}!", before));
 }
 
-/* Hyphens, slashes and brackets within prose: "20-year", "miles/hour", "42 (all of them)". */
+/* A word of two letters or more begins at `at`, behind one space at most. */
+static bool has_word(tp_slice text, size_t at)
+{
+    at += byte_at(text, at) == ' ';
+    return is_letter(byte_at(text, at)) && is_letter(byte_at(text, at + 1));
+}
+
+/* Hyphens, slashes and brackets within prose: "20-year", "miles/hour", "km/h", "$4 / hour",
+ * "42 (all of them)", "42 - done". */
 static bool is_prose(tp_slice text, size_t at)
 {
     char before = at ? text.data[at - 1] : ' ', after = byte_at(text, at + 1);
     switch (text.data[at]) {
-    case '-':
     case '/':
-        return (is_letter(before) || is_digit(before)) && is_letter(after) &&
-               is_letter(byte_at(text, at + 2));
+        if (is_letter(before) && is_letter(after) && !is_digit(byte_at(text, at + 2)))
+            return true;
+        return has_word(text, at + 1);
+    case '-':
+    case '&':
+        return before == ' ' ? after == ' ' && has_word(text, at + 1)
+                             : (is_letter(before) || is_digit(before)) && has_word(text, at + 1);
+    case '[':
+        return before == ' ' && is_letter(after);
+    case ']':
+        return is_letter(before);
     case '(':
         return before == ' ';
     case ')':
@@ -79,7 +151,7 @@ static bool is_prose(tp_slice text, size_t at)
 static size_t plain_at(tp_slice text, size_t at, bool in_prose)
 {
     uint32_t code = 0;
-    size_t n = markup_at(text, at);
+    size_t n = text_at(text, at) ?: power_at(text, at) ?: micro_at(text, at) ?: markup_at(text, at);
     if (n)
         return n;
     n = tp_utf8_decode(text.data + at, text.len - at, &code);
@@ -124,23 +196,43 @@ static bool is_joined(tp_slice text, const tp_number *v)
            is_computed(text, v);
 }
 
-/* What one pair of brackets around the whole text holds: "(-5)". */
+/* What one pair of brackets around the whole text holds: "(-5)", "\\left(-5\\right)". */
 static tp_slice unbracket(tp_slice text)
 {
-    tp_slice inner = tp_answer_trim(text);
-    if (inner.len < 2 || inner.data[0] != '(' || inner.data[inner.len - 1] != ')')
-        return text;
-    inner = (tp_slice){inner.data + 1, inner.len - 2};
-    return memchr(inner.data, '(', inner.len) || memchr(inner.data, ')', inner.len) ? text : inner;
+    static const char *const pairs[][2] = {{"\\left(", "\\right)"}, {"(", ")"}};
+    tp_slice whole = tp_answer_trim(text);
+    for (size_t i = 0; i < TP_COUNTOF(pairs); i++) {
+        size_t open = strlen(pairs[i][0]), close = strlen(pairs[i][1]);
+        if (whole.len < open + close || memcmp(whole.data, pairs[i][0], open) != 0 ||
+            memcmp(whole.data + whole.len - close, pairs[i][1], close) != 0)
+            continue;
+        tp_slice inner = {whole.data + open, whole.len - open - close};
+        bool has_more = memchr(inner.data, '(', inner.len) || memchr(inner.data, ')', inner.len);
+        return has_more ? text : inner;
+    }
+    return text;
+}
+
+/* The next number behind `end` that is no power of a unit; false: there is none. */
+static bool next_number(tp_slice text, size_t end, tp_number *ret)
+{
+    while (tp_number_next(text, end, ret)) {
+        size_t at = ret->begin;
+        while (at > end && (text.data[at - 1] == '{' || text.data[at - 1] == '^'))
+            at--;
+        if (at == ret->begin || power_at(text, at) == 0)
+            return true;
+        end = ret->end;
+    }
+    return false;
 }
 
 bool tp_number_only(tp_slice whole, tp_number *ret)
 {
     tp_number v, other;
     tp_slice text = unbracket(whole);
-    if (!tp_number_next(text, 0, &v) || tp_number_next(text, v.end, &other) ||
-        is_joined(text, &v) || !is_plain(text, 0, v.begin, false) ||
-        !is_plain(text, v.end, text.len, false))
+    if (!tp_number_next(text, 0, &v) || next_number(text, v.end, &other) || is_joined(text, &v) ||
+        !is_plain(text, 0, v.begin, false) || !is_plain(text, v.end, text.len, false))
         return false;
     v.begin += (size_t)(text.data - whole.data);
     v.end += (size_t)(text.data - whole.data);
@@ -159,16 +251,35 @@ static size_t count_words(tp_slice text, size_t from, size_t to)
     return n;
 }
 
+/* Is what stands between two numbers prose?  Two words, one that says where or when ("60 in 2024"),
+ * or one and a bracket ("60 minutes (1 hour)"); not "5 or 7". */
+static bool parts_numbers(tp_slice text, size_t from, size_t to)
+{
+    static const char *const words[] = {" in ", " at ", " on ", " by ", " after ", " before "};
+    size_t n = count_words(text, from, to);
+    if (n >= 2)
+        return true;
+    for (size_t i = 0; i < TP_COUNTOF(words); i++)
+        if (to - from == strlen(words[i]) && memcmp(text.data + from, words[i], to - from) == 0)
+            return true;
+    return n == 1 && memmem(text.data + from, to - from, " (", 2);
+}
+
 bool tp_number_in_words(tp_slice text, tp_number *ret)
 {
     tp_number v;
     size_t end = 0, n = 0;
-    for (; tp_number_next(text, end, &v); end = v.end, n++) {
+    for (size_t from = 0; next_number(text, from, &v); from = v.end) {
+        if (n && letters_before(text, v.begin) > 1 && is_plain(text, end, v.begin, true)) {
+            end = v.end; /* of a name: CO2 */
+            continue;
+        }
         if (is_joined(text, &v) || !is_plain(text, end, v.begin, true) ||
-            (n && count_words(text, end, v.begin) < 2))
+            (n && !parts_numbers(text, end, v.begin)))
             return false;
-        if (n == 0)
+        if (n++ == 0)
             *ret = v;
+        end = v.end;
     }
     return n && is_plain(text, end, text.len, true);
 }

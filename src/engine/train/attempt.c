@@ -102,8 +102,8 @@ static tp_status check_resume(const trainer *t, const tp_train_state *saved, con
                        (unsigned long long)saved->seed, (unsigned long long)t->state.seed);
     if (strcmp(saved->data_fingerprint, t->state.data_fingerprint) != 0)
         return tp_fail(err, TP_ERR_CONFIG,
-                       "'%s' was saved with other %s: what is learned from would not go on where "
-                       "it was. Start a new run from its model/ folder",
+                       "'%s' was saved with other %s, or by another version: what is learned from "
+                       "would not go on where it was. Start a new run from its model/ folder",
                        path, t->a->fixed);
     return TP_OK;
 }

@@ -297,7 +297,8 @@ static tp_status put_in_place(const place *p, tp_error *err)
 {
     if (!p->replaces)
         return tp_rename_synced(p->beside, p->final, err);
-    TP_TRY(tp_exchange_synced(p->beside, p->final, err));
+    bool done; /* where a file system cannot, the old one stays, and its validation is made again */
+    TP_TRY(tp_exchange_synced(p->beside, p->final, &done, err));
     return tp_dir_remove(p->beside, err);
 }
 

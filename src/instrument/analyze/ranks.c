@@ -58,17 +58,29 @@ static int64_t next_ordinal(tp_string_table *kinds, int64_t **counts, size_t *ca
 
 enum { KIND = 200 };
 
+/* PyTorch names the other end alone: "Dst Rank" of a send, "Src Rank" of a receive. */
+static bool find_ends(const tp_events *e, const tp_event_collective *c, int64_t own,
+                      int64_t *ret_source, int64_t *ret_target)
+{
+    const char *name = tp_events_str(e, c->name);
+    bool sends = strcasestr(name, "send"), receives = strcasestr(name, "recv");
+    *ret_source = c->source != TP_UNKNOWN ? c->source : sends && !receives ? own : TP_UNKNOWN;
+    *ret_target = c->target != TP_UNKNOWN ? c->target : receives && !sends ? own : TP_UNKNOWN;
+    return *ret_source != TP_UNKNOWN && *ret_target != TP_UNKNOWN;
+}
+
 /* Collectives of a group have one count on all of its ranks.  What goes from one rank to one
  * other is counted by each rank for itself: the k-th from the one to the other meet.
  * False: which one it meets cannot be told. */
 static bool kind_of(const tp_events *e, const tp_event_collective *c, tp_collective what,
-                    char kind[KIND], bool *ret_has_sequence)
+                    int64_t own, char kind[KIND], bool *ret_has_sequence)
 {
     bool has_name = c && c->name, is_pair = has_name && what == TP_COLLECTIVE_SEND_RECV;
     const char *group = has_name ? tp_events_str(e, c->group) : "";
+    int64_t source, target;
     *ret_has_sequence = has_name && !is_pair && c->sequence != TP_UNKNOWN && c->group;
-    if (is_pair && c->source != TP_UNKNOWN && c->target != TP_UNKNOWN)
-        snprintf(kind, KIND, "%.120s/%lld>%lld", group, (long long)c->source, (long long)c->target);
+    if (is_pair && find_ends(e, c, own, &source, &target))
+        snprintf(kind, KIND, "%.120s/%lld>%lld", group, (long long)source, (long long)target);
     else
         snprintf(kind, KIND, "%.120s/%s", group, *ret_has_sequence ? "" : tp_collective_name(what));
     return !is_pair || c->group_size == 2 || strchr(kind, '>');
@@ -92,7 +104,7 @@ static void add_rank(table *t, const tp_selection *sel, size_t rank, tp_rank_row
         tp_collective what = has_name ? tp_collective_of_metadata(tp_events_name_text(e, c->name))
                                       : tp_collective_of_kernel(tp_events_name_text(e, a->name));
         row->collectives++;
-        if (!kind_of(e, c, what, kind, &has_sequence)) {
+        if (!kind_of(e, c, what, row->rank, kind, &has_sequence)) {
             row->pairs_unknown++;
             continue;
         }
@@ -185,7 +197,7 @@ static void find_offsets(const table *t, tp_rank_table *ret)
                 rows[r].offset_spread_ns = tp_add_saturating(by->offset_spread_ns, spread);
                 queue[n++] = r;
             }
-        if (n == 1 && first > 0) { /* alone */
+        if (n == 1 && t->n_ranks > 1) { /* alone */
             rows[first].offset_ns = rows[first].offset_spread_ns = TP_UNKNOWN;
             continue;
         }

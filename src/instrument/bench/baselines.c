@@ -293,7 +293,9 @@ void tp_baselines_write(const tp_baselines *b, tp_buf *out)
         tp_json_w_put_begin(&w, item->name, '{');
         put_text(&w, "name", item->name);
         tp_json_w_put_finite(&w, "throughput_tokens_per_sec", in_tokens ? tokens->level : NAN);
-        tp_json_w_put_finite(&w, "peak_memory_mb", memory ? memory->level / BYTES_PER_MB : NAN);
+        /* 0 is no level to compare with; the exact metric below has it. */
+        tp_json_w_put_finite(&w, "peak_memory_mb",
+                             memory && memory->level > 0 ? memory->level / BYTES_PER_MB : NAN);
         tp_json_w_put_finite(&w, "tolerance", item->tolerance);
         put_text(&w, "version", item->version);
         put_text(&w, "timestamp", item->timestamp);

@@ -88,6 +88,11 @@ static const tp_metric *own_metric(const char *name)
         TP_FLOPS_ROW,
         TP_BYTES_ROW,
         TP_INSTRUCTIONS_ROW,
+        TP_SPEED_ROW("prefill", ""),
+        TP_SPEED_ROW("decode", ""),
+        TP_SPEED_ROW("generated", ""),
+        TP_SPEED_ROW("samples_per_s", "samples/s"),
+        TP_SPEED_ROW("bytes_per_s", "bytes/s"),
     };
     for (size_t i = 0; i < TP_COUNTOF(own); i++) {
         if (strcmp(own[i].name, name) == 0)

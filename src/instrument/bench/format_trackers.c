@@ -167,13 +167,17 @@ static tp_status read_measures(const char *file, const tp_json *b, tp_bench_repo
     for (const tp_json *m = b->child; m; m = m->next, k++) {
         double value;
         bool is_time = strcmp(m->key.data, "latency") == 0;
-        bool rate = strcmp(m->key.data, "throughput") == 0;
+        tp_bench_metric *metric = &result->metrics[k];
         if (!tp_bench_number(tp_json_get(m, "value"), &value))
             return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a measure needs a value", file, m->line);
         value *= is_time ? 1e-9 : 1;
-        tp_bench_metric_set(r, &result->metrics[k], is_time ? tp_bench_time_name : m->key.data,
-                            is_time ? "s" : "", rate ? TP_HIGHER_IS_BETTER : TP_LOWER_IS_BETTER,
-                            TP_METRIC_NOISY, tp_bench_report_values(r, &value, 1), 1);
+        if (is_time)
+            tp_bench_metric_set(r, metric, tp_bench_time_name, "s", TP_LOWER_IS_BETTER,
+                                TP_METRIC_NOISY, NULL, 0);
+        else
+            tp_bench_metric_by_name(r, metric, m->key.data, true);
+        metric->b = tp_bench_report_values(r, &value, 1);
+        metric->n_b = 1;
     }
     return TP_OK;
 }

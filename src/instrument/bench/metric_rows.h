@@ -24,6 +24,16 @@
         .name = "throughput", .unit = of, .direction = TP_HIGHER_IS_BETTER, \
         .source = TP_METRIC_RATE                                            \
     }
+/* Other speeds, shown beside it: measured by the subject, or a rate of the run. */
+#define TP_SPEED_ROW(metric, of)                                                             \
+    {                                                                                        \
+        .name = metric, .unit = of, .direction = TP_HIGHER_IS_BETTER, .is_informative = true \
+    }
+#define TP_RATE_ROW(metric, of)                                                                 \
+    {                                                                                           \
+        .name = metric, .unit = of, .direction = TP_HIGHER_IS_BETTER, .source = TP_METRIC_RATE, \
+        .is_informative = true                                                                  \
+    }
 #define TP_RUN_TIME_ROW                                                                   \
     {                                                                                     \
         .name = "time", .unit = "s", .source = TP_METRIC_DURATION, .is_informative = true \

@@ -330,6 +330,7 @@ void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double
         ret->mean_lower = means.ci.lo;
         ret->mean_upper = means.ci.hi;
         ret->lower = fmin(ret->lower, means.ci.lo);
+        ret->upper = fmax(ret->upper, means.ci.hi);
         ret->p = fmax(ret->p, tp_t_sf((means.diff - m) / means.se, means.df));
     }
     set_ratio(metric, ret);

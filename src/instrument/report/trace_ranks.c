@@ -39,6 +39,8 @@ static void fill_ranks(const tp_rank_table *t, const char *const *paths, tp_grid
     tp_grid_hidden(g, "clock_offset_ns", TP_CELL_NS);
     tp_grid_column(g, "clock_spread_ns", "clock +-", TP_CELL_NS);
     tp_grid_hidden(g, "collective_ns", TP_CELL_NS);
+    tp_grid_hidden(g, "set", TP_CELL_COUNT);
+    tp_grid_hidden(g, "pairs_unknown", TP_CELL_COUNT);
     tp_grid_hidden(g, "file", TP_CELL_TEXT);
     for (size_t i = 0; i < t->n_ranks; i++) {
         const tp_rank_row *r = &t->ranks[i];
@@ -58,6 +60,8 @@ static void fill_ranks(const tp_rank_table *t, const char *const *paths, tp_grid
         tp_grid_known(g, r->offset_ns);
         tp_grid_known(g, r->offset_spread_ns);
         tp_grid_int(g, r->comm_ns);
+        tp_grid_known(g, r->matched && t->n_sets ? (int64_t)r->set : TP_UNKNOWN);
+        tp_grid_int(g, r->pairs_unknown);
         tp_grid_text(g, paths[i]);
     }
 }
@@ -100,8 +104,8 @@ static void add_verdict(const tp_rank_table *t, tp_grid *g)
             "waits compared, within each",
             t->n_sets);
     if (alone)
-        tp_grid_note(g, "%zu ranks share no collective with another file: nothing is told of them",
-                     alone);
+        tp_grid_note(g, "%zu rank%s no collective with another file: nothing is told of %s", alone,
+                     alone == 1 ? " shares" : "s share", alone == 1 ? "it" : "them");
     if (pairs_unknown)
         tp_grid_note(g,
                      "%lld sends and receives are not matched: the files do not say between which "

@@ -71,10 +71,11 @@ static tp_json clean_message(tp_arena *arena, const tp_json *m)
     tp_slice standard = tp_slice_of(reasoning_names[0]), other = tp_slice_of(reasoning_names[1]);
     if (m->type != TP_JSON_OBJECT)
         return *m;
-    if (reasoning && !is_given(tp_json_get(m, other.data)))
-        copy_behind(arena, &members, other, reasoning);
+    const tp_json *own = tp_json_get(m, other.data);
+    if (reasoning) /* in front, wherever the message has it */
+        copy_behind(arena, &members, other, is_given(own) ? own : reasoning);
     for (const tp_json *v = m->child; v; v = v->next)
-        if (is_given(v))
+        if (is_given(v) && v != own)
             copy_behind(arena, &members, v->key, v);
     if (reasoning && !is_given(tp_json_get(m, standard.data)))
         copy_behind(arena, &members, standard, reasoning);

@@ -230,7 +230,7 @@ static tp_status place_added(loader *l, const tp_json *v, const tp_json *content
             (int)l->next_id);
     if (in_model < 0)
         tp_bpe_set_token(bpe, &l->tok->arena, id, content->text.data, content->text.len, true);
-    if (content->text.len)
+    if (in_model < 0 && content->text.len)
         l->next_id = TP_MAX(l->next_id, id + 1);
     token->added = true;
     token->special = flag(v, "special");

@@ -242,13 +242,16 @@ static void a_send_is_no_collective_of_the_same_number(void **state)
 static void what_goes_between_two_ranks_meets_by_both(void **state)
 {
     tp_buf texts[3] = {{0}}, blind[3] = {{0}};
-    const char *first = ",\"Group size\":3,\"Src Rank\":0,\"Dst Rank\":1";
-    const char *second = ",\"Group size\":3,\"Src Rank\":1,\"Dst Rank\":2";
+    /* PyTorch names the other end alone. */
+    const char *from_0 = ",\"Group size\":3,\"Src Rank\":0",
+               *to_1 = ",\"Group size\":3,\"Dst Rank\":1";
+    const char *from_1 = ",\"Group size\":3,\"Src Rank\":1",
+               *to_2 = ",\"Group size\":3,\"Dst Rank\":2";
     tp_rank_table t;
-    add_comm(&texts[0], "send", 100, 0, "0", 1, first);
-    add_comm(&texts[1], "recv", 100, 10, "0", 1, first);
-    add_comm(&texts[1], "send", 200, 20, "0", 2, second);
-    add_comm(&texts[2], "recv", 200, 0, "0", 1, second);
+    add_comm(&texts[0], "send", 100, 0, "0", 1, to_1);
+    add_comm(&texts[1], "recv", 100, 10, "0", 1, from_0);
+    add_comm(&texts[1], "send", 200, 20, "0", 2, to_2);
+    add_comm(&texts[2], "recv", 200, 0, "0", 1, from_1);
     ranks_of(texts, 3, &t);
     assert_int_equal(t.matched, 2);
     assert_int_equal(t.ranks[0].wait_ns, 10000);
@@ -281,6 +284,24 @@ static void groups_that_share_nothing_are_judged_apart(void **state)
     assert_int_equal(t.ranks[3].offset_ns, 5000000);
     assert_int_equal(t.ranks[3].wait_ns, 3 * 30000);
     assert_int_equal(t.straggler, 2);
+    tp_ranks_release(&t);
+}
+
+/* One that shares nothing is in no set, wherever it stands. */
+static void a_rank_alone_is_no_set(void **state)
+{
+    enum { RANKS = 3 };
+    tp_buf texts[RANKS] = {{0}};
+    tp_rank_table t;
+    for (int rank = 0; rank < RANKS; rank++)
+        for (int i = 1; i <= 2; i++)
+            add_comm(&texts[rank], "allreduce", 200 * i, 0, rank ? "a" : "b", i,
+                     ",\"Group size\":2");
+    ranks_of(texts, RANKS, &t);
+    assert_int_equal(t.n_sets, 1);
+    assert_int_equal(t.matched, 2);
+    assert_int_equal(t.ranks[0].offset_ns, TP_UNKNOWN);
+    assert_int_equal(t.ranks[1].offset_ns, 0);
     tp_ranks_release(&t);
 }
 
@@ -318,6 +339,7 @@ int main(void)
         cmocka_unit_test(a_send_is_no_collective_of_the_same_number),
         cmocka_unit_test(what_goes_between_two_ranks_meets_by_both),
         cmocka_unit_test(groups_that_share_nothing_are_judged_apart),
+        cmocka_unit_test(a_rank_alone_is_no_set),
         cmocka_unit_test(clocks_are_aligned_over_others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

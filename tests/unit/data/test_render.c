@@ -303,7 +303,7 @@ static void reasoning_has_each_of_its_names(void **state)
     } cases[] = {
         {"\"reasoning\":\"w\"", "thinking=w,role=assistant,reasoning=w,content=a,"
                                 "reasoning_content=w,"},
-        {"\"thinking\":\"w\"", "role=assistant,thinking=w,content=a,reasoning_content=w,"},
+        {"\"thinking\":\"w\"", "thinking=w,role=assistant,content=a,reasoning_content=w,"},
         {"\"reasoning_content\":\"w\",\"thinking\":\"x\"",
          "role=assistant,reasoning_content=w,thinking=x,content=a,"},
         {"\"reasoning_content\":null,\"thinking\":\"x\"",

@@ -618,9 +618,10 @@ static void mistakes_are_named(void **state)
          "vocabulary's 7 tokens and gives it 7; list added tokens in that order, or give this one "
          "its id in 'model.vocab' too",
          TP_ERR_UNSUPPORTED},
-        {SMALL(",\"x\":9", "", "{\"id\":9,\"content\":\"x\"},{\"id\":8,\"content\":\"<x>\"}", GPT2),
-         "t.json:1: added token '<x>' has id 8, but the tokenizers library counts on from the "
-         "vocabulary's 8 tokens and gives it 10; list added tokens in that order, or give this "
+        {SMALL(",\"x\":9", "", "{\"id\":9,\"content\":\"x\"},{\"id\":10,\"content\":\"<x>\"}",
+               GPT2),
+         "t.json:1: added token '<x>' has id 10, but the tokenizers library counts on from the "
+         "vocabulary's 8 tokens and gives it 8; list added tokens in that order, or give this "
          "one its id in 'model.vocab' too",
          TP_ERR_UNSUPPORTED},
         {"{\"normalizer\":{\"type\":\"Strip\",\"strip_left\":true},\"added_tokens\":[{\"id\":1,"

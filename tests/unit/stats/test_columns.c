@@ -71,6 +71,12 @@ static void names_may_be_numbers_beside_words(void **state)
     data = read_text("ana,5\nbob,7\n"); /* words below words: no names */
     check_column(&data, "2", (const double[]){5, 7}, 2);
     tp_dataset_release(&data);
+    data = read_text(",0,1\n0,5,6\n1,7,8\n"); /* of pandas, without names */
+    check_column(&data, "1", (const double[]){6, 8}, 2);
+    tp_dataset_release(&data);
+    data = read_text(",0,2\n0,5,6\n");
+    check_column(&data, "3", (const double[]){2, 6}, 2);
+    tp_dataset_release(&data);
     data = read_text("NA,5\n1,7\n");
     check_column(&data, "2", (const double[]){5, 7}, 2);
     tp_dataset_release(&data);

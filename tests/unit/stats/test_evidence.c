@@ -116,6 +116,19 @@ static void ties_of_decimals_count(void **state)
     assert_int_equal(tp_permutation_test(x, 3, y, 3, 0, 1, &r, NULL), TP_OK);
     assert_int_equal(tp_permutation_test(tenths_x, 3, tenths_y, 3, 0, 1, &exact, NULL), TP_OK);
     CLOSE(r.p.two, exact.p.two, 0);
+
+    /* Far from 0 the rounding is that of the values, not that of their differences. */
+    const double far_x[] = {99999.9, 100000.3, 99999.9, 100000.2, 100000.9};
+    const double far_y[] = {100002.2, 99999.9, 99999.5, 100000.1, 99999.8, 100000.7};
+    double whole_x[5], whole_y[6];
+    for (int i = 0; i < 6; i++) {
+        whole_y[i] = nearbyint(10 * far_y[i]) - 1e6;
+        if (i < 5)
+            whole_x[i] = nearbyint(10 * far_x[i]) - 1e6;
+    }
+    assert_int_equal(tp_permutation_test(far_x, 5, far_y, 6, 0, 1, &r, NULL), TP_OK);
+    assert_int_equal(tp_permutation_test(whole_x, 5, whole_y, 6, 0, 1, &exact, NULL), TP_OK);
+    CLOSE(r.p.two, exact.p.two, 0);
     assert_int_equal(tp_signflip_test(d, 4, 0, 1, &r, NULL), TP_OK);
     assert_int_equal(tp_signflip_test(tenths_d, 4, 0, 1, &exact, NULL), TP_OK);
     CLOSE(r.p.two, exact.p.two, 0);

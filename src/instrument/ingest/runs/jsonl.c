@@ -35,10 +35,11 @@ static char *file_of(const tp_run_place *place)
 
 static tp_status open_file(tp_metrics *m, const tp_run_place *place, tp_error *err)
 {
-    (void)err;
-    state *s = tp_vec_new(1, sizeof *s);
     TP_FREED char *path = file_of(place);
-    s->is_list = !place->is_dir && first_mark(place) == '[';
+    TP_CLEANUP(tp_place_release) tp_run_place file = {0};
+    TP_TRY(tp_place_look(&file, path, err));
+    state *s = tp_vec_new(1, sizeof *s);
+    s->is_list = first_mark(&file) == '[';
     tp_flat_row_lines_init(&s->lines, path);
     s->lines.row.is_anyones = true;
     m->state = s;
