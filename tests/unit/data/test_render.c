@@ -305,9 +305,9 @@ static void reasoning_has_each_of_its_names(void **state)
                                 "reasoning_content=w,"},
         {"\"thinking\":\"w\"", "thinking=w,role=assistant,content=a,reasoning_content=w,"},
         {"\"reasoning_content\":\"w\",\"thinking\":\"x\"",
-         "role=assistant,reasoning_content=w,thinking=x,content=a,"},
+         "thinking=x,role=assistant,reasoning_content=w,content=a,"},
         {"\"reasoning_content\":null,\"thinking\":\"x\"",
-         "role=assistant,thinking=x,content=a,reasoning_content=x,"},
+         "thinking=x,role=assistant,content=a,reasoning_content=x,"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char row[300], picture[300];
