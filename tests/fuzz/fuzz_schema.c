@@ -17,7 +17,8 @@ static void check_example(const tp_example *example)
         const tp_json *content = tp_json_get(m, "content");
         if (m->type != TP_JSON_OBJECT || !tp_json_str(tp_json_get(m, "role")))
             abort();
-        if (content && content->type != TP_JSON_STRING && content->type != TP_JSON_NULL)
+        if (content && content->type != TP_JSON_STRING && content->type != TP_JSON_NULL &&
+            content->type != TP_JSON_ARRAY) /* of parts */
             abort();
     }
     if (n != example->messages->n || n == 0 || example->first_target > n)
