@@ -134,13 +134,13 @@ static tp_status select_pair(selection *s, const tp_stats_dataset *data, const t
 {
     size_t n, dropped;
     TP_TRY(tp_dataset_pairs(data, a, b, &s->owned[0], &s->owned[1], &n, &dropped, err));
+    s->n = 2;
     for (size_t i = 0; i < n; i++)
         if (!isfinite(s->owned[1][i] - s->owned[0][i]))
             return tp_fail(err, TP_ERR_FORMAT,
                            "%s: the difference of '%.60s' and '%.60s' in pair %zu, %.3g and %.3g, "
                            "is too large for a number; scale both",
                            data->name, b->name, a->name, i + 1, s->owned[1][i], s->owned[0][i]);
-    s->n = 2;
     s->c[0] = (tp_stats_column){a->name, s->owned[0], n, dropped};
     s->c[1] = (tp_stats_column){b->name, s->owned[1], n, dropped};
     return TP_OK;
