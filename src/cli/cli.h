@@ -133,6 +133,9 @@ bool tp_cli_terminal(FILE *out);
 bool tp_cli_colour(FILE *out);
 /* Standard output goes to another program: a write that fails there means that it has ended. */
 bool tp_cli_is_pipe(void);
+/* Hands on what was printed: false when it, or something before, could not be written; errno is
+ * then why the first time, 0 where nobody knows. */
+bool tp_cli_flush(void);
 /* Columns of standard output: COLUMNS, the terminal's, else 110. */
 int tp_cli_width(void);
 int tp_cli_error_width(void); /* of the terminal behind standard error, else 80 */
@@ -145,10 +148,10 @@ void tp_cli_wrap(void);
 bool tp_cli_force_isa(const char *name);
 
 /* ---- what a command is at, on standard error, while it says nothing else: on a terminal one line,
- * redrawn every second and gone before anything else is printed; elsewhere, as lines stay there, one
- * after 10, 20, 40, 80, 140 ... seconds.  A computation is spoken of after ten seconds, with what the
- * library tells of it (tp_working_listen()); what measures for minutes says what it is at from the
- * beginning on ---- */
+ * redrawn every second and gone before anything else is printed; elsewhere, as lines stay there,
+ * one after 10, 20, 40, 80, 140 ... seconds.  A computation is spoken of after ten seconds, with
+ * what the library tells of it (tp_working_listen()); what measures for minutes says what it is at
+ * from the beginning on ---- */
 
 /* One at a time.  `what` is "temper stats: looking for the trend". */
 void tp_waiting_begin(const char *what);

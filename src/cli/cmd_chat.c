@@ -76,7 +76,7 @@ static bool print_piece(void *user, const tp_text_piece *piece)
 {
     *(bool *)user = true;
     fwrite(piece->text, 1, piece->n_text, stdout);
-    fflush(stdout);
+    (void)tp_cli_flush();
     return true;
 }
 
@@ -94,7 +94,7 @@ static tp_status answer(chat *c, const char *line, size_t n, tp_error *err)
     if ((status == TP_ERR_CONFIG || status == TP_ERR_FORMAT) && !c->has_said)
         return status;
     printf("%s\n", interrupted ? " (stopped)" : "");
-    fflush(stdout);
+    (void)tp_cli_flush();
     if (c->is_terminal) /* who sits there may go on */
         interrupted = 0;
     bool is_full = status == TP_OK && strcmp(result.finish, "capacity") == 0;
@@ -144,7 +144,7 @@ static char *read_line(const chat *c, size_t *ret_n)
     while (out && goes_on) {
         if (c->is_terminal) {
             fputs(any ? ". " : "> ", stdout);
-            fflush(stdout);
+            (void)tp_cli_flush();
         }
         handle_interrupts(true);
         ssize_t n = interrupted ? -1 : getline(&line, &cap, stdin);

@@ -124,7 +124,7 @@ static bool take(void *user, const tp_text_answer *a)
         print_json(a);
     o->n_capacity += a->finish && strcmp(a->finish, "capacity") == 0;
     print_status(o, a->work);
-    return fflush(stdout) == 0; /* false: nobody reads any more */
+    return tp_cli_flush(); /* false: nobody reads any more */
 }
 
 static void print_summary(const tp_text_work *w)

@@ -32,7 +32,7 @@ static tp_status follow(const flags *f, tp_metrics *m, tp_points_view view, cons
     while (!tp_cli_should_stop(NULL) && status == TP_OK && !ferror(stdout)) {
         char *lines = tp_follower_lines(follower);
         fputs(lines, stdout);
-        fflush(stdout);
+        (void)tp_cli_flush();
         tp_free(lines);
         nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
         bool was_lost = is_lost; /* a file that is written anew may be gone for a moment */

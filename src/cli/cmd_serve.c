@@ -85,7 +85,7 @@ static int execute(const void *given, char **words, int n)
     tp_cli_catch(SIGINT, end);
     tp_cli_catch(SIGTERM, end);
     printf("%s\n", tp_server_url(server));
-    fflush(stdout);
+    (void)tp_cli_flush();
     if (priority != TP_SERVE_NORMAL)
         fputs("temper serve: a run beside it goes first (--priority normal: as any program)\n",
               stderr);

@@ -28,7 +28,7 @@ static void print(void *user, const char *text, size_t n)
 {
     (void)user;
     fwrite(text, 1, n, stdout);
-    has_no_reader |= (fflush(stdout) != 0 || ferror(stdout)) && tp_cli_is_pipe();
+    has_no_reader |= !tp_cli_flush() && tp_cli_is_pipe();
 }
 
 static int columns(void *user)

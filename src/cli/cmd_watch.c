@@ -87,7 +87,7 @@ static void draw(tp_watch *w, char **drawn)
     /* The same without colours tells where the next one begins. */
     *drawn = tp_watch_frame(w, width, height - 2, false);
     tp_free(frame);
-    fflush(stdout);
+    (void)tp_cli_flush();
 }
 
 static void watch_screen(tp_watch *w, double interval)
@@ -115,7 +115,7 @@ static void watch_lines(tp_watch *w, double interval)
          is_over = tp_watch_is_over(w), tp_watch_refresh(w)) {
         char *lines = tp_watch_lines(w);
         fputs(lines, stdout);
-        fflush(stdout);
+        (void)tp_cli_flush();
         tp_free(lines);
         if (is_over || wait_for(interval, false))
             break;

@@ -12,8 +12,7 @@
  * reader that has seen enough (`| head`) is none.  A verdict that nobody could read is none. */
 static int close_output(int status)
 {
-    errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout)) {
+    if (tp_cli_flush()) {
         tp_terminal_end();
         return status;
     }

@@ -1,4 +1,5 @@
 /* screen.c - what standard output and standard error are, and how wide. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -11,6 +12,17 @@ bool tp_cli_is_pipe(void)
 {
     struct stat st;
     return fstat(STDOUT_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
+bool tp_cli_flush(void)
+{
+    static int why; /* a stream that failed drops what it held, and fails no second time */
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return true;
+    why = why ? why : errno;
+    errno = why;
+    return false;
 }
 
 bool tp_cli_terminal(FILE *out)

@@ -20,6 +20,12 @@ cmp -s first out || fail "the same seed gave another text"
 run generate --max-new-tokens 16 --temperature 1 --seed 8 model "the quick"
 cmp -s first out && fail "another seed gave the same text"
 
+if [ -w /dev/full ]; then
+    "$TEMPER" generate --max-new-tokens 4 model "the quick" >/dev/full 2>err
+    is "exit status with a full disk" $? 4
+    grep -q "could not be written: No space left" err || fail "not said why nothing was written"
+fi
+
 # Many prompts, several samples: the same text as alone, in the order of the prompts.
 run generate --max-new-tokens 12 --temperature 1 --seed 7 --json model "the quick" "lazy dog" "a"
 expect 0
