@@ -5,6 +5,7 @@
  * it has the machine to itself. */
 #include "temper/serve.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,17 +60,15 @@ static void handle(void *user, const tp_http_request *request, tp_http_reply *re
 
 /* ---- watching ---- */
 
-static void publish(tp_server *s, const char *id, int64_t records)
+static void see_growth(void *user, const char *id, int64_t records, uint64_t version)
 {
-    char text[96];
-    if (id)
-        snprintf(text, sizeof text, "{\"run\":\"%s\",\"points\":%lld}", id, (long long)records);
-    else
-        snprintf(text, sizeof text, "{\"list\":true}");
+    tp_server *s = user;
+    char text[128];
+    snprintf(text, sizeof text,
+             "{\"run\":\"%s\",\"points\":%" PRId64 ",\"version\":\"%" PRIx64 "\"}", id, records,
+             version);
     tp_http_publish(s->http, text);
 }
-
-static void see_growth(void *user, const char *id, int64_t records) { publish(user, id, records); }
 
 static void look(tp_server *s)
 {
@@ -104,7 +103,7 @@ static double scan(tp_server *s)
     pthread_mutex_unlock(&s->lock);
     tp_run_index_close(old);
     if (has_changed || is_first)
-        publish(s, NULL, 0);
+        tp_http_publish(s->http, "{\"list\":true}");
     double end = tp_clock_s();
     return end + (is_first ? scan_s : pause_of(end - begin, tp_thread_cpu_s() - begin_cpu));
 }

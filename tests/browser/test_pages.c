@@ -442,6 +442,23 @@ static void a_run_that_is_written_moves(void **state)
     assert_string_equal(browser_faults(chromium), "");
 }
 
+/* Two runs that get as long as each other, one after the other: both ends are drawn. */
+static void compared_runs_that_are_written_move(void **state)
+{
+    NEED_BROWSER();
+    char path[128];
+    snprintf(path, sizeof path, "/compare?run=%s&run=%s", id_of("base-2"), id_of("base-3"));
+    go(path);
+    append_text("base-2/metrics.csv", "201,1700001201,7.5,1,,5000,1,1,1\n");
+    browser_wait(chromium, "!!document.querySelector('figure img')?.src");
+    (void)browser_value(chromium, "window.before = document.querySelector('figure img').src; 1");
+    append_text("base-3/metrics.csv", "201,1700002201,7.5,1,,5000,1,1,1\n");
+    browser_wait(chromium, "document.querySelector('figure img').src !== window.before");
+    write_run("base-2", 1, .05);
+    write_run("base-3", 2, -.04);
+    assert_string_equal(browser_faults(chromium), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,6 +467,7 @@ int main(void)
         cmocka_unit_test(keys_work),
         cmocka_unit_test(the_later_picture_stays),
         cmocka_unit_test(a_run_that_is_written_moves),
+        cmocka_unit_test(compared_runs_that_are_written_move),
     };
     return cmocka_run_group_tests_name("pages", tests, begin_all, end_all);
 }

@@ -155,9 +155,20 @@ static void put_row(tp_buf *out, const tp_run_entry *e)
     tp_buf_addc(out, '\n');
 }
 
+const char *tp_page_filter_fault(const char *filter)
+{
+    for (const char *p = filter ? filter : ""; *p; p += strspn(p, " \t")) {
+        size_t n = strcspn(p, " \t");
+        if (tp_str_starts(p, "kind:") && !memmem("run", 3, p + 5, n - 5))
+            return "the server lists runs alone; for other kinds: temper runs --filter kind:trace";
+        p += n;
+    }
+    return NULL;
+}
+
 static void put_rows(tp_page *p)
 {
-    const char *filter = tp_http_query(p->request, "filter");
+    const char *filter = tp_http_query(p->request, "filter"), *fault = tp_page_filter_fault(filter);
     tp_buf *out = &p->reply->body;
     size_t n = 0;
     for (size_t i = 0; i < tp_run_index_count(p->site->index); i++) {
@@ -169,9 +180,10 @@ static void put_rows(tp_page *p)
     }
     if (n == 0)
         tp_buf_addf(out, "<tr><td colspan=10>%s\n",
-                    tp_run_index_count(p->site->index) ? "no run fits the filter"
-                    : p->site->has_scanned             ? "no run is below this folder"
-                                                       : "the folder is being looked through");
+                    fault                                ? fault
+                    : tp_run_index_count(p->site->index) ? "no run fits the filter"
+                    : p->site->has_scanned               ? "no run is below this folder"
+                                                         : "the folder is being looked through");
 }
 
 void tp_page_rows(tp_page *p)

@@ -3,12 +3,15 @@
  * Runs whose paths differ in a number alone ("a-1", "a-2") can be taken as repetitions of one
  * thing: their mean is drawn in a band, and groups are what is compared. */
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "base/vec.h"
 #include "instrument/analyze/runs/curve.h"
+#include "instrument/ingest/string_table.h"
 #include "instrument/report/run_band.h"
 #include "instrument/serve/plot.h"
 #include "instrument/serve/site.h"
@@ -130,6 +133,49 @@ static void put_query(tp_buf *out, const chosen *c, const char *x, bool is_group
         tp_buf_addf(out, "&amp;run=%s", c->e[i]->id);
 }
 
+/* ---- the metrics ---- */
+
+/* How many of runs [0, n) have the metric. */
+static size_t holders(const chosen *c, size_t n, const char *tag)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++)
+        found += tp_metrics_find(c->runs[i], tag) != SIZE_MAX;
+    return found;
+}
+
+typedef struct {
+    tp_string_table seen;
+    const char **v; /* the runs' own texts */
+    size_t n, cap;
+} tag_list;
+
+static void tags_release(tag_list *tags)
+{
+    tp_string_table_release(&tags->seen);
+    free(tags->v);
+}
+
+/* The metrics of the first runs, each once: the losses, rewards and the like of all, then others.
+ */
+static void list_tags(const chosen *c, size_t n_runs, tag_list *ret)
+{
+    tp_string_table_init(&ret->seen);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t r = 0; r < n_runs; r++) {
+            size_t n = tp_metrics_count(c->runs[r]);
+            TP_FREED size_t *order = tp_vec_new(n + 1, sizeof *order);
+            size_t n_first = tp_curve_order(c->runs[r], order);
+            for (size_t i = pass ? n_first : 0; i < (pass ? n : n_first); i++) {
+                const char *tag = tp_metrics_tag(c->runs[r], order[i]);
+                size_t before = ret->seen.n;
+                (void)tp_string_add(&ret->seen, tag, strlen(tag));
+                if (ret->seen.n > before)
+                    *TP_VEC_PUSH(ret->v, ret->n, ret->cap) = tag;
+            }
+        }
+}
+
 /* ---- what differs ---- */
 
 static void put_interval(tp_buf *out, double lo, double hi)
@@ -189,6 +235,31 @@ static void put_metrics(tp_buf *out, const tp_run_comparison *c)
     tp_buf_adds(out, "</table></div>\n");
 }
 
+/* Those of the two sides that are not compared, as some of their runs lack them. */
+static void put_left_out(tp_buf *out, const chosen *c, const tp_run_comparison *x)
+{
+    size_t n = 0, n_runs = c->groups[1].first + c->groups[1].n;
+    TP_CLEANUP(tags_release) tag_list tags = {0};
+    list_tags(c, n_runs, &tags);
+    for (size_t i = 0; i < tags.n; i++) {
+        bool is_there = holders(c, n_runs, tags.v[i]) == n_runs;
+        for (size_t k = 0; k < tp_run_comparison_count(x) && !is_there; k++) {
+            const tp_compared_metric *m = tp_run_comparison_metric(x, k);
+            is_there =
+                strcmp(m->name, tags.v[i]) == 0 || (m->name_b && strcmp(m->name_b, tags.v[i]) == 0);
+        }
+        if (is_there || n++ >= MOST_KEYS)
+            continue;
+        tp_buf_adds(out,
+                    n == 1 ? "<p class=note>Not in all of their runs, so not compared: " : ", ");
+        tp_page_text(out, tags.v[i]);
+    }
+    if (n > MOST_KEYS)
+        tp_buf_addf(out, " and %zu more", n - MOST_KEYS);
+    if (n)
+        tp_buf_addc(out, '\n');
+}
+
 static void put_comparison(chosen *c)
 {
     tp_run_comparison *x;
@@ -211,20 +282,12 @@ static void put_comparison(chosen *c)
                          ? "<p class=note>n: runs; each counts once, by its mean.\n"
                          : "<p class=note>n: steps in common. Intervals are of these runs; another "
                            "seed may differ.\n");
+    put_left_out(out, c, x);
     put_settings(out, x);
     tp_run_comparison_free(x);
 }
 
 /* ---- the pictures ---- */
-
-/* How many of the runs have the metric. */
-static size_t holders(const chosen *c, const char *tag)
-{
-    size_t found = 0;
-    for (size_t i = 0; i < c->n; i++)
-        found += tp_metrics_find(c->runs[i], tag) != SIZE_MAX;
-    return found;
-}
 
 /* The mean of a group in its band; false where a run of it lacks the metric, or no place is common
  * to all. */
@@ -252,8 +315,8 @@ static bool add_band(tp_plot *plot, const chosen *c, const group *g, const char 
     return is_there;
 }
 
-/* False: none of the runs has it. */
-static bool draw(const chosen *c, const char *tag, tp_buf *out)
+/* A metric that one of the runs has. */
+static void draw(const chosen *c, const char *tag, tp_buf *out)
 {
     const char *x = axis_name(c->p);
     char names[TP_PLOT_SERIES][300], interval[80], note[120];
@@ -275,39 +338,47 @@ static bool draw(const chosen *c, const char *tag, tp_buf *out)
              "%zu of %zu not drawn: more than %d, or without it in all their runs", missing,
              c->n_groups, TP_PLOT_SERIES);
     plot.interval = c->is_grouped ? interval : NULL;
-    plot.note = missing ? note : NULL;
-    if (plot.n)
-        tp_plot_svg(&plot, tag, out);
-    bool has_one = plot.n > 0;
+    plot.note = missing && plot.n ? note : NULL;
+    plot.why_empty = plot.axis == TP_PLOT_TOKENS
+                         ? "no run tells its tokens where it has a finite value of this"
+                         : "no finite value where all runs of a group have one";
+    tp_plot_svg(&plot, tag, out);
     if (is_banded) {
         for (size_t i = 0; i < TP_PLOT_SERIES; i++)
             tp_run_band_release(&bands[i]);
     } else {
         tp_plot_release(&plot);
     }
-    return has_one;
+}
+
+static uint64_t version_of(const chosen *c)
+{
+    uint64_t version = 0;
+    for (size_t i = 0; i < c->n; i++)
+        version = TP_MAX(version, tp_page_version(c->p, c->e[i]));
+    return version;
 }
 
 static void put_figures(chosen *c)
 {
     tp_buf *out = &c->p->reply->body;
-    size_t n = tp_metrics_count(c->runs[0]), *order = tp_vec_new(n + 1, sizeof *order);
-    bool is_first = true;
+    uint64_t version = version_of(c);
     TP_OWN(tp_buf) address = {0}, svg = {0};
-    tp_curve_order(c->runs[0], order);
+    TP_CLEANUP(tags_release) tag_list tags = {0};
+    list_tags(c, c->n, &tags);
     tp_buf_adds(&address, "/compare.svg?");
     put_query(&address, c, axis_name(c->p), c->is_grouped);
-    tp_buf_adds(out, "<div class=figures>\n");
-    for (size_t i = 0; i < n; i++) {
-        const char *tag = tp_metrics_tag(c->runs[0], order[i]);
-        if (holders(c, tag) < 2)
+    tp_buf_addf(&address, "&amp;v=%" PRIx64, version);
+    tp_buf_addf(out, "<div class=figures data-version=%" PRIx64 ">\n", version);
+    for (size_t i = 0; i < tags.n; i++) {
+        bool is_first = svg.len == 0;
+        if (holders(c, c->n, tags.v[i]) < 2)
             continue;
-        bool is_drawn = is_first && draw(c, tag, &svg);
-        tp_page_figure(out, tp_buf_str(&address), tag, tag, is_drawn ? &svg : NULL);
-        is_first = false;
+        if (is_first)
+            draw(c, tags.v[i], &svg);
+        tp_page_figure(out, tp_buf_str(&address), tags.v[i], tags.v[i], is_first ? &svg : NULL);
     }
     tp_buf_adds(out, "</div>\n");
-    free(order);
 }
 
 /* ---- the page ---- */
@@ -411,7 +482,10 @@ void tp_page_compare_plot(tp_page *p)
 {
     chosen c = choose_runs(p);
     const char *tag = tp_http_query(p->request, "tag");
-    if (c.n && tag && open_runs(&c) && draw(&c, tag, &p->reply->body))
+    if (c.n && tag && open_runs(&c) && holders(&c, c.n, tag)) {
+        draw(&c, tag, &p->reply->body);
         tp_page_reply(p, "image/svg+xml");
+        tp_page_keep(p, version_of(&c));
+    }
     forget_groups(&c);
 }

@@ -1,7 +1,10 @@
 /* page_run.c - one run: its curves, figures as JSON, settings, samples, alarms, report. */
+#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/platform.h"
@@ -99,8 +102,8 @@ static void put_figure(tp_page *p, const tp_run_entry *e, tp_metrics *m, size_t 
     if (is_first && tp_plot_add(&plot, m, tag, tag))
         tp_plot_svg(&plot, tag, &svg);
     tp_plot_release(&plot);
-    tp_buf_addf(&address, "/run/%s/plot.svg?x=%s&amp;v=%zu", e->id,
-                axis_of(p) == TP_PLOT_TIME ? "time" : "step", n);
+    tp_buf_addf(&address, "/run/%s/plot.svg?x=%s&amp;v=%" PRIx64, e->id,
+                axis_of(p) == TP_PLOT_TIME ? "time" : "step", tp_page_version(p, e));
     tp_buf_addf(&alt, "%s: %zu point%s, the last one %.6g", tag, n, tp_plural((uint64_t)n),
                 n ? last.value : (double)NAN);
     tp_page_figure(&p->reply->body, tp_buf_str(&address), tag, tp_buf_str(&alt),
@@ -150,7 +153,7 @@ void tp_page_plot(tp_page *p, const tp_run_entry *e)
     if (tp_plot_add(&plot, m, tag, tag)) {
         tp_plot_svg(&plot, tag, &p->reply->body);
         tp_page_reply(p, "image/svg+xml");
-        p->reply->is_kept = tp_http_query(p->request, "v") != NULL;
+        tp_page_keep(p, tp_page_version(p, e));
     }
 }
 
@@ -198,7 +201,7 @@ void tp_page_settings(tp_page *p, const tp_run_entry *e)
 
 /* ---- files of one object per line: samples, alarms ---- */
 
-enum { MOST_LINES = 200, MOST_BYTES = 8 << 20, MOST_STEPS = 100000 };
+enum { MOST_LINES = 200, MOST_BYTES = 8 << 20 };
 
 static void put_cell(tp_buf *out, const tp_json *v)
 {
@@ -211,15 +214,44 @@ static void put_cell(tp_buf *out, const tp_json *v)
         tp_page_number(out, number);
     else if (tp_json_bool(v, &truth))
         tp_buf_adds(out, truth ? "yes" : "no");
+    else if (v && v->type != TP_JSON_NULL) {
+        TP_OWN(tp_buf) inner = {0};
+        tp_json_w w;
+        tp_json_w_init(&w, &inner, 0);
+        tp_json_w_value(&w, v);
+        tp_page_text(out, tp_buf_str(&inner));
+    }
+}
+
+/* Whole lines of the file's beginning, MOST_BYTES of them at most. */
+static tp_status read_first_lines(const char *path, tp_buf *ret, bool *ret_is_cut, tp_error *err)
+{
+    int fd;
+    int64_t size;
+    ssize_t got = 1;
+    TP_TRY(tp_input_open(path, TP_INPUT_FILE, &fd, &size, err));
+    tp_buf_reserve(ret, MOST_BYTES + 1);
+    while (ret->len <= MOST_BYTES &&
+           (got = read(fd, ret->data + ret->len, MOST_BYTES + 1 - ret->len)) > 0)
+        ret->len += (size_t)got;
+    tp_status status =
+        got < 0 ? tp_fail(err, TP_ERR_IO, "'%s' cannot be read: %s", path, strerror(errno)) : TP_OK;
+    close(fd);
+    *ret_is_cut = ret->len > MOST_BYTES;
+    while (*ret_is_cut && ret->len && ret->data[ret->len - 1] != '\n')
+        ret->len--;
+    ret->data[ret->len] = 0;
+    return status;
 }
 
 /* Columns are the members of the first line. */
 static void put_lines(tp_page *p, const char *path)
 {
-    tp_buf text = {0};
+    TP_OWN(tp_buf) text = {0};
     tp_error why = {0};
     tp_buf *out = &p->reply->body;
-    if (tp_file_read(path, MOST_BYTES, &text, &why) != TP_OK) {
+    bool is_cut;
+    if (read_first_lines(path, &text, &is_cut, &why) != TP_OK) {
         tp_buf_adds(out, "<p class=bad>");
         tp_page_text(out, why.message);
         return;
@@ -250,10 +282,14 @@ static void put_lines(tp_page *p, const char *path)
             tp_buf_addc(out, '\n');
         }
     }
-    tp_buf_adds(out, n ? "</table></div>\n" : "<p>nothing yet\n");
-    if (n == MOST_LINES)
-        tp_buf_addf(out, "<p class=note>the first %d lines\n", MOST_LINES);
-    tp_buf_release(&text);
+    if (n)
+        tp_buf_adds(out, "</table></div>\n");
+    if (is_cut && text.len == 0)
+        tp_buf_addf(out, "<p class=bad>its first line has more than %d MiB\n", MOST_BYTES >> 20);
+    else if (n == 0)
+        tp_buf_adds(out, "<p>nothing yet\n");
+    else if (is_cut || n == MOST_LINES)
+        tp_buf_addf(out, "<p class=note>the first %zu lines\n", n);
 }
 
 static int step_of(const char *name)
@@ -275,15 +311,23 @@ static int choose_step(const tp_run_place *place, int wanted)
     return last;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
 static void put_steps(tp_page *p, const tp_run_place *place, int chosen)
 {
     tp_buf *out = &p->reply->body;
+    TP_FREED int *steps = tp_vec_new(place->n_entries + 1, sizeof *steps);
+    for (size_t i = 0; i < place->n_entries; i++)
+        steps[i] = step_of(place->entries[i].name);
+    qsort(steps, place->n_entries, sizeof *steps, by_number);
     tp_buf_adds(out, "<form class=filter><label>Step <select name=step>");
-    for (size_t i = 0; i < place->n_entries; i++) {
-        int step = step_of(place->entries[i].name);
-        if (step >= 0)
-            tp_buf_addf(out, "<option%s>%d", step == chosen ? " selected" : "", step);
-    }
+    for (size_t i = 0; i < place->n_entries; i++)
+        if (steps[i] >= 0)
+            tp_buf_addf(out, "<option%s>%d", steps[i] == chosen ? " selected" : "", steps[i]);
     tp_buf_adds(out, "</select></label> <button>Show</button></form>\n");
 }
 

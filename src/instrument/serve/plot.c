@@ -63,6 +63,11 @@ bool tp_plot_add(tp_plot *plot, tp_metrics *m, const char *tag, const char *name
 void tp_plot_svg(const tp_plot *plot, const char *title, tp_buf *out)
 {
     static const char *const axes[] = {"step", "time / s", "tokens"};
+    TP_OWN(tp_buf) note = {0};
+    if (plot->has_gaps)
+        tp_buf_adds(&note, "NaN and infinite values are left out");
+    if (plot->note)
+        tp_buf_addf(&note, "%s%s", note.len ? "; " : "", plot->note);
     const tp_panel panel = {.kind = TP_PANEL_PLOT,
                             .title = title,
                             .x_label = axes[plot->axis],
@@ -71,9 +76,9 @@ void tp_plot_svg(const tp_plot *plot, const char *title, tp_buf *out)
                             .from_zero = plot->from_zero,
                             .series = plot->series,
                             .n_series = plot->n,
-                            .note = plot->has_gaps ? "NaN and infinite values are left out"
-                                                   : plot->note,
-                            .why_empty = "nothing was recorded"};
+                            .note = note.len ? note.data : NULL,
+                            .why_empty =
+                                plot->why_empty ? plot->why_empty : "nothing was recorded"};
     const tp_picture picture = {.panels = &panel, .n_panels = 1, .follows_scheme = true};
     tp_picture_svg(&picture, out);
 }

@@ -14,6 +14,7 @@ typedef struct {
     size_t n;
     tp_plot_axis axis;
     const char *y_label, *note; /* may be NULL */
+    const char *why_empty;      /* shown where there are no series; NULL: nothing was recorded */
     const char *interval;       /* what bands are; NULL without any */
     bool from_zero;
     bool has_gaps; /* some values are NaN or infinite */

@@ -20,7 +20,12 @@ static void page_events(tp_page *p) { p->reply->is_events = true; }
 
 static void page_runs_json(tp_page *p)
 {
-    TP_FREED char *text = tp_run_index_json(p->site->index, tp_http_query(p->request, "filter"));
+    const char *filter = tp_http_query(p->request, "filter"), *fault = tp_page_filter_fault(filter);
+    if (fault) {
+        tp_page_say(p, 400, "%s", fault);
+        return;
+    }
+    TP_FREED char *text = tp_run_index_json(p->site->index, filter);
     tp_buf_adds(&p->reply->body, text);
     tp_page_reply(p, "application/json");
 }

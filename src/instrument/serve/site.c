@@ -1,9 +1,11 @@
 /* site.c - runs that pages ask for: opened, kept a while, read on; files below their folders. */
 #include "instrument/serve/site.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -46,6 +48,16 @@ static struct tp_site_run *slot_of(tp_site *s, const char *id)
     return oldest;
 }
 
+/* They go on from a number that is drawn: a browser keeps what another server told on this port. */
+static uint64_t next_version(tp_site *s)
+{
+    if (s->last_version == 0) {
+        (void)!getrandom(&s->last_version, sizeof s->last_version, 0);
+        s->last_version >>= 1;
+    }
+    return ++s->last_version;
+}
+
 tp_metrics *tp_page_open_run(tp_page *p, const tp_run_entry *e)
 {
     tp_error why = {0};
@@ -58,17 +70,38 @@ tp_metrics *tp_page_open_run(tp_page *p, const tp_run_entry *e)
             tp_page_say(p, 422, "%s", why.message);
         }
         snprintf(o->id, sizeof o->id, "%s", e->id);
+        o->version = next_version(p->site);
     }
     o->used_s = tp_clock_s();
     return o->m;
 }
 
-tp_metrics *tp_page_opened_run(const tp_page *p, const tp_run_entry *e)
+static const struct tp_site_run *opened(const tp_site *s, const char *id)
 {
     for (int i = 0; i < TP_SITE_OPEN_RUNS; i++)
-        if (p->site->open[i].m && strcmp(p->site->open[i].id, e->id) == 0)
-            return p->site->open[i].m;
+        if (s->open[i].m && strcmp(s->open[i].id, id) == 0)
+            return &s->open[i];
     return NULL;
+}
+
+tp_metrics *tp_page_opened_run(const tp_page *p, const tp_run_entry *e)
+{
+    const struct tp_site_run *o = opened(p->site, e->id);
+    return o ? o->m : NULL;
+}
+
+uint64_t tp_page_version(const tp_page *p, const tp_run_entry *e)
+{
+    const struct tp_site_run *o = opened(p->site, e->id);
+    return o ? o->version : 0;
+}
+
+void tp_page_keep(tp_page *p, uint64_t version)
+{
+    char own[32];
+    const char *asked = tp_http_query(p->request, "v");
+    snprintf(own, sizeof own, "%" PRIx64, version);
+    p->reply->is_kept = asked && strcmp(asked, own) == 0;
 }
 
 char *tp_page_file(tp_page *p, const tp_run_entry *e, const char *name)
@@ -82,7 +115,8 @@ char *tp_page_file(tp_page *p, const tp_run_entry *e, const char *name)
 }
 
 void tp_site_look(tp_site *s, double watched_s,
-                  void (*see)(void *user, const char *id, int64_t points), void *user)
+                  void (*see)(void *user, const char *id, int64_t records, uint64_t version),
+                  void *user)
 {
     for (int i = 0; i < TP_SITE_OPEN_RUNS; i++) {
         struct tp_site_run *o = &s->open[i];
@@ -93,7 +127,8 @@ void tp_site_look(tp_site *s, double watched_s,
             tp_metrics_close(o->m);
             *o = (struct tp_site_run){0};
         } else if (has_changed) {
-            see(user, o->id, (int64_t)o->m->n_records);
+            o->version = next_version(s);
+            see(user, o->id, (int64_t)o->m->n_records, o->version);
         }
     }
 }

@@ -18,15 +18,18 @@ typedef struct {
     struct tp_site_run {
         char id[16];
         tp_metrics *m;
-        double used_s; /* when a page asked for it */
+        double used_s;    /* when a page asked for it */
+        uint64_t version; /* of what was read: no other state, run or server has the same */
     } open[TP_SITE_OPEN_RUNS];
+    uint64_t last_version; /* that was given; they rise */
 } tp_site;
 
 void tp_site_release(tp_site *site); /* zeroed is a no-op */
 /* Read on in the runs that were used in the last `watched_s` seconds; of each that has grown `see`
- * is told how many records it has now. */
+ * is told how many records it has now, and which version that is. */
 void tp_site_look(tp_site *site, double watched_s,
-                  void (*see)(void *user, const char *id, int64_t records), void *user);
+                  void (*see)(void *user, const char *id, int64_t records, uint64_t version),
+                  void *user);
 
 typedef struct {
     tp_site *site;
@@ -39,6 +42,10 @@ typedef struct {
 tp_metrics *tp_page_open_run(tp_page *p, const tp_run_entry *e);
 /* The same where it is open already, else NULL. */
 tp_metrics *tp_page_opened_run(const tp_page *p, const tp_run_entry *e);
+/* The version of a run that is open; of several the highest is that of all of them. */
+uint64_t tp_page_version(const tp_page *p, const tp_run_entry *e);
+/* The reply may be kept where the address asks for this version, as "v". */
+void tp_page_keep(tp_page *p, uint64_t version);
 /* A file below the folder of a run: the path, NULL where it is not there or a link leads out of the
  * folder that is served.  free() it. */
 char *tp_page_file(tp_page *p, const tp_run_entry *e, const char *name);
@@ -70,6 +77,8 @@ void tp_page_figure(tp_buf *out, const char *address, const char *tag, const cha
 /* The page of the address; `p->reply` stays zeroed where there is none. */
 void tp_page_route(tp_page *p, const char *path);
 
+/* Why the list has nothing for a filter that asks for another kind than runs; else NULL. */
+const char *tp_page_filter_fault(const char *filter);
 void tp_page_list(tp_page *p);
 void tp_page_rows(tp_page *p); /* the rows of the list alone */
 void tp_page_run_head(tp_page *p, const tp_run_entry *e, const char *here);

@@ -228,6 +228,12 @@ static void data_has_the_shape_of_its_schema(void **state)
     is_as_the_schema_says("runs");
     assert_int_equal(ask("/api/runs?filter=none"), 200);
     is_as_the_schema_says("runs");
+    assert_int_equal(ask("/api/runs?filter=kind:run"), 200);
+    assert_true(says("\"first\""));
+    assert_int_equal(ask("/api/runs?filter=first%20kind:trace"), 400); /* it lists none */
+    assert_true(says("the server lists runs alone"));
+    assert_int_equal(ask("/rows?filter=kind:trace"), 200);
+    assert_true(says("the server lists runs alone"));
     assert_int_equal(ask_run("second <b>", "/metrics.json"), 200);
     is_as_the_schema_says("metrics");
     assert_int_equal(ask_run("kinds", "/metrics.json?tag=memory%2Fallocated_bytes"), 200);
@@ -319,6 +325,123 @@ static void repetitions_are_drawn_as_bands(void **state)
     do /* until the server has seen it; no verdict */
         assert_int_equal(ask(path), 200);
     while (!says("1 of 2 not drawn"));
+}
+
+static bool wait_for_event(int s, const char *word)
+{
+    char text[65536];
+    size_t n = 0;
+    for (;;) {
+        struct pollfd p = {s, POLLIN, 0};
+        if (poll(&p, 1, -1) <= 0)
+            return false;
+        ssize_t got = recv(s, text + n, sizeof text - 1 - n, 0);
+        if (got <= 0)
+            return false;
+        n += (size_t)got;
+        text[n] = 0;
+        if (strstr(text, word))
+            return true;
+    }
+}
+
+/* What two runs of three have, whichever come first; where nothing can be drawn, why. */
+static void compared_runs_show_what_any_two_have(void **state)
+{
+    NEED_SERVER();
+    char runs[128], path[256];
+    write_text("second <b>/metrics.csv", "step,loss,only/a\n1,NaN,1\n2,6,1\n");
+    write_text("turned \u202e c/metrics.csv", "step,loss,reward\n1,8,1\n2,7,2\n");
+    wait_for_runs();
+    snprintf(runs, sizeof runs, "run=%s&run=%s", id_of("second <b>"), id_of("first"));
+    snprintf(runs + strlen(runs), sizeof runs - strlen(runs), "&run=%s", id_of("turned \u202e c"));
+    snprintf(path, sizeof path, "/compare?%s", runs);
+    assert_int_equal(ask(path), 200);
+    assert_true(says("<figure data-tag=\"reward\""));
+    assert_false(says("<figure data-tag=\"only/a\""));
+    assert_true(says("Not in all of their runs, so not compared: reward, only/a\n"));
+    snprintf(path, sizeof path, "/compare.svg?tag=loss&x=tokens&%s", runs);
+    assert_int_equal(ask(path), 200);
+    assert_true(says("no run tells its tokens"));
+    snprintf(path, sizeof path, "/compare.svg?tag=none&%s", runs);
+    assert_int_equal(ask(path), 404);
+    /* Both notes of one picture. */
+    snprintf(path, sizeof path, "/compare.svg?tag=loss&%s&run=%s", runs, id_of("kinds"));
+    assert_int_equal(ask(path), 200);
+    assert_true(says("NaN and infinite values are left out") && says("1 of 4 not drawn"));
+}
+
+/* The text from `begin` to `end` of the last reply, both left out. */
+static void cut(const char *begin, const char *end, char out[64])
+{
+    const char *at = strstr(reply, begin);
+    assert_non_null(at);
+    at += strlen(begin);
+    snprintf(out, 64, "%.*s", (int)strcspn(at, end), at);
+    assert_true(out[0]);
+}
+
+/* A picture is kept under the version of what was read alone: not by its number of points, which
+ * other contents have as well, nor beyond the server, whose port another one may get. */
+static void pictures_are_kept_by_version(void **state)
+{
+    NEED_SERVER();
+    char first[64], second[64], third[64], path[128], text[256];
+    wait_for_runs();
+    assert_int_equal(ask_run("first", ""), 200);
+    cut("plot.svg?x=step&amp;v=", "&", first);
+    assert_int_equal(ask_run("first", "/plot.svg?x=step&tag=loss&v=2"), 200);
+    assert_true(says("Cache-Control: no-store"));
+    snprintf(path, sizeof path, "/plot.svg?x=step&tag=loss&v=%s", first);
+    assert_int_equal(ask_run("first", path), 200);
+    assert_true(says("Cache-Control: private, max-age"));
+    int s = connect_to_server();
+    int n = snprintf(text, sizeof text, "GET /events HTTP/1.1\r\nHost: localhost:%d\r\n\r\n", port);
+    send_all(s, text, (size_t)n);
+    assert_true(wait_for_event(s, "text/event-stream"));
+    write_text("other.csv", "step,loss,reward\n1,4,0\n2,9,0.5\n"); /* as many points */
+    snprintf(text, sizeof text, "%s", run_path("other.csv"));
+    assert_int_equal(rename(text, run_path("first/metrics.csv")), 0);
+    assert_true(wait_for_event(s, "\"version\":\""));
+    close(s);
+    assert_int_equal(ask_run("first", "?again"), 200);
+    cut("plot.svg?x=step&amp;v=", "&", second);
+    assert_string_not_equal(first, second);
+    tp_server_stop(server);
+    open_server(NULL);
+    wait_for_runs();
+    assert_int_equal(ask_run("first", ""), 200);
+    cut("plot.svg?x=step&amp;v=", "&", third);
+    assert_string_not_equal(first, third);
+    assert_string_not_equal(second, third);
+}
+
+/* The first lines of large files, steps by number, what a cell holds whatever it is. */
+static void samples_are_shown_as_they_are(void **state)
+{
+    NEED_SERVER();
+    static const int steps[] = {1, 2, 10, 100};
+    tp_buf text = {0};
+    wait_for_runs();
+    mkdir(run_path("first/samples"), 0777);
+    for (size_t i = 0; i < 4; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "first/samples/step-%d.jsonl", steps[i]);
+        write_text(name, "{\"prompt\":\"a\",\"ids\":[1,{\"b\":null}],\"none\":null}\n");
+    }
+    assert_int_equal(ask_run("first", "/samples"), 200);
+    assert_true(says("<option>1<option>2<option>10<option selected>100"));
+    assert_true(says("[1,{&quot;b&quot;:null}]"));
+    for (int i = 0; text.len < 9 << 20; i++)
+        tp_buf_addf(&text, "{\"prompt\":\"%d\",\"answer\":\"%0100000d\"}\n", i, 0);
+    write_bytes("first/samples/step-200.jsonl", "w", text.data, text.len);
+    assert_int_equal(ask_run("first", "/samples?step=200"), 200);
+    assert_true(says(">0<td") && says(">30<td"));
+    memset(text.data, ' ', text.len);
+    write_bytes("first/samples/step-300.jsonl", "w", text.data, text.len);
+    assert_int_equal(ask_run("first", "/samples?step=300"), 200);
+    assert_true(says("its first line has more than 8 MiB"));
+    tp_buf_release(&text);
 }
 
 /* Kinds of memory over time in one picture, the whole and then the largest first. */
@@ -463,24 +586,6 @@ static void what_is_too_much_is_refused(void **state)
     for (int i = 0; i < CLIENTS; i++)
         close(open[i]);
     assert_int_equal(ask("/metrics"), 200);
-}
-
-static bool wait_for_event(int s, const char *word)
-{
-    char text[65536];
-    size_t n = 0;
-    for (;;) {
-        struct pollfd p = {s, POLLIN, 0};
-        if (poll(&p, 1, -1) <= 0)
-            return false;
-        ssize_t got = recv(s, text + n, sizeof text - 1 - n, 0);
-        if (got <= 0)
-            return false;
-        n += (size_t)got;
-        text[n] = 0;
-        if (strstr(text, word))
-            return true;
-    }
 }
 
 static void a_run_that_grows_is_told(void **state)
@@ -642,6 +747,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_copy_of_the_index_stands_by_itself, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(the_largest_step_is_one, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(compared_runs_show_what_any_two_have, begin, end),
+        cmocka_unit_test_setup_teardown(pictures_are_kept_by_version, begin, end),
+        cmocka_unit_test_setup_teardown(samples_are_shown_as_they_are, begin, end),
         cmocka_unit_test_setup_teardown(memory_is_shown_by_kind, begin, end),
         cmocka_unit_test_setup_teardown(nothing_else_is_there, begin, end),
         cmocka_unit_test_setup_teardown(links_out_of_the_folder_lead_nowhere, begin, end),

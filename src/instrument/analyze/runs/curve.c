@@ -228,7 +228,7 @@ static bool is_among(const size_t *list, size_t n, size_t i)
     return false;
 }
 
-void tp_curve_order(tp_metrics *m, size_t *ret)
+size_t tp_curve_order(tp_metrics *m, size_t *ret)
 {
     size_t n = 0, n_first;
     for (int role = 0; role < TP_ROLE_COUNT; role++) {
@@ -240,6 +240,7 @@ void tp_curve_order(tp_metrics *m, size_t *ret)
     for (size_t i = 0; i < tp_metrics_count(m); i++)
         if (!is_among(ret, n_first, i))
             ret[n++] = i;
+    return n_first;
 }
 
 /* ---- means of batches ---- */

@@ -61,8 +61,9 @@ int tp_role_rank(tp_run_role role, const char *tag);
  */
 size_t tp_curve_same(const tp_metrics *m, const char *tag);
 
-/* Every metric, loss, reward and the like first; `ret` has tp_metrics_count() numbers. */
-void tp_curve_order(tp_metrics *m, size_t *ret);
+/* Every metric, loss, reward and the like first; `ret` has tp_metrics_count() numbers.  Returns how
+ * many those first ones are. */
+size_t tp_curve_order(tp_metrics *m, size_t *ret);
 
 /* The value whose step is nearest at or below; NaN before the first. */
 double tp_curve_before(const tp_curve *c, double step);

@@ -38,7 +38,8 @@ filter?.addEventListener("input", () => {
 const summary = one("#summary");
 
 // The new picture replaces the old one when it is there, so that nothing flickers; one that was asked
-// for earlier and comes later does not.  The first picture of a page is part of it.
+// for earlier and comes later does not.  The first picture of a page is part of it.  A version is the
+// server's name for what it has read; pictures out of sight get it when they come into sight.
 let renewals = 0;
 function renewPicture(picture, version) {
   const old = picture.dataset.src ?? picture.src;
@@ -62,8 +63,16 @@ const isSeen = (x) => {
   return box.width > 0 && box.bottom > -500 && box.top < innerHeight + 500;
 };
 
+let latest = null;
+function renewSeen() {
+  if (latest === null) return;
+  for (const picture of by("[data-live]")) if (isSeen(picture)) renewPicture(picture, latest);
+}
+addEventListener("scroll", () => later(renewSeen));
+
 async function renewRun(version) {
-  for (const picture of by("[data-live]")) if (isSeen(picture)) renewPicture(picture, version);
+  latest = version;
+  renewSeen();
   if (!summary) return;
   const reply = await fetch("/run/" + summary.dataset.run + "/summary");
   if (reply.ok) summary.innerHTML = await reply.text();
@@ -80,11 +89,22 @@ function later(what) {
   waiting = setTimeout(what, 200);
 }
 
+// Where runs are compared, the page says of which version they are.
+const compared = one("[data-version]");
+async function renewCompared() {
+  const reply = await fetch(location.href);
+  if (!reply.ok) return;
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const version = page.querySelector("[data-version]")?.dataset.version;
+  if (version && version !== (latest ?? compared.dataset.version)) renewRun(version);
+}
+
 const live = one("#live");
 const events = new EventSource("/events");
 // What was written before it listened, or while it could not, is told to nobody.
 async function catchUp() {
   if (rows) return renewRows();
+  if (compared) return renewCompared();
   if (!summary) return;
   const reply = await fetch("/run/" + summary.dataset.run + "/summary");
   const line = document.createElement("p");
@@ -94,14 +114,15 @@ async function catchUp() {
 let times = 0;
 events.onopen = () => {
   live.textContent = "live";
-  if (times++ || summary) catchUp();
+  if (times++ || !rows) catchUp();
 };
 events.onerror = () => { live.textContent = "not live"; };
 events.onmessage = (message) => {
   const event = JSON.parse(message.data);
   if (rows) later(renewRows);
-  else if (event.run && shows(event.run)) renewRun(event.points);
+  else if (event.run && shows(event.run)) renewRun(event.version);
   else if (event.list && summary) renewRun(Date.now());
+  else if (event.list || event.again) catchUp();
 };
 addEventListener("pagehide", () => events.close());
 
