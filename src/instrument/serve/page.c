@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/platform.h"
 #include "base/terminal.h"
 #include "instrument/report/picture.h"
@@ -42,28 +43,35 @@ void tp_page_result(tp_buf *out, double v)
         tp_page_number(out, v);
 }
 
-static void put_asset(tp_buf *out, const char *name)
+static const tp_asset *asset_of(const char *name)
 {
-    for (const tp_asset *a = tp_assets; a->name; a++)
-        if (strcmp(a->name, name) == 0)
-            tp_buf_add(out, a->data, a->n);
+    const tp_asset *a = tp_assets;
+    while (strcmp(a->name, name) != 0)
+        a++;
+    return a;
 }
 
 void tp_page_begin(tp_page *p, const char *title)
 {
     tp_buf *out = &p->reply->body;
+    const tp_asset *style = asset_of("style.css"), *script = asset_of("app.js");
+    char hash[33];
+    tp_hash_bytes(script->data, script->n, hash);
     tp_page_reply(p, "text/html; charset=utf-8");
     tp_buf_adds(out, "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<title>");
     tp_page_text(out, title);
     tp_buf_adds(out, " - Temper</title>\n<meta name=viewport content=\"width=device-width\">\n"
                      "<link rel=icon href=\"/assets/icon.svg\">\n"
                      "<style>\n");
-    put_asset(out, "style.css"); /* with the page: a picture waits for no second answer */
-    tp_buf_adds(
-        out, "</style>\n"
-             "<script src=\"/assets/app.js?v=" TEMPER_VERSION "\" defer></script>\n"
-             "<header><a href=\"/\"><b>Temper</b></a> <span id=live title=\"whether this page is "
-             "told of changes\">not live</span></header>\n<main>\n<h1>");
+    /* With the page: a picture waits for no second answer. */
+    tp_buf_add(out, style->data, style->n);
+    tp_buf_addf(
+        out,
+        "</style>\n"
+        "<script src=\"/assets/app.js?v=%s\" defer></script>\n"
+        "<header><a href=\"/\"><b>Temper</b></a> <span id=live title=\"whether this page is "
+        "told of changes\">not live</span></header>\n<main>\n<h1>",
+        hash);
     tp_page_text(out, title);
     tp_buf_adds(out, "</h1>\n");
 }
