@@ -50,7 +50,11 @@ typedef struct {
     double *value;
     int64_t *cluster;
     size_t n;
+    double scale; /* of a difference: the largest of what was subtracted */
 } sample;
+
+/* What rounding leaves of values of this size. */
+static double rounding(double scale) { return 1e-12 * scale; }
 
 static sample sample_new(size_t n)
 {
@@ -88,7 +92,7 @@ static tp_eval_estimate mean_of(const sample *s)
 
 static void add_student(tp_eval_estimate *e, double level)
 {
-    if (!e->why && !e->why_ci && e->se == 0)
+    if (!e->why && !e->why_ci && e->se <= rounding(fabs(e->value)))
         e->why_ci = "every prompt has the same reward";
     if (e->why || e->why_ci)
         return;
@@ -99,14 +103,16 @@ static void add_student(tp_eval_estimate *e, double level)
 }
 
 /* Wilson's interval for a mean of values in [0, 1]: as if so many independent prompts with
- * outcomes 0 and 1 had been asked as give the same standard error. */
+ * outcomes 0 and 1 had been asked as give the same standard error.  That error is no better known
+ * than the rarer side was seen: near 0 and 1 they are no more than the questions. */
 static void add_wilson(tp_eval_estimate *e, double level)
 {
     if (e->why || e->why_ci)
         return;
     double p = e->value, m = (double)e->n_questions;
     double z = tp_normal_quantile(0.5 + level / 2), t = tp_t_quantile(0.5 + level / 2, m - 1);
-    double effective = e->se > 0 ? p * (1 - p) / (e->se * e->se) : m;
+    double most = m * fmax(1, m * p * (1 - p));
+    double effective = e->se > rounding(1) ? fmin(most, p * (1 - p) / (e->se * e->se)) : m;
     effective *= z / t * (z / t);
     tp_interval ci = tp_wilson(p * effective, effective, level);
     e->lo = ci.lo;
@@ -243,12 +249,14 @@ static tp_status gather(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t
             continue;
         }
         double x = (double)a[i].correct / (double)a[i].n, y = (double)b[i].correct / (double)b[i].n;
+        double u = mean_reward(&a[i]), v = mean_reward(&b[i]);
         size_t m = p->pass.n++;
         p->reward.n++;
         p->a += x;
         p->b += y;
         p->pass.value[m] = y - x;
-        p->reward.value[m] = mean_reward(&b[i]) - mean_reward(&a[i]);
+        p->reward.value[m] = v - u;
+        p->reward.scale = fmax(p->reward.scale, fmax(fabs(u), fabs(v)));
         p->pass.cluster[m] = p->reward.cluster[m] = cluster[i];
         p->is_single &= a[i].n == 1 && b[i].n == 1;
         r->only_a += x > y;
@@ -265,11 +273,10 @@ typedef struct {
     size_t n_clusters;
 } difference;
 
-/* Every prompt moved by the same amount: t is not defined, the signs are. */
-static difference without_spread(const sample *d, size_t n_clusters)
+/* Every question moved by the same amount, the mean: t is not defined, the signs are. */
+static difference without_spread(bool none, size_t n_clusters)
 {
     difference r = {.se = 0, .lo = NAN, .hi = NAN, .n_clusters = n_clusters};
-    bool none = d->value[0] == 0;
     r.test = none ? "all equal" : "sign";
     r.p = none ? 1 : fmin(1, ldexp(2, -(int)TP_MIN(n_clusters, (size_t)2000)));
     return r;
@@ -284,8 +291,8 @@ static difference test_difference(const sample *d, double level)
     r.n_clusters = c.n_clusters;
     if (c.n_clusters < 2)
         return r;
-    if (c.se_clt == 0)
-        return without_spread(d, c.n_clusters);
+    if (c.se_cr1 <= rounding(d->scale))
+        return without_spread(fabs(c.mean) <= rounding(d->scale), c.n_clusters);
     double df = (double)c.n_clusters - 1;
     tp_interval ci = tp_t_interval(c.mean, c.se_cr1, df, level);
     r.test = "paired t";
@@ -346,6 +353,7 @@ tp_status tp_eval_compare_prompts(const tp_eval_prompt *a, const tp_eval_prompt 
                                   double level, tp_eval_paired *ret, tp_error *err)
 {
     pairs p = {.pass = sample_new(n), .reward = sample_new(n), .is_single = true};
+    p.pass.scale = 1;
     tp_eval_paired r = {.level = level, .p_mcnemar = NAN, .test = "none"};
     tp_status status = gather(a, b, n, &p, &r, err);
     if (status == TP_OK && p.pass.n == 0)

@@ -121,6 +121,34 @@ static void all_right_is_not_certain(void **state)
     close_to(s.pass[0].hi, 1);
 }
 
+/* 3 questions whose answers are nearly all right, and that spread hardly: Wilson at 3 (z/t)^2, as
+ * where all are. */
+static void nearly_all_right_is_not_certain(void **state)
+{
+    const int64_t k[] = {1, 16, 32};
+    tp_eval_prompt p[3];
+    for (int i = 0; i < 3; i++)
+        p[i] = (tp_eval_prompt){.id = "x", .n = 32, .correct = 16 + i};
+    tp_eval_summary s = summarize(p, 3, k, 3);
+    assert_true(s.pass[1].value < 1 && s.pass[1].se < 1e-6);
+    close_to(s.pass[1].lo, s.pass[2].lo);
+    double n = 3 * pow(1.959963985 / 4.302652730, 2);
+    close_to(s.pass[2].lo, n / (n + 3.841458821));
+}
+
+/* Rounding is no spread: a third and a third that was computed otherwise. */
+static void rounding_is_no_spread(void **state)
+{
+    const int64_t k = 1;
+    tp_eval_prompt p[4];
+    for (int i = 0; i < 4; i++)
+        p[i] = (tp_eval_prompt){.id = "x", .n = 3, .correct = 1, .reward_sum = 0.3L};
+    p[3].reward_sum = 0.3L + 1e-17L;
+    p[2].reward_sum = 3 * (long double)0.1;
+    tp_eval_summary s = summarize(p, 4, &k, 1);
+    assert_string_equal(s.reward.why_ci, "every prompt has the same reward");
+}
+
 static void what_is_not_known_says_why(void **state)
 {
     static const tp_eval_prompt p[] = {{.id = "a", .n = 2, .correct = 1, .reward_sum = 1},
@@ -224,6 +252,56 @@ static void the_same_move_everywhere(void **state)
     close_to(r.p, 1);
 }
 
+static tp_eval_paired paired(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t n)
+{
+    tp_eval_paired r;
+    if (tp_eval_compare_prompts(a, b, n, 0.95, &r, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    return r;
+}
+
+/* Where the differences have no spread but rounding's, or cancel within each question, the signs
+ * are tested: two questions show nothing. */
+static void no_spread_is_no_evidence(void **state)
+{
+    tp_eval_prompt a[4] = {{.id = "1", .n = 3, .reward_sum = 0.1L},
+                           {.id = "2", .n = 3, .correct = 2, .reward_sum = 2 + 0.1L}};
+    tp_eval_prompt b[4] = {{.id = "1", .n = 3, .correct = 1, .reward_sum = 1 + 0.1L},
+                           {.id = "2", .n = 3, .correct = 3, .reward_sum = 3 + 0.1L}};
+    tp_eval_paired r = paired(a, b, 2);
+    assert_string_equal(r.test, "sign");
+    close_to(r.p, 0.5);
+    close_to(r.reward_p, 0.5);
+    assert_int_equal(r.verdict, TP_CHANGE_NOT_SHOWN);
+    assert_int_equal(r.reward_verdict, TP_CHANGE_NOT_SHOWN);
+    assert_true(isnan(r.lo) && isnan(r.reward_lo));
+    for (int i = 0; i < 4; i++) { /* each question gains one of two */
+        a[i] = (tp_eval_prompt){.id = "x", .question = i < 2 ? "p" : "q", .n = 2};
+        b[i] = a[i];
+        b[i].correct = 2 * (i % 2);
+        b[i].reward_sum = b[i].correct;
+    }
+    r = paired(a, b, 4);
+    assert_string_equal(r.test, "sign");
+    close_to(r.p, 0.5);
+    for (int i = 0; i < 4; i++) /* one gains what the other loses */
+        a[i].correct = 2 * (i % 2 == 0);
+    r = paired(a, b, 4);
+    close_to(r.p, 1);
+}
+
+/* Rewards that move by the rounding of their sums alone have not moved. */
+static void rounding_is_no_move(void **state)
+{
+    tp_eval_prompt a[12], b[12];
+    for (int i = 0; i < 12; i++) {
+        a[i] = (tp_eval_prompt){.id = "x", .n = 1, .reward_sum = 0.3};
+        b[i] = (tp_eval_prompt){.id = "x", .n = 1, .reward_sum = 0.1 + 0.2};
+    }
+    tp_eval_paired r = paired(a, b, 12);
+    close_to(r.reward_p, 1);
+}
+
 /* Prompts that ask the same are one cluster: twice the same evaluation is not twice the
  * evidence. */
 static void the_same_question_twice_is_one_cluster(void **state)
@@ -306,11 +384,15 @@ int main(void)
         cmocka_unit_test(mean_reward_has_students_interval),
         cmocka_unit_test(single_samples_give_wilson),
         cmocka_unit_test(all_right_is_not_certain),
+        cmocka_unit_test(nearly_all_right_is_not_certain),
+        cmocka_unit_test(rounding_is_no_spread),
         cmocka_unit_test(what_is_not_known_says_why),
         cmocka_unit_test(intervals_cover),
         cmocka_unit_test(single_answers_are_compared_by_mcnemar),
         cmocka_unit_test(many_samples_are_compared_by_t),
         cmocka_unit_test(the_same_move_everywhere),
+        cmocka_unit_test(no_spread_is_no_evidence),
+        cmocka_unit_test(rounding_is_no_move),
         cmocka_unit_test(the_same_question_twice_is_one_cluster),
         cmocka_unit_test(other_questions_are_refused),
         cmocka_unit_test(json_of_a_summary),
