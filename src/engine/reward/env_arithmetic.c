@@ -40,10 +40,11 @@ static void score_form(const tp_completion *c, tp_reward *ret)
 
 static void score_number(const tp_completion *c, int64_t result, tp_reward *ret)
 {
-    tp_number v;
+    tp_number v = {0};
     char answer[TP_RATIONAL_TEXT];
     bool found = tp_number_last((tp_slice){c->text, c->n_text}, &v);
     bool right = found && v.is_exact && tp_rational_equal(v.exact, (tp_rational){result, 1});
+    v.is_percent &= !right; /* a vote for the result */
     if (found)
         tp_number_text(&v, answer);
     tp_reward_give(ret, right, right ? TP_CORRECT_YES : TP_CORRECT_NO, found ? answer : NULL);

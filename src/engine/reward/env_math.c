@@ -139,7 +139,7 @@ static tp_slice find_truth(const char *truth)
 static void score_math(const settings *o, const tp_completion *c, tp_reward *ret)
 {
     tp_slice truth = find_truth(c->prompt->truth);
-    tp_number expected;
+    tp_number expected = {0};
     bool is_number = tp_number_only(truth, &expected);
     if (!is_number && o->only_numbers) {
         tp_reward_exclude(ret, TP_REWARD_REFUSED, "the expected answer of %s is no number: '%.80s'",
@@ -152,6 +152,8 @@ static void score_math(const settings *o, const tp_completion *c, tp_reward *ret
         right = tp_number_equal(&r.number, &expected, o->tolerance, o->relative_tolerance);
     if (!right && r.text.data)
         right = same_spelling(r.text, truth);
+    if (right) /* in a vote all that are right are one answer */
+        r = (reply){.text = truth, .has_number = is_number, .number = expected};
     give(ret, right, &r);
 }
 

@@ -1,5 +1,7 @@
 /* number.c - a scanner by hand: at a place in the text, sign, currency, digits, fraction
- * and exponent are tried in this order; what fits is the number, the rest is text. */
+ * and exponent are tried in this order; what fits is the number, the rest is text.  What is
+ * written like a number and has no value (1/0, 1,00) is read as one that is NaN, and passed over
+ * as a whole. */
 #include "engine/reward/number.h"
 
 #include <float.h>
@@ -59,6 +61,7 @@ typedef struct {
     int n;        /* digits, leading zeros left out */
     int exponent; /* value = digits * 10^exponent */
     bool is_whole;
+    bool is_void; /* digits and marks that make no number */
 } decimal;
 
 static void add_digit(decimal *d, char c)
@@ -71,16 +74,28 @@ static void add_digit(decimal *d, char c)
         d->exponent++; /* too long to be exact: its size stays right */
 }
 
-/* A comma that groups three digits: "1,234", in LaTeX "1{,}234". */
-static size_t group_mark(const scan *s)
+/* What may stand between groups of three digits; the point only more than once. */
+static const char *const group_marks[] = {
+    ",", "{,}", "_", "'", "\\,", "\\ ", "\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x89", NULL};
+
+static bool is_group(const scan *s, size_t ahead)
 {
-    size_t n = peek(s, 0) == ',' ? 1 : 0;
-    if (!n && s->n - s->at >= 3 && memcmp(s->s + s->at, "{,}", 3) == 0)
-        n = 3;
-    if (!n || !is_digit(peek(s, n)) || !is_digit(peek(s, n + 1)) || !is_digit(peek(s, n + 2)) ||
-        is_digit(peek(s, n + 3)))
-        return 0;
-    return n;
+    return is_digit(peek(s, ahead)) && is_digit(peek(s, ahead + 1)) &&
+           is_digit(peek(s, ahead + 2)) && !is_digit(peek(s, ahead + 3));
+}
+
+/* The mark in front of a group: "1,234", in LaTeX "1{,}234", "1.234.567"; else NULL. */
+static const char *find_mark(const scan *s)
+{
+    for (const char *const *mark = group_marks; *mark; mark++) {
+        scan t = *s;
+        if (take(&t, *mark))
+            return is_group(&t, 0) ? *mark : NULL;
+    }
+    if (peek(s, 0) == '.' && is_group(s, 1) && peek(s, 4) == '.' && is_group(s, 5))
+        return ".";
+    /* "1 000"; "100 200" may be two numbers */
+    return peek(s, 0) == ' ' && peek(s, 1) == '0' && is_group(s, 1) ? " " : NULL;
 }
 
 static void read_whole_part(scan *s, decimal *d)
@@ -88,14 +103,11 @@ static void read_whole_part(scan *s, decimal *d)
     size_t first = s->at;
     while (is_digit(peek(s, 0)))
         add_digit(d, s->s[s->at++]);
-    size_t n_first = s->at - first, mark;
-    if (n_first < 1 || n_first > 3)
-        return;
-    while ((mark = group_mark(s)) > 0) {
-        s->at += mark;
+    size_t n_first = s->at - first;
+    const char *mark = n_first >= 1 && n_first <= 3 ? find_mark(s) : NULL;
+    for (scan t = *s; mark && take(&t, mark) && is_group(&t, 0); *s = t)
         for (int i = 0; i < 3; i++)
-            add_digit(d, s->s[s->at++]);
-    }
+            add_digit(d, t.s[t.at++]);
 }
 
 static void read_decimals(scan *s, decimal *d)
@@ -143,8 +155,38 @@ static void read_exponent(scan *s, decimal *d)
     *s = t;
 }
 
+/* Digits go on behind a number as in no other one: "1.2.3", "1,00", "1.000,50". */
+static bool is_joined(const scan *s, size_t first)
+{
+    static const char *const comma[] = {",", NULL};
+    scan t = *s;
+    if (peek(s, 0) == '.')
+        return is_digit(peek(s, 1));
+    if (s->at - first > 4 && s->s[s->at - 4] == '.' && take_any(&t, comma) &&
+        is_digit(peek(&t, 0))) {
+        while (is_digit(peek(&t, 0)))
+            t.at++;
+        return peek(&t, 0) != '.';
+    }
+    return take_any(&t, group_marks) && peek(&t, 0) == '0' && is_digit(peek(&t, 1));
+}
+
+static void pass_joined(scan *s, decimal *d)
+{
+    scan t = *s;
+    *d = (decimal){.is_void = true};
+    while (take(&t, ".") || take_any(&t, group_marks)) {
+        if (!is_digit(peek(&t, 0)))
+            return;
+        while (is_digit(peek(&t, 0)))
+            t.at++;
+        *s = t;
+    }
+}
+
 static bool read_decimal(scan *s, decimal *ret)
 {
+    size_t first = s->at;
     bool starts = is_digit(peek(s, 0)) || (peek(s, 0) == '.' && is_digit(peek(s, 1)));
     if (!starts)
         return false;
@@ -152,6 +194,10 @@ static bool read_decimal(scan *s, decimal *ret)
     read_whole_part(s, ret);
     if (peek(s, 0) == '.' && is_digit(peek(s, 1)))
         read_decimals(s, ret);
+    if (is_joined(s, first)) {
+        pass_joined(s, ret);
+        return true;
+    }
     read_exponent(s, ret);
     while (ret->n && ret->digit[ret->n - 1] == '0') {
         ret->n--;
@@ -208,8 +254,19 @@ static uint64_t hash_digits(const decimal *d)
     return hash | 1;
 }
 
+static void set_void(tp_number *v)
+{
+    v->is_exact = false;
+    v->digits = 0;
+    v->value = NAN;
+}
+
 static void set_decimal(const decimal *d, tp_number *v)
 {
+    if (d->is_void) {
+        set_void(v);
+        return;
+    }
     v->is_exact = exact_of(d, &v->exact);
     v->digits = v->is_exact ? 0 : hash_digits(d);
     v->value = v->is_exact ? tp_rational_f64(v->exact) : approximate(d);
@@ -222,20 +279,17 @@ static void set_exact(tp_rational exact, tp_number *v)
     v->value = tp_rational_f64(exact);
 }
 
-/* a / b; false when that is no number. */
-static bool divide(const tp_number *a, const tp_number *b, tp_number *ret)
+static void divide(const tp_number *a, const tp_number *b, tp_number *ret)
 {
     tp_rational exact;
-    if (b->value == 0)
-        return false;
     if (a->is_exact && b->is_exact && tp_rational_div(a->exact, b->exact, &exact)) {
         set_exact(exact, ret);
-        return true;
+        return;
     }
-    ret->is_exact = false;
-    ret->digits = 0;
-    ret->value = a->value / b->value;
-    return isfinite(ret->value); /* 6/1e-310 */
+    double value = a->value / b->value;
+    set_void(ret);
+    if (b->value != 0 && isfinite(value)) /* not 1/0, 6/1e-310 */
+        ret->value = value;
 }
 
 /* ---- signs ---- */
@@ -287,8 +341,9 @@ static bool read_latex_fraction(scan *s, tp_number *ret)
     static const char *const names[] = {"\\frac", "\\dfrac", "\\tfrac", NULL};
     scan t = *s;
     tp_number a, b;
-    if (!take_any(&t, names) || !read_side(&t, &a) || !read_side(&t, &b) || !divide(&a, &b, ret))
+    if (!take_any(&t, names) || !read_side(&t, &a) || !read_side(&t, &b))
         return false;
+    divide(&a, &b, ret);
     *s = t;
     return true;
 }
@@ -322,8 +377,7 @@ static bool read_slash(scan *s, const tp_number *a, tp_number *ret)
     if (!read_decimal(&t, &d) || peek(&t, 0) == '/')
         return false;
     set_decimal(&d, &b);
-    if (!divide(a, &b, ret))
-        return false;
+    divide(a, &b, ret);
     *s = t;
     return true;
 }
@@ -345,9 +399,12 @@ static bool read_mixed(scan *s, const tp_number *whole, tp_number *ret)
             return false;
     }
     tp_rational exact;
-    if (!whole->is_exact || !part.is_exact || !tp_rational_add(whole->exact, part.exact, &exact))
+    if (isnan(part.value))
+        set_void(ret);
+    else if (whole->is_exact && part.is_exact && tp_rational_add(whole->exact, part.exact, &exact))
+        set_exact(exact, ret);
+    else
         return false;
-    set_exact(exact, ret);
     *s = t;
     return true;
 }
@@ -473,13 +530,19 @@ static bool read_number(tp_slice text, size_t at, tp_number *ret)
 
 bool tp_number_next(tp_slice text, size_t from, tp_number *ret)
 {
+    tp_number v;
     /* What may begin a number: digits, point, signs, backslash, and the lead bytes of the
      * characters above ASCII that are known here. */
     for (size_t at = from; at < text.len; at++) {
         char c = text.data[at];
         bool may = is_digit(c) || strchr(".-+$\\", c) || (unsigned char)c >= 0xc2;
-        if (may && c && read_number(text, at, ret))
+        if (!may || !c || !read_number(text, at, &v))
+            continue;
+        if (!isnan(v.value)) {
+            *ret = v;
             return true;
+        }
+        at = v.end - 1;
     }
     return false;
 }
@@ -529,8 +592,9 @@ bool tp_number_equal(const tp_number *a, const tp_number *b, double absolute, do
 
 void tp_number_text(const tp_number *v, char out[TP_RATIONAL_TEXT])
 {
-    if (v->is_exact)
-        tp_rational_text(v->exact, out);
+    tp_number share = v->is_percent ? hundredth(v) : *v;
+    if (share.is_exact)
+        tp_rational_text(share.exact, out);
     else
-        tp_json_f64_text(v->value, out);
+        tp_json_f64_text(share.value, out);
 }

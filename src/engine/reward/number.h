@@ -1,8 +1,9 @@
 /* number.h - numbers as people and models write them.
  *
  *     42    -3.50    1,234,567    $5    7 apples    12%    3/4    1 1/2    2.5e-3
- *     \frac{3}{4}    1{,}000    6.02 \times 10^{23}    −8 (U+2212)    ½
+ *     \frac{3}{4}    1{,}000    6.02 \times 10^{23}    −8 (U+2212)    ½    1.000.000    1 000
  *
+ * What has no value is no number, and nothing in it is one: 1/0, \frac{1}{0}, 1,00, 1.2.3.
  * Values are exact fractions as long as they fit 128 bits; beyond that only the nearest
  * double is known, and the digits decide. */
 #ifndef TP_ENGINE_REWARD_NUMBER_H
@@ -39,7 +40,7 @@ bool tp_number_in_words(tp_slice text, tp_number *ret);
  * both are and the tolerances are 0; else |a - b| <= absolute or <= relative * |b|. */
 bool tp_number_equal(const tp_number *a, const tp_number *b, double absolute, double relative);
 
-/* One spelling per value, for votes: "42", "-7/3", "12%" as "12"; NUL-terminated. */
+/* One spelling per value, for votes: "42", "-7/3", "12%" as "3/25"; NUL-terminated. */
 void tp_number_text(const tp_number *v, char out[TP_RATIONAL_TEXT]);
 
 #endif
