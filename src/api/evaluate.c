@@ -2,7 +2,9 @@
 #include "temper/evaluate.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "base/files.h"
 #include "base/output.h"
 #include "base/sized.h"
 #include "engine/evaluate/eval_job.h"
@@ -73,6 +75,21 @@ static tp_status open_parts(tp_evaluator *e, tp_config *config, tp_error *err)
     return tp_output_check(e->o.out, err); /* now that the inputs are known */
 }
 
+/* The config.yaml in a run folder is that of a training. */
+static tp_status refuse_run(const char *config, tp_error *err)
+{
+    static const char name[] = "/config.yaml";
+    if (!config || !tp_str_ends(config, name))
+        return TP_OK;
+    int n = (int)(strlen(config) - strlen(name));
+    if (!tp_file_exists(tp_path_of("%.*s/run.json", n, config).text))
+        return TP_OK;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "'%.*s' is a run, not a configuration of an evaluation; its model is evaluated "
+                   "with generation.model_name=%.*s data.data_path=FILE 'env={math: {}}'",
+                   n, config, n, config);
+}
+
 tp_status tp_evaluator_open(const char *config, const char *const *overrides, size_t n_overrides,
                             const tp_evaluator_options *options, tp_evaluator **ret, tp_error *err)
 {
@@ -82,6 +99,7 @@ tp_status tp_evaluator_open(const char *config, const char *const *overrides, si
     if (!ret)
         return tp_fail(err, TP_ERR_ARG, "tp_evaluator_open: ret is NULL");
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_evaluator_options", err));
+    TP_TRY(refuse_run(config, err));
     TP_TRY(tp_recipe_load(config, overrides, n_overrides, &read, err));
     tp_evaluator *e = tp_new(1, sizeof *e);
     e->o = o;

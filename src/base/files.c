@@ -327,6 +327,7 @@ tp_status tp_cache_path(const char *name, bool make, char *out, size_t size, tp_
 tp_status tp_dir_check(const char *path, tp_error *err)
 {
     TP_OWN(tp_buf) nearest = {0};
+    TP_TRY(tp_dir_check_name(path, err));
     tp_buf_adds(&nearest, path);
     while (nearest.len > 1 && nearest.data[nearest.len - 1] == '/')
         nearest.data[--nearest.len] = 0;

@@ -16,10 +16,11 @@ static bool is_problem(int64_t n, int64_t c, int64_t k)
 static long double miss_all(int64_t n, int64_t c, int64_t k)
 {
     int64_t factors = c < k ? c : k, other = c < k ? k : c;
+    const long double nothing = 1e-25L; /* beside 1 */
     long double product = 1;
     if (n - c < k)
         return 0;
-    for (int64_t i = n - factors + 1; i <= n; i++)
+    for (int64_t i = n - factors + 1; i <= n && product > nothing; i++)
         product *= 1 - (long double)other / (long double)i;
     return product;
 }

@@ -179,6 +179,22 @@ echo '{"train/loss": {"1": 2}}' >metrics.json
 run eval summarize metrics.json
 expect 2 "has no validation accuracies" "'temper metrics' and 'temper analyze' read any run"
 
+# Files that no evaluation writes.
+prompt() { printf '{"kind": "temper-eval", "version": %s, "prompts": [{"id": "p", "n": %s, "correct": %s, "mean_reward": 0, "majority": %s}]}' "$@"; }
+prompt 1 1000000000000000000 500000000000000000 0 >odd.json
+run eval summarize odd.json
+expect 2 "odd.json:1: a prompt has more than 1048576 answers"
+prompt 1 4 2 7 >odd.json
+run eval summarize odd.json
+expect 2 "odd.json:1: \"majority\" of a prompt must be between 0 and 1"
+prompt 99 4 2 0 >odd.json
+run eval summarize odd.json
+expect 2 "odd.json:1: \"version\" is not 1"
+prompt 1 0 0 null >odd.json
+run eval summarize odd.json
+expect 0
+expect_out "eval_pass_k() = - (the sum of pass@1)"
+
 printf 'not json' >bad.jsonl
 run eval summarize bad.jsonl
 expect 2 "bad.jsonl:1:"
@@ -199,7 +215,16 @@ expect 0
 is "the model" "$("$TOOL" get out model)" "runs/tiny/checkpoints/step-6/model"
 is "made questions" "$("$TOOL" get out summary.n_prompts)" 8
 
+run eval runs/tiny
+expect 2 "'runs/tiny' is a run, not a configuration of an evaluation" \
+    "generation.model_name=runs/tiny"
+
 # What is wrong is said before the model is loaded.
+printf x >afile
+run eval eval.yaml generation.model_name=nowhere eval.save_path=afile/x
+expect 2 "eval.save_path: " "afile"
+run eval eval.yaml generation.model_name=nowhere eval.save_path=-
+expect 2 "eval.save_path: '-' is a stream"
 run eval eval.yaml --out nowhere/a.json
 expect 2 "cannot write to 'nowhere/a.json': its folder does not exist"
 run eval eval.yaml eval.k_value=9

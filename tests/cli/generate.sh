@@ -79,6 +79,9 @@ expect 0
 printf '"fine"\n{"word": "hm"}\n' >bad.jsonl
 run generate --prompts bad.jsonl model
 expect 2 "bad.jsonl:2: expected a string, or an object with messages"
+printf '"fine"\nxx\n' >worse.jsonl
+run generate --prompts worse.jsonl model
+expect 2 "worse.jsonl:2:1: unknown word"
 run generate --prompts bad.jsonl --prompt-key word model
 expect 2 "bad.jsonl:1: 'word' is neither"
 printf '"fine"\n{"prompt": \n' >bad.jsonl

@@ -83,13 +83,13 @@ static void add_estimates(const tp_eval_report *r, tp_buf *out)
 static void add_conventions(const tp_eval_report *r, tp_buf *out)
 {
     const tp_eval_summary *s = r->summary;
-    char any[32];
+    char any[32], sum[32];
     if (r->evaluation->n_samples > 1 && !isnan(s->any_correct))
         tp_buf_addf(out,
                     "\n  In NeMo RL's conventions: validation pass_k = %s (any of %lld answers "
-                    "right),\n  eval_pass_k() = %.4f (the sum over prompts of pass@%lld).\n",
+                    "right),\n  eval_pass_k() = %s (the sum over prompts of pass@%lld).\n",
                     tp_eval_share(s->any_correct, any), (long long)r->evaluation->n_samples,
-                    s->pass_sum, (long long)s->k[0]);
+                    tp_eval_share(s->pass_sum, sum), (long long)s->k[0]);
 }
 
 static const tp_reward *first_excluded(const tp_evaluation *e, const char **ret_id)
@@ -403,12 +403,13 @@ tp_status tp_eval_report_check_nemo(const char *folder, tp_error *err)
         return TP_OK;
     snprintf(config, sizeof config, "%s/config.json", folder);
     snprintf(data, sizeof data, "%s/evaluation_data.json", folder);
-    if (!tp_file_exists(config) || tp_file_exists(data))
-        return TP_OK;
-    return tp_fail(err, TP_ERR_CONFIG,
-                   "eval.save_path: '%.200s' has a config.json that is of no evaluation and would "
-                   "be lost; choose another folder",
-                   folder);
+    if (tp_file_exists(config) && !tp_file_exists(data))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "eval.save_path: '%.200s' has a config.json that is of no evaluation and "
+                       "would be lost; choose another folder",
+                       folder);
+    tp_status status = tp_dir_check(folder, err);
+    return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "eval.save_path: ");
 }
 
 tp_status tp_eval_report_nemo(const tp_eval_report *r, const char *folder, tp_error *err)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/platform.h"
 #include "engine/data/lines.h"
 #include "engine/model/adapter.h"
 
@@ -113,14 +114,17 @@ static tp_status add_row(tp_prompt_list *p, tp_text_model *m, const char *place,
                    place);
 }
 
-static tp_status add_line(tp_prompt_list *p, tp_text_model *m, const char *place, tp_slice line,
-                          const tp_prompt_options *options, tp_error *err)
+static tp_status add_line(tp_prompt_list *p, tp_text_model *m, const char *name, uint64_t number,
+                          tp_slice line, const tp_prompt_options *options, tp_error *err)
 {
     TP_OWN(tp_arena) arena = {0};
     const tp_json *row;
+    char place[4200];
     tp_json_options tolerant = TP_JSON_TOLERANT;
+    tolerant.first_line = (uint32_t)TP_MIN(number, (uint64_t)UINT32_MAX);
+    snprintf(place, sizeof place, "%s:%llu", name, (unsigned long long)number);
     TP_TRY(tp_arena_init(&arena, (1 << 16) + 64 * line.len, err));
-    TP_TRY(tp_json_parse(&arena, place, line.data, line.len, &tolerant, &row, err));
+    TP_TRY(tp_json_parse(&arena, name, line.data, line.len, &tolerant, &row, err));
     TP_TRY(add_row(p, m, place, row, options, err));
     return read_adapter(&p->items[p->n - 1], m, row, err);
 }
@@ -132,10 +136,8 @@ static tp_status add_lines(tp_prompt_list *p, tp_text_model *m, const char *name
     size_t before = p->n;
     for (uint64_t number = 1; at < end; number++) {
         tp_slice line = tp_line_take(&at, end);
-        char place[4200];
-        snprintf(place, sizeof place, "%s:%llu", name, (unsigned long long)number);
         if (!tp_line_is_blank(line))
-            TP_TRY(add_line(p, m, place, line, options, err));
+            TP_TRY(add_line(p, m, name, number, line, options, err));
     }
     if (p->n == before)
         return tp_fail(err, TP_ERR_CONFIG, "%s holds no prompts", name);

@@ -3,6 +3,7 @@
 #include "engine/reward/program_line.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- asking ---- */
@@ -70,10 +71,8 @@ static void read_reward(const tp_json *object, tp_reward *ret)
     double value;
     if (tp_json_bool(reward, &yes))
         value = yes;
-    else if (is_nonfinite_word(reward))
-        value = NAN;
-    else if (reward && reward->type == TP_JSON_NUMBER)
-        value = tp_json_f64(reward, &value) ? value : NAN; /* out of range: not finite */
+    else if (is_nonfinite_word(reward) || (reward && reward->type == TP_JSON_NUMBER))
+        value = tp_json_f64(reward, &value) ? value : strtod(reward->text.data, NULL);
     else {
         tp_reward_exclude(ret, TP_REWARD_NONSENSE, "the answer's \"reward\" is %s",
                           reward ? types[reward->type] : "missing");

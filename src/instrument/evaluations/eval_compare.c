@@ -206,13 +206,13 @@ static tp_status read_and_sum(const char *path, const tp_eval_file_options *o, t
 
 static void add_summary(const tp_eval_file *f, const tp_eval_summary *s, tp_buf *out)
 {
-    char any[32];
+    char any[32], sum[32];
     add_file("", f, s, out);
     tp_buf_addf(out,
                 "   intervals: %g%%, clustered by prompt\n"
                 "   in NeMo RL's conventions: validation pass_k = %s (any answer right), "
-                "eval_pass_k() = %.4f (the sum of pass@%lld)\n",
-                100 * s->level, tp_eval_share(s->any_correct, any), s->pass_sum,
+                "eval_pass_k() = %s (the sum of pass@%lld)\n",
+                100 * s->level, tp_eval_share(s->any_correct, any), tp_eval_share(s->pass_sum, sum),
                 (long long)s->k[0]);
 }
 

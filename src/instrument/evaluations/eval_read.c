@@ -8,7 +8,7 @@
 #include "base/order.h"
 #include "base/platform.h"
 
-enum { MAX_BYTES = 1 << 30, MAX_SAMPLES = 1 << 20, EXCERPT = 40 };
+enum { MAX_BYTES = 1 << 30, MAX_SAMPLES = 1 << 20, VERSION = 1, EXCERPT = 40 };
 
 typedef struct {
     tp_eval_file *f;
@@ -102,6 +102,18 @@ static void add_reward(const reading *r, tp_eval_prompt *p, double reward)
 
 /* ---- our own ---- */
 
+/* The share of right answers among the most frequent; null or none: nobody answered. */
+static tp_status read_majority(const reading *r, const tp_json *v, double *ret)
+{
+    const tp_json *majority = tp_json_get(v, "majority");
+    *ret = NAN;
+    if (!majority || majority->type == TP_JSON_NULL)
+        return TP_OK;
+    if (!tp_json_f64(majority, ret) || !(*ret >= 0 && *ret <= 1))
+        return fail(r, v->line, "\"majority\" of a prompt must be between 0 and 1");
+    return TP_OK;
+}
+
 static tp_status read_own_prompt(reading *r, const tp_json *v)
 {
     const char *id = tp_json_str(tp_json_get(v, "id"));
@@ -112,16 +124,15 @@ static tp_status read_own_prompt(reading *r, const tp_json *v)
     if (!tp_json_i64(tp_json_get(v, "n"), &p->n) ||
         !tp_json_i64(tp_json_get(v, "correct"), &p->correct) || p->correct < 0 || p->correct > p->n)
         return fail(r, v->line, "a prompt has no \"n\" with at most as many \"correct\"");
-    if (!tp_json_i64(tp_json_get(v, "excluded"), &p->excluded) || p->excluded < 0 ||
-        p->excluded > MAX_SAMPLES)
+    if (!tp_json_i64(tp_json_get(v, "excluded"), &p->excluded) || p->excluded < 0)
         p->excluded = 0;
+    if (p->n > MAX_SAMPLES || p->excluded > MAX_SAMPLES)
+        return fail(r, v->line, "a prompt has more than 1048576 answers");
     if (tp_json_f64(tp_json_get(v, "mean_reward"), &mean) && isfinite(mean))
         p->reward_sum = (long double)mean * p->n;
     else if (p->n > 0)
         return fail(r, v->line, "a prompt has verdicts and no \"mean_reward\"");
-    if (!tp_json_f64(tp_json_get(v, "majority"), &p->majority))
-        p->majority = NAN;
-    return TP_OK;
+    return read_majority(r, v, &p->majority);
 }
 
 /* The values of k that the summary reports. */
@@ -138,10 +149,13 @@ static void read_k(tp_eval_file *f, const tp_json *summary)
 static tp_status read_own(reading *r, const tp_json *root)
 {
     tp_eval_file *f = r->f;
-    const tp_json *prompts = tp_json_get(root, "prompts");
+    const tp_json *prompts = tp_json_get(root, "prompts"), *version = tp_json_get(root, "version");
+    int64_t number = VERSION;
     f->format = "temper eval";
     f->model = tp_json_str(tp_json_get(root, "model"));
     f->data = tp_json_str(tp_json_get(root, "data"));
+    if (version && (!tp_json_i64(version, &number) || number != VERSION))
+        return fail(r, version->line, "\"version\" is not 1, the only one known here");
     if (!prompts || prompts->type != TP_JSON_ARRAY)
         return fail(r, root->line, "there is no list of \"prompts\"");
     for (const tp_json *v = prompts->child; v; v = v->next)

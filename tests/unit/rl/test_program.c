@@ -304,6 +304,7 @@ static void nonsense_and_nan(void **state)
                "inf) echo \"{\\\"id\\\":$id,\\\"reward\\\":-Infinity}\" ;;\n"
                "huge) echo \"{\\\"id\\\":$id,\\\"reward\\\":1e999}\" ;;\n"
                "quoted) echo \"{\\\"id\\\":$id,\\\"reward\\\":\\\"NaN\\\"}\" ;;\n"
+               "endless) echo \"{\\\"id\\\":$id,\\\"reward\\\":\\\"inf\\\"}\" ;;\n"
                "true) echo \"{\\\"id\\\":$id,\\\"reward\\\":true}\" ;;\n"
                "sorry) echo \"{\\\"id\\\":$id,\\\"error\\\":\\\"cannot parse\\\"}\" ;;\n"));
     OPEN("env.judge.num_workers=1");
@@ -318,8 +319,9 @@ static void nonsense_and_nan(void **state)
         {"word", TP_REWARD_NONSENSE, "\"reward\" is a string"},
         {"nan", TP_REWARD_NAN, "NaN"},
         {"inf", TP_REWARD_NAN, "infinite"},
-        {"huge", TP_REWARD_NAN, ""},
+        {"huge", TP_REWARD_NAN, "infinite"},
         {"quoted", TP_REWARD_NAN, "NaN"},
+        {"endless", TP_REWARD_NAN, "infinite"},
         {"sorry", TP_REWARD_REFUSED, "cannot parse"},
         {"true", TP_REWARD_OK, NULL},
         {"good", TP_REWARD_OK, NULL},
@@ -336,7 +338,7 @@ static void nonsense_and_nan(void **state)
             expect_good(&r.v[i], 1);
         else
             expect_excluded(&r.v[i], samples[i].status, samples[i].why);
-    assert_int_equal(r.counts[TP_REWARD_NAN], 4);
+    assert_int_equal(r.counts[TP_REWARD_NAN], 5);
     assert_int_equal(r.counts[TP_REWARD_NONSENSE], 4);
     tp_rewards_release(&r);
     /* A program that talks nonsense is not a program that died. */
