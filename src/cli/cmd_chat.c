@@ -62,6 +62,7 @@ typedef struct {
     tp_chat *talk;
     bool is_terminal, has_begun; /* talking: notices belong to it */
     bool has_said;               /* some of an answer */
+    bool has_refused;            /* a message that was too long */
 } chat;
 
 static void notice(void *user, const char *text)
@@ -180,8 +181,9 @@ static tp_status talk(chat *c, tp_error *err)
         if (kind == LINE_TEXT)
             status = answer(c, line, n, err);
         free(line);
-        if (status == TP_ERR_CONFIG && c->is_terminal) { /* too long: the talk goes on */
+        if (status == TP_ERR_CONFIG) { /* too long: the talk goes on */
             fprintf(stderr, "temper: %s; /reset begins anew\n", err->message);
+            c->has_refused = !c->is_terminal;
             status = TP_OK;
         }
     }
@@ -234,7 +236,9 @@ static int execute(const void *given, char **words, int n)
     tp_text_generator_free(gen);
     if (status != TP_OK)
         return tp_cli_fail(&err);
-    return interrupted ? tp_status_exit(TP_ERR_INTERRUPTED) : 0;
+    if (interrupted)
+        return tp_status_exit(TP_ERR_INTERRUPTED);
+    return c.has_refused ? TP_EXIT_INPUT : 0;
 }
 
 const tp_usage tp_usage_chat = {
@@ -244,9 +248,10 @@ const tp_usage tp_usage_chat = {
                "folder with a chat template, a checkpoint or a run folder.",
     .flags = flag_table,
     .details = "/reset begins anew, /quit leaves, Ctrl-C stops an answer, or "
-               "leaves when there is none.  Without a terminal every line "
-               "of standard input is a message and only the answers are "
-               "written.",
+               "leaves when there is none; a line that ends in \\ goes on in the next.  "
+               "Without a terminal the lines of standard input are messages and "
+               "commands all the same, and only the answers are written; the exit "
+               "status is 2 when a message was too long.",
     .min_words = 1,
     .max_words = 1,
     .size = sizeof(flags),

@@ -20,9 +20,10 @@ grep -qF "there is no command '/nope'" err || fail "an unknown command is not na
 printf 'one\ntwo\nthree\nfour\n' | "$TEMPER" chat --max-new-tokens 20 --max-length 90 model >out 2>err ||
     fail "a full window ended the conversation"
 grep -qF "the window of 90 tokens is full" err || fail "nothing is said about turns left out"
-printf 'one one one one one one one one one\n' | "$TEMPER" chat --max-length 20 model >out 2>err
+printf 'one one one one one one one one one\n/nope\n' | "$TEMPER" chat --max-length 20 model >out 2>err
 [ $? = 2 ] || fail "a message longer than the window is no error"
 grep -qF "the prompt has" err || fail "the length is not named"
+grep -qF "there is no command '/nope'" err || fail "lines behind one that is too long are not read"
 
 write_recipe tiny.yaml
 run train --quiet tiny.yaml
