@@ -5,7 +5,8 @@
  * C(n-c, k) / C(n, k) in product form. Its standard error is that over prompts; since it lies in
  * [0, 1] the interval is Wilson's score interval at the effective number of prompts, p (1-p) / se^2
  * with the degrees of freedom of the prompts (Korn and Graubard 1998), which stays inside [0, 1]
- * and does not shrink to a point when every prompt is right.  Mean rewards get Student's.
+ * and does not shrink to a point when every prompt is right, or nearly: of m prompts that number is
+ * at most m, or m times m p (1-p) where that is more.  Mean rewards get Student's.
  *
  * Two evaluations of the same prompts are compared prompt by prompt: what both find hard
  * cancels. */
