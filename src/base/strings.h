@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "temper/text.h"
@@ -67,6 +68,11 @@ int tp_str_order(const void *a, const void *b);
 /* UTF-8.  Decode one code point at s (n bytes left); returns its length, or 0
  * when the bytes are not valid UTF-8 (overlong, surrogate, > U+10FFFF). */
 size_t tp_utf8_decode(const char *s, size_t n, uint32_t *ret_cp);
+/* The bytes of the byte order mark that the text begins with: 3, or 0. */
+static inline size_t tp_utf8_mark(const char *s, size_t n)
+{
+    return n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
 size_t tp_utf8_encode(uint32_t cp, char out[4]);
 size_t tp_utf8_valid_len(const char *s, size_t n); /* bytes before the first fault */
 bool tp_utf8_valid(const char *s, size_t n);

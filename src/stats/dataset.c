@@ -197,7 +197,7 @@ tp_status tp_dataset_read(const char *name, const char *text, size_t n, tp_stats
                           tp_error *err)
 {
     tp_stats_dataset data = {.columns = NULL};
-    size_t skip = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    size_t skip = tp_utf8_mark(text, n);
     snprintf(data.name, sizeof data.name, "%s", name);
     text += skip;
     n -= skip;

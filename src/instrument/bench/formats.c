@@ -116,7 +116,7 @@ tp_status tp_bench_read(const char *name, const char *text, size_t n, const tp_b
     if (format && !format->read_json && !format->read_text)
         return tp_fail(err, TP_ERR_ARG, "%s: %s is written only", name, format->name);
     TP_TRY(tp_bench_report_init(&r, err));
-    size_t mark = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0, blank = 0;
+    size_t mark = tp_utf8_mark(text, n), blank = 0;
     text += mark;
     n -= mark;
     while (blank < n && strchr(" \t\r\n", text[blank]))

@@ -78,10 +78,7 @@ static size_t skip_blanks(const char *p, size_t n, size_t i)
     return i;
 }
 
-static size_t text_of(const char *p, size_t n)
-{
-    return skip_blanks(p, n, begins(p, n, "\xef\xbb\xbf", 3) ? 3 : 0);
-}
+static size_t text_of(const char *p, size_t n) { return skip_blanks(p, n, tp_utf8_mark(p, n)); }
 
 static answer is_database(const char *p, size_t n, bool is_all)
 {

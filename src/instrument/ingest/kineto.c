@@ -131,8 +131,7 @@ static tp_status first_byte(tp_kineto *k, const char **ret, tp_error *err)
     if (!s->end)
         TP_TRY(tp_source_next(s, s->begin, err));
     const char *p = s->begin;
-    if (s->end - p >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
-        p += 3;
+    p += tp_utf8_mark(p, (size_t)(s->end - p));
     for (;;) {
         while (p < s->end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
             p++;

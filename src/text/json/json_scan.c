@@ -418,8 +418,6 @@ static tp_status read_comma(tp_json_reader *r, tp_json_token *token, bool *ret_c
     return TP_OK;
 }
 
-static const char byte_order_mark[] = "\xef\xbb\xbf";
-
 tp_status tp_json_reader_next(tp_json_reader *r, tp_json_token *ret, tp_error *err)
 {
     for (;;) {
@@ -464,7 +462,7 @@ tp_status tp_json_reader_next(tp_json_reader *r, tp_json_token *ret, tp_error *e
             }
             return read_value(r, ret, err);
         default:
-            if (offset == 0 && r->end - r->at >= 3 && !memcmp(r->at, byte_order_mark, 3))
+            if (offset == 0 && tp_utf8_mark(r->at, (size_t)(r->end - r->at)))
                 return fail_at(r, r->at, err,
                                "byte order mark; save the file as UTF-8 without one");
             return read_value(r, ret, err);

@@ -339,9 +339,8 @@ static void take_unended(tp_metrics *m, state *s)
 
 static void take_names(state *s)
 {
-    static const char mark[] = "\xef\xbb\xbf";
-    if (s->names.n && tp_str_starts(field_of(&s->names, 0), mark))
-        s->names.at[0] += 3;
+    if (s->names.n)
+        s->names.at[0] += tp_utf8_mark(field_of(&s->names, 0), strlen(field_of(&s->names, 0)));
     const char **sorted = tp_vec_new(s->names.n, sizeof *sorted);
     for (size_t i = 0; i < s->names.n; i++)
         sorted[i] = field_of(&s->names, i);

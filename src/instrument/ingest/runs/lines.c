@@ -53,8 +53,8 @@ static tp_status read_lines(tp_flat_row_lines *l, void (*see)(void *user, tp_fla
         if (!has)
             return TP_OK;
         size_t n_line = text.len;
-        if (l->line == 1 && text.len >= 3 && memcmp(text.data, "\xef\xbb\xbf", 3) == 0)
-            text = (tp_slice){text.data + 3, text.len - 3}; /* a byte order mark */
+        size_t mark = l->line == 1 ? tp_utf8_mark(text.data, text.len) : 0;
+        text = (tp_slice){text.data + mark, text.len - mark};
         bool blank = is_blank(text);
         bool good =
             !blank && tp_flat_row_parse(&l->row, "line", text.data, text.len, &why) == TP_OK;

@@ -87,10 +87,9 @@ static tp_status read_head(tp_run_place *p, tp_error *err)
         }
     }
     close(fd);
-    if (p->n_head >= 3 && memcmp(p->head, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark */
-        p->n_head -= 3;
-        memmove(p->head, p->head + 3, p->n_head);
-    }
+    size_t mark = tp_utf8_mark(p->head, p->n_head);
+    p->n_head -= mark;
+    memmove(p->head, p->head + mark, p->n_head);
     return TP_OK;
 }
 
