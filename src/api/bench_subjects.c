@@ -27,11 +27,11 @@ void tp_bench_kinds(tp_buf *out)
         tp_buf_addf(out, "%s%s", i ? ", " : "", kinds[i]->name);
 }
 
-static const tp_metric shared_metrics[TP_BENCH_SHARED] = {
-    [TP_BENCH_PEAK] = TP_EXACT_ROW("peak_memory", "bytes"),
-    [TP_BENCH_MEAN] = TP_MEAN_MEMORY_ROW,
-    [TP_BENCH_ALLOCATIONS] = TP_ALLOCATIONS_ROW,
-    [TP_BENCH_RESIDENT] = TP_RESIDENT_ROW};
+static const tp_metric shared_metrics[TP_BENCH_SHARED] = {[TP_BENCH_PEAK] = TP_PEAK_MEMORY_ROW,
+                                                          [TP_BENCH_MEAN] = TP_MEAN_MEMORY_ROW,
+                                                          [TP_BENCH_ALLOCATIONS] =
+                                                              TP_ALLOCATIONS_ROW,
+                                                          [TP_BENCH_RESIDENT] = TP_RESIDENT_ROW};
 
 static tp_subject *new_subject(const tp_bench_kind *kind, const tp_bench_case *c)
 {

@@ -312,8 +312,7 @@ tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alpha, size_t w
     return TP_OK;
 }
 
-/* What its line of least squares leaves of x; returns the sum of squares. */
-static double beside_line(const double *x, size_t n, double *ret)
+double tp_beside_line(const double *x, size_t n, double *ret)
 {
     double middle = 0.5 * (double)(n - 1), mean = tp_mean(x, n), xx = 0, xy = 0, squares = 0;
     for (size_t i = 0; i < n; i++) {
@@ -352,7 +351,7 @@ double tp_lag1_beside_lines(const double *x, size_t n, size_t pieces)
         return 0;
     for (size_t i = 0; i < pieces; i++) {
         const double *piece = x + i * length;
-        double left = beside_line(piece, length, rest);
+        double left = tp_beside_line(piece, length, rest);
         sum += lag1_of_rest(rest, length, left, squares_of(piece, length), 2);
     }
     return sum / (double)pieces;
@@ -365,13 +364,13 @@ double tp_lag1_beside_bend(const double *x, size_t n)
         return 0;
     TP_FREED double *space = tp_scratch(4 * n);
     double *rest = space, *bend = space + n, *bend_rest = bend + n, *best = bend_rest + n;
-    double squares = beside_line(x, n, rest), most = 0;
+    double squares = tp_beside_line(x, n, rest), most = 0;
     memcpy(best, rest, n * sizeof *best);
     for (size_t from = 1; from + 2 < n; from += 1 + n / BENDS) {
         double product = 0;
         for (size_t i = 0; i < n; i++)
             bend[i] = i > from ? (double)(i - from) : 0;
-        double length = beside_line(bend, n, bend_rest);
+        double length = tp_beside_line(bend, n, bend_rest);
         for (size_t i = 0; i < n; i++)
             product += rest[i] * bend_rest[i];
         if (!(length > 0) || product * product / length <= most)

@@ -44,6 +44,9 @@ TP_CHECKED tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alph
 TP_CHECKED tp_status tp_overfit_onset(const double *gap, size_t n, size_t window, double r,
                                       double alpha, size_t *ret, tp_error *err);
 
+/* ret, of n values: what the line of least squares leaves of x.  Returns its sum of squares. */
+double tp_beside_line(const double *x, size_t n, double *ret);
+
 /* How alike neighbours are beside the course of a series: the correlation of those that straight
  * lines leave, one to each of `pieces` equal parts, or one that bends once where it fits best.
  * Without bias, from 0 to 0.99; 0 where nothing is left. */

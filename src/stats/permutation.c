@@ -9,10 +9,12 @@
 
 /* Both tests reduce to sums: the difference of means grows with the sum of the group
  * called x, and the sum of signed differences speaks for itself.  Sums are twofold.  The two-sided
- * p counts what lies within 1e-12 of the largest sum that there could be as equal, since values are
- * decimals as a rule and doubles only near them; the one-sided ones are those of the doubles, where
- * exactly the observed value counts. */
+ * p counts what lies within 1e-12 of the largest sum that there could be as equal, or within what
+ * rounding leaves of the values, since these are decimals as a rule and doubles only near them; the
+ * one-sided ones are those of the doubles, where exactly the observed value counts. */
 static const double tie_share = 1e-12, exact_share = 0x1p-95;
+/* Of the magnitudes: far from 0 their rounding is more than a share of what they differ by. */
+static const double rounding_share = 0x1p-50;
 
 typedef struct {
     tp_two observed, center; /* sum of x, and what it would be without a difference */
@@ -114,7 +116,7 @@ static void set_slack(tally *t, const double *v, size_t n, double center)
         centered += fabs(v[i] - center);
     }
     t->slack = exact_share * plain;
-    t->tie = fmax(0x1p-50 * plain, tie_share * centered);
+    t->tie = fmax(rounding_share * plain, tie_share * centered);
 }
 
 tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_t ny,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "instrument/bench/formats.h"
+#include "instrument/bench/metric_rows.h"
 #include "stats/stats.h"
 
 enum { LEAST_ROUNDS = 5, BYTES_PER_MB = 1 << 20 };
@@ -197,8 +198,7 @@ static tp_status read_entry(const reader *in, const tp_json *entry)
     static const tp_metric throughput = {.name = "throughput",
                                          .unit = "tokens/s",
                                          .direction = TP_HIGHER_IS_BETTER},
-                           memory = {
-                               .name = "peak_memory", .unit = "bytes", .kind = TP_METRIC_EXACT};
+                           memory = TP_PEAK_MEMORY_ROW;
     const tp_json *metrics = tp_json_get(entry, "metrics");
     double tokens, megabytes, sd;
     if (entry->type != TP_JSON_OBJECT)

@@ -1,6 +1,6 @@
 /* metric_rows.h - the metrics of our own benchmarks that more than one file speaks of: the kinds
- * of the suite (api/bench_*.c), measured commands, and the readers of formats that have no place
- * for a unit or a direction.  Each is an initializer of a tp_metric. */
+ * of the suite (api/bench_*.c), measured commands, baselines, and the readers of formats that have
+ * no place for a unit or a direction.  Each is an initializer of a tp_metric. */
 #ifndef TP_INSTRUMENT_BENCH_METRIC_ROWS_H
 #define TP_INSTRUMENT_BENCH_METRIC_ROWS_H
 
@@ -44,6 +44,7 @@
         .kind = TP_METRIC_EXACT                                               \
     }
 
+#define TP_PEAK_MEMORY_ROW TP_EXACT_ROW("peak_memory", "bytes") /* of the engine's buffers */
 #define TP_RESIDENT_ROW TP_NOISY_MEMORY_ROW("resident")
 #define TP_MEAN_MEMORY_ROW TP_INFORMATIVE_ROW("mean_memory", "bytes")
 #define TP_USER_TIME_ROW TP_INFORMATIVE_ROW("user_time", "s")

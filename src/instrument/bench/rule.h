@@ -95,8 +95,8 @@ void tp_rule_bootstrap(const tp_metric *metric, const double *a, const double *b
                        uint64_t seed, tp_bench_comparison *c);
 /* Two samples that were not interleaved: drift between them is part of the difference,
  * which the reason says.  The interval is that of the Hodges-Lehmann shift, which holds its level
- * only where both sides scatter alike; so its lower end, and p, are the more careful ones of it and
- * of Welch's test of the logarithms: worse is what both say. */
+ * only where both sides scatter alike; so both ends, and p, are the more careful ones of it and of
+ * Welch's test of the logarithms: worse, and not worse, is what both say. */
 void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double *a, size_t n_a,
                       const double *b, size_t n_b, tp_bench_comparison *ret);
 /* Against a stored level.  sd_between: of the log of session medians; NaN: unknown,

@@ -21,30 +21,18 @@ static void missing(tp_dimension_figures *f, const char *what, tp_run_role a, tp
              *second ? ", " : "", second);
 }
 
-/* Without its line of least squares. */
-static double *level_out(const double *x, size_t n)
-{
-    double *y = tp_vec_new(n, sizeof *y), middle = (double)(n - 1) / 2, xx = 0, xy = 0;
-    for (size_t i = 0; i < n; i++) {
-        xx += ((double)i - middle) * ((double)i - middle);
-        xy += ((double)i - middle) * x[i];
-    }
-    for (size_t i = 0; i < n; i++)
-        y[i] = x[i] - xy / xx * ((double)i - middle);
-    return y;
-}
-
 /* Variance of a part's mean, from batches of what is left of it beside its trend. */
 static double variance_of_mean(const double *x, size_t n, double r, double *ret_df)
 {
-    double means[64], *y = level_out(x, n);
+    double means[64];
+    TP_FREED double *y = tp_vec_new(n, sizeof *y);
+    (void)tp_beside_line(x, n, y);
     size_t batches = tp_batch_count(n, r);
     tp_batch_means(y, n, batches, means);
     double df = (double)batches - 2; /* the slope took one */
     double v = tp_variance(means, batches) * ((double)batches - 1) / df / (double)batches *
                tp_batch_inflation(r, n, n / batches);
     *ret_df = tp_batch_df(r, n, df);
-    free(y);
     return v;
 }
 
