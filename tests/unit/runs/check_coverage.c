@@ -274,10 +274,10 @@ static bool is_right(const row *r, const counts *c)
 {
     double asked = c->n - c->errors, share = c->covered / asked,
            reach = fmax(0.02, 3 * sqrt(0.05 * 0.95 / asked));
-    double wrong = r->least ? (1 - r->least) / 2 : 0.03;
+    double wrong = r->least > 0 ? (1 - r->least) / 2 : 0.03;
     bool verdicts =
         r->input || (c->passes <= (wrong + reach) * c->n && c->fails <= (wrong + reach) * c->n);
-    bool covers = r->least ? share >= r->least - reach : fabs(share - 0.95) <= reach;
+    bool covers = r->least > 0 ? share >= r->least - reach : fabs(share - 0.95) <= reach;
     return c->errors <= c->n / 20 && covers && verdicts;
 }
 
@@ -352,8 +352,8 @@ static bool ask_pair(const pair *p, int repetitions)
     }
     double share = (double)covered / repetitions,
            reach = fmax(0.02, 3 * sqrt(0.05 * 0.95 / repetitions));
-    bool right = (p->least ? share >= p->least - reach : fabs(share - 0.95) <= reach) &&
-                 wrong <= ((p->least ? 1 - p->least : 0.05) + reach) * repetitions;
+    bool right = (p->least > 0 ? share >= p->least - reach : fabs(share - 0.95) <= reach) &&
+                 wrong <= ((p->least > 0 ? 1 - p->least : 0.05) + reach) * repetitions;
     printf("%-14s %-28s covered %5.1f %%  wrong %4.1f %%%s\n", "compare", p->what, 100 * share,
            100.0 * wrong / repetitions, right ? "" : "  OFF");
     return right;
