@@ -7,39 +7,7 @@
 
 #include "base/files.h"
 #include "base/output.h"
-
-/* A foreign database is read as data: no triggers, no functions of its schema, no
- * oversized rows. */
-static void harden(sqlite3 *db, bool damaged)
-{
-    /* A schema that "may be written" is what SQLite calls reading on although pages are
-     * missing; the database itself is open for reading only. */
-    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, !damaged, NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_WRITABLE_SCHEMA, damaged, NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-    sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 64 << 20);
-    sqlite3_limit(db, SQLITE_LIMIT_SQL_LENGTH, 1 << 20);
-    sqlite3_limit(db, SQLITE_LIMIT_COLUMN, 256);
-    sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
-}
-
-/* "file:" with everything but letters, digits and a few marks in hexadecimal. */
-static void make_uri(const char *path, tp_buf *ret)
-{
-    tp_buf_adds(ret, "file:");
-    for (const unsigned char *p = (const unsigned char *)path; *p; p++) {
-        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
-                     (*p >= '0' && *p <= '9') || strchr("/._-", *p);
-        if (plain)
-            tp_buf_addc(ret, (char)*p);
-        else
-            tp_buf_addf(ret, "%%%02x", *p);
-    }
-    /* immutable: no locks, no journal; nothing is ever written beside the file */
-    tp_buf_adds(ret, "?mode=ro&immutable=1");
-}
+#include "instrument/ingest/foreign_db.h"
 
 static tp_status open_database(tp_nsight *n, const char *path, const void *bytes, size_t size,
                                bool damaged, tp_error *err)
@@ -47,7 +15,8 @@ static tp_status open_database(tp_nsight *n, const char *path, const void *bytes
     TP_OWN(tp_buf) uri = {0};
     int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
     if (!bytes)
-        make_uri(path, &uri);
+        /* immutable: no locks, no journal; nothing is ever written beside the file */
+        tp_foreign_db_uri(path, "?mode=ro&immutable=1", &uri);
     else
         tp_buf_adds(&uri, ":memory:");
     if (bytes)
@@ -63,7 +32,7 @@ static tp_status open_database(tp_nsight *n, const char *path, const void *bytes
     if (result != SQLITE_OK)
         return tp_fail(err, TP_ERR_FORMAT, "cannot open '%s' as a database: %s", path,
                        n->db ? sqlite3_errmsg(n->db) : sqlite3_errstr(result));
-    harden(n->db, damaged);
+    tp_foreign_db_harden(n->db, damaged);
     return TP_OK;
 }
 
@@ -256,14 +225,12 @@ static void add_notes(tp_nsight *n)
                      c->missing_time);
 }
 
-static void note_journal(tp_nsight *n)
+/* Where a database was not closed, its newest content is in a log beside it: it is not read. */
+static bool has_journal(const tp_nsight *n)
 {
     TP_OWN(tp_buf) wal = {0};
     tp_buf_addf(&wal, "%s-wal", n->name);
-    if (tp_file_size(wal.data) > 0)
-        tp_notes_add(n->notes, TP_NOTE_WARNING,
-                     "'%s' exists: the export was not closed, and what is in there was not read",
-                     wal.data);
+    return tp_file_size(wal.data) > 0;
 }
 
 tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
@@ -276,13 +243,23 @@ tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
     tp_status status = open_somehow(&n, path, bytes, size, &copy, err);
     if (status == TP_OK)
         status = check_schema(&n, err);
+    bool is_open = !bytes && has_journal(&n);
+    if (status != TP_OK && is_open)
+        status =
+            tp_fail(err, TP_ERR_FORMAT,
+                    "'%s' was not closed: what is missing may be in '%s-wal', which is not read; "
+                    "close it with: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'",
+                    path, path);
     if (status == TP_OK) {
         prepare_strings(&n);
         tp_nsight_read_about(&n);
         tp_nsight_read_rows(&n);
         note_missing_pages(&n, path, bytes, size);
-        if (!bytes)
-            note_journal(&n);
+        if (is_open)
+            tp_notes_add(n.notes, TP_NOTE_WARNING,
+                         "'%s-wal' exists: the export was not closed, and what is in there was not "
+                         "read",
+                         path);
         status = tp_builder_check(&n.builder, path, err);
     }
     tp_builder_finish(&n.builder);

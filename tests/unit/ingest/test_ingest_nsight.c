@@ -249,6 +249,27 @@ static void every_process_numbers_its_own_devices(void **state)
     tp_trace_close(f);
 }
 
+/* What was written last is beside the file until its writer closes it. */
+static void a_database_that_was_not_closed_says_so(void **state)
+{
+    static const char path[] = "open.sqlite";
+    tp_trace_file *file = NULL;
+    tp_error err = {0};
+    sqlite3 *db;
+    (void)state;
+    remove(path);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "PRAGMA journal_mode=WAL; CREATE TABLE StringIds (id INTEGER, "
+                                  "value TEXT)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(tp_trace_open(path, NULL, &file, &err), TP_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "'open.sqlite-wal', which is not read"));
+    sqlite3_close(db);
+    remove(path);
+}
+
 static void a_kernel_without_an_end_has_no_duration(void **state)
 {
     (void)state;
@@ -275,6 +296,7 @@ int main(void)
         cmocka_unit_test(a_short_payload_is_left_out),
         cmocka_unit_test(from_memory_and_damaged),
         cmocka_unit_test(every_process_numbers_its_own_devices),
+        cmocka_unit_test(a_database_that_was_not_closed_says_so),
         cmocka_unit_test(a_kernel_without_an_end_has_no_duration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@
 #include "base/output.h"
 #include "base/strings.h"
 #include "base/vec.h"
+#include "instrument/ingest/foreign_db.h"
 #include "instrument/ingest/runs/reader.h"
 #include "instrument/ingest/runs/rows.h"
 
@@ -39,34 +40,16 @@ typedef struct {
 
 /* ---- opening ---- */
 
-static void add_uri(tp_buf *uri, const char *path, const char *options)
-{
-    tp_buf_adds(uri, "file:");
-    for (const unsigned char *p = (const unsigned char *)path; *p; p++)
-        if (strchr("?#%", *p))
-            tp_buf_addf(uri, "%%%02x", *p);
-        else
-            tp_buf_addc(uri, (char)*p);
-    tp_buf_adds(uri, options);
-}
-
-/* Data of a stranger: nothing of its schema runs. */
 static void harden(sqlite3 *db)
 {
-    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-    sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 64 << 20);
-    sqlite3_limit(db, SQLITE_LIMIT_SQL_LENGTH, 1 << 20);
-    sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
+    tp_foreign_db_harden(db, false);
     sqlite3_busy_timeout(db, BUSY_MS);
 }
 
 static tp_status open_as(const char *path, const char *options, sqlite3 **ret, tp_error *err)
 {
     TP_OWN(tp_buf) uri = {0};
-    add_uri(&uri, path, options);
+    tp_foreign_db_uri(path, options, &uri);
     tp_output_note_input(path);
     int result = sqlite3_open_v2(
         uri.data, ret, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
