@@ -149,8 +149,6 @@ static void put_flow(tp_buf *out, const tp_events *e, const tp_flow *f)
 static void put_counter(tp_buf *out, const tp_events *e, const tp_counter_sample *c)
 {
     char number[32];
-    if (!isfinite(c->value))
-        return;
     tp_buf_adds(out, ",\n{\"ph\":\"C\",\"name\":");
     put_string(out, e, c->name);
     put_row(out, e, c->track);
@@ -158,8 +156,11 @@ static void put_counter(tp_buf *out, const tp_events *e, const tp_counter_sample
     put_us(out, c->ts);
     tp_buf_adds(out, ",\"args\":{");
     put_string(out, e, c->series);
-    tp_json_f64_text(c->value, number);
-    tp_buf_addf(out, ":%s}}", number);
+    if (isfinite(c->value))
+        tp_json_f64_text(c->value, number);
+    else /* as Temper's own traces */
+        snprintf(number, sizeof number, "\"%sInfinity\"", c->value < 0 ? "-" : "");
+    tp_buf_addf(out, ":%s}}", isnan(c->value) ? "\"NaN\"" : number);
 }
 
 static void put_head(tp_buf *out, const tp_events *e)

@@ -2,6 +2,7 @@
 #include "instrument/ingest/kineto.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "instrument/ingest/fields.h"
 
@@ -115,7 +116,7 @@ void tp_kineto_memory(tp_kineto *k, int64_t ts, uint32_t track)
     m->device_type = type >= 0 && type <= INT16_MAX ? (int16_t)type : -1;
 }
 
-/* --- counters: every number among the arguments is a series --- */
+/* --- counters: every number among the arguments is a series, "NaN" and "Infinity" too --- */
 
 static const char *skip_string(const char *p, const char *end)
 {
@@ -138,10 +139,29 @@ static const char *skip_nested(const char *p, const char *end)
     return end;
 }
 
+static bool is_text(tp_slice s, const char *text)
+{
+    return s.len == strlen(text) && memcmp(s.data, text, s.len) == 0;
+}
+
+/* A number, or one of the texts that stand for what JSON has no number for. */
+static bool read_number(tp_slice value, double *ret)
+{
+    bool is_quoted = value.len >= 2 && *value.data == '"';
+    if (is_quoted)
+        value = (tp_slice){value.data + 1, value.len - 2};
+    bool is_nan = is_text(value, "NaN") || is_text(value, "nan");
+    bool is_infinite = is_text(value, "Infinity") || is_text(value, "-Infinity");
+    if (is_quoted && !is_nan && !is_infinite)
+        return false;
+    *ret = tp_field_f64(value.data, value.len);
+    return is_nan || !isnan(*ret);
+}
+
 static void sample(tp_kineto *k, const tp_counter_sample *proto, tp_slice series, tp_slice value)
 {
-    double v = tp_field_f64(value.data, value.len);
-    if (isnan(v))
+    double v;
+    if (!read_number(value, &v))
         return;
     tp_counter_sample *s =
         TP_VEC_PUSH(k->events->counters, k->events->n_counters, k->builder.counter_cap);
@@ -168,6 +188,7 @@ void tp_kineto_counter(tp_kineto *k, int64_t ts, uint32_t name, uint32_t track)
         if (p < end && *p == '"') {
             p = skip_string(p + 1, end);
             p += p < end;
+            sample(k, &proto, key, (tp_slice){value, (size_t)(p - value)});
         } else if (p < end && (*p == '[' || *p == '{')) {
             p = skip_nested(p, end);
         } else {

@@ -1,6 +1,7 @@
 /* What is exported reads back as what it was. */
 #include "trace_text.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "instrument/analyze/export.h"
@@ -40,6 +41,36 @@ static void chrome_reads_back(void **state)
         assert_int_equal(again->events->kind[i], file->events->kind[i]);
         assert_string_equal(tp_events_str(again->events, again->events->name[i]),
                             tp_events_str(file->events, file->events->name[i]));
+    }
+    tp_buf_release(&text);
+    tp_buf_release(&sink.pending);
+    tp_trace_close(again);
+    tp_trace_close(file);
+}
+
+/* What JSON has no number for is a text. */
+static void counters_that_are_no_numbers_stay(void **state)
+{
+    static const char samples[] =
+        "{\"ph\":\"C\",\"name\":\"loss\",\"pid\":9,\"tid\":1,\"ts\":1,\"args\":{\"value\":\"NaN\","
+        "\"low\":\"-Infinity\",\"unit\":\"s\"}},"
+        "{\"ph\":\"C\",\"name\":\"loss\",\"pid\":9,\"tid\":1,\"ts\":2,\"args\":{\"value\":2.5}}";
+    tp_trace_file *file = read_trace("counters.json", samples), *again;
+    tp_buf text = {0};
+    tp_export_sink sink = {.write = append, .context = &text};
+    tp_error err = {0};
+    const tp_ingest_options options = {.keep = 0};
+    (void)state;
+    assert_int_equal(tp_export_chrome(file->events, &sink, &err), TP_OK);
+    assert_int_equal(
+        tp_trace_open_memory("again.json", text.data, text.len, &options, &again, &err), TP_OK);
+    assert_int_equal(file->events->n_counters, 3);
+    assert_int_equal(again->events->n_counters, 3);
+    for (int i = 0; i < 2; i++) {
+        const tp_counter_sample *c = (i ? again : file)->events->counters;
+        assert_true(isnan(c[0].value));
+        assert_true(isinf(c[1].value) && c[1].value < 0);
+        assert_true(c[2].value == 2.5);
     }
     tp_buf_release(&text);
     tp_buf_release(&sink.pending);
@@ -182,6 +213,7 @@ static void operators_hang_below_their_modules(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(chrome_reads_back),
+                                       cmocka_unit_test(counters_that_are_no_numbers_stay),
                                        cmocka_unit_test(perfetto_is_well_formed),
                                        cmocka_unit_test(collapsed_stacks_have_clean_lines),
                                        cmocka_unit_test(operators_hang_below_their_modules)};
