@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/platform.h"
 #include "stats/changepoint.h"
 #include "stats/trend.h"
 
@@ -11,22 +12,36 @@ enum { CORRECT_FROM = 30, SEARCH_UP_TO = 400 };
 
 const char *tp_leak_verdict_name(tp_leak_verdict verdict)
 {
-    static const char *const names[] = {"cannot tell", "no growth", "grew, then stopped",
+    static const char *const names[] = {"cannot tell", "no growth shown", "grew, then stopped",
                                         "growing"};
     return names[verdict];
 }
 
-/* The steps that belong to warm-up. */
+/* Does memory grow in another way behind `at`?  A trend is as steep on both sides of its middle. */
+static tp_status has_bend(const double *y, size_t n, size_t at, bool *ret, tp_error *err)
+{
+    tp_theil_sen_result before, behind;
+    TP_TRY(tp_theil_sen(NULL, y, at, LEVEL, &before, err));
+    TP_TRY(tp_theil_sen(NULL, y + at, n - at, LEVEL, &behind, err));
+    *ret = behind.hi < before.lo || behind.lo > before.hi;
+    return TP_OK;
+}
+
+/* The steps that belong to warm-up: up to the last change of level in the first half at which
+ * memory begins to grow in another way. */
 static tp_status find_warm_up(const double *y, size_t n, size_t *ret, tp_error *err)
 {
-    tp_level_split split = {0};
-    size_t drop = TP_LEAK_MIN_WARM_UP;
-    if (n >= 2 * TP_LEAK_MIN_WARM_UP && n <= SEARCH_UP_TO)
-        TP_TRY(tp_edivisive(y, n, 3, false, &split, err));
-    bool is_early = split.tau > drop && split.tau <= n / 2;
-    if (is_early && n - split.tau >= TP_LEAK_MIN_STEPS)
-        drop = split.tau;
-    *ret = drop;
+    size_t drop = 0;
+    for (bool is_bend = n <= SEARCH_UP_TO; is_bend;) {
+        tp_level_split split = {0};
+        TP_TRY(tp_edivisive(y + drop, n - drop, 3, false, &split, err));
+        size_t to = drop + split.tau;
+        is_bend = split.tau > 0 && to <= n / 2 && n - to >= TP_LEAK_MIN_STEPS;
+        if (is_bend)
+            TP_TRY(has_bend(y + drop, n - drop, split.tau, &is_bend, err));
+        drop = is_bend ? to : drop;
+    }
+    *ret = TP_MAX(drop, TP_LEAK_MIN_WARM_UP);
     return TP_OK;
 }
 
@@ -40,6 +55,19 @@ static tp_status rising(const double *y, size_t n, double *ret_p, bool *ret_corr
     return TP_OK;
 }
 
+/* Equal values at the end, no more than stood still before: a stair, of what grows now and then. */
+static bool is_stair(const double *y, size_t n)
+{
+    size_t run = 0, longest = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool is_level = i > 0 && y[i] == y[i - 1];
+        if (!is_level && run > longest)
+            longest = run;
+        run = is_level ? run + 1 : 1;
+    }
+    return run > 1 && run <= longest;
+}
+
 /* Is the last third flat?  A steady leak is not. */
 static tp_status is_flat_at_the_end(const double *y, size_t n, double smallest, bool *ret,
                                     tp_error *err)
@@ -50,7 +78,7 @@ static tp_status is_flat_at_the_end(const double *y, size_t n, double smallest, 
     if (third < 4)
         return TP_OK;
     TP_TRY(tp_theil_sen(NULL, y + n - third, third, LEVEL, &sen, err));
-    *ret = fabs(sen.slope) < smallest;
+    *ret = fabs(sen.slope) < smallest && !is_stair(y, n);
     return TP_OK;
 }
 

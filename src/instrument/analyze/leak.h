@@ -1,13 +1,16 @@
 /* leak.h - does memory grow from step to step?
  *
  * The series is bytes in use at the same phase of every step, never at arbitrary times.
- * The first steps are warm-up and dropped: max(5, the last change point in the first half), unless
- * whoever measured has dropped them already; at least MIN_STEPS values must remain.  Then
+ * The first steps are warm-up and dropped: 5, or those up to the last change of level in the first
+ * half at which the slope changes as well (Theil-Sen intervals of 95 % before and behind it that do
+ * not meet), unless whoever measured has dropped them already; at least MIN_STEPS values must
+ * remain.  Then
  *   - Mann-Kendall, variance corrected for ties and for autocorrelation (Hamed-Rao, from 30
  *     values on), must say p < 0.01 (rising), and
  *   - the lower end of the 95 % interval of the Theil-Sen slope must exceed the larger of
  *     1 KiB per step, the grain of the series, and one millionth of what is in use.
- * A series that rose but is flat in its last third is a cache that filled, not a leak.
+ * A series that rose but is flat in its last third is a cache that filled, not a leak, unless it
+ * stood still as long before it rose again.
  * Fewer steps give no verdict instead of a guess. */
 #ifndef TP_INSTRUMENT_ANALYZE_LEAK_H
 #define TP_INSTRUMENT_ANALYZE_LEAK_H
@@ -23,8 +26,8 @@ enum { TP_LEAK_MIN_STEPS = 6, TP_LEAK_MIN_WARM_UP = 5, TP_LEAK_MIN_WARM_STEPS = 
 
 typedef enum {
     TP_LEAK_CANNOT_TELL, /* too few steps */
-    TP_LEAK_NONE,
-    TP_LEAK_PLATEAU, /* rose, then stopped */
+    TP_LEAK_NONE,        /* shown */
+    TP_LEAK_PLATEAU,     /* rose, then stopped */
     TP_LEAK_GROWING
 } tp_leak_verdict;
 

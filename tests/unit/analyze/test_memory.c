@@ -100,6 +100,47 @@ static void a_warm_up_is_no_leak(void **state)
     assert_int_equal(test_of(y, STEPS, 0).verdict, TP_LEAK_NONE);
 }
 
+/* A trend has a best split as well, and is as steep behind it as before. */
+static void a_steady_leak_keeps_its_steps(void **state)
+{
+    int found = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < 25; seed++) {
+        double y[STEPS];
+        tp_rng rng = tp_rng_make(seed, 5);
+        for (int i = 0; i < STEPS; i++)
+            y[i] = 4e9 + 1e6 * i + 12e6 * draw_normal(&rng);
+        found += test_of(y, STEPS, 0).verdict == TP_LEAK_GROWING;
+    }
+    assert_true(found >= 20);
+}
+
+static void a_leak_every_ten_steps_is_one(void **state)
+{
+    double y[STEPS], stopped[STEPS];
+    (void)state;
+    for (int i = 0; i < STEPS; i++) {
+        y[i] = 1e9 + 5e8 * (i / 10);
+        stopped[i] = 1e9 + 5e8 * (i < 28 ? i / 4 : 7);
+    }
+    tp_leak leak = test_of(y, STEPS, 0);
+    assert_int_equal(leak.verdict, TP_LEAK_GROWING);
+    assert_int_equal(leak.n_dropped, TP_LEAK_MIN_WARM_UP);
+    assert_int_not_equal(test_of(stopped, STEPS, 0).verdict, TP_LEAK_GROWING);
+}
+
+static void a_long_warm_up_is_dropped(void **state)
+{
+    double y[STEPS];
+    tp_rng rng = tp_rng_make(4, 1);
+    (void)state;
+    for (int i = 0; i < STEPS; i++)
+        y[i] = 4e9 + 1e8 * (i < 14 ? i : 14) + 1e6 * draw_normal(&rng);
+    tp_leak leak = test_of(y, STEPS, 0);
+    assert_true(leak.n_dropped >= 10);
+    assert_int_equal(leak.verdict, TP_LEAK_NONE);
+}
+
 static void constant_memory_is_no_leak(void **state)
 {
     double y[STEPS];
@@ -301,6 +342,9 @@ int main(void)
         cmocka_unit_test(instants_are_put_in_order),
         cmocka_unit_test(a_leak_is_found_with_its_slope),
         cmocka_unit_test(a_warm_up_is_no_leak),
+        cmocka_unit_test(a_steady_leak_keeps_its_steps),
+        cmocka_unit_test(a_leak_every_ten_steps_is_one),
+        cmocka_unit_test(a_long_warm_up_is_dropped),
         cmocka_unit_test(constant_memory_is_no_leak),
         cmocka_unit_test(a_cache_that_filled_is_told_apart),
         cmocka_unit_test(few_steps_give_no_verdict),
