@@ -28,6 +28,11 @@ tp_status tp_trace_options_read(const tp_trace_report_options *theirs, tp_trace_
                                   .stream = ret->stream,
                                   .name = ret->name,
                                   .comm = ret->comm};
+    /* An empty one is in every name: that of a shell's variable that is not set. */
+    if ((ret->name && !*ret->name) || (ret->comm && !*ret->comm))
+        return tp_fail(err, TP_ERR_ARG,
+                       "the pattern '%s' is empty: give part of a name, or leave it out",
+                       ret->name && !*ret->name ? "name" : "comm");
     return tp_trace_scope_read(ret->scope, &select->scope, err);
 }
 

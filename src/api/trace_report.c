@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/trace_options.h"
+#include "base/terminal.h"
 #include "instrument/ingest/trace_paths.h"
 #include "instrument/report/trace_ranks.h"
 #include "instrument/report/trace_report.h"
@@ -116,6 +117,25 @@ static void put_report(request *r, tp_trace_report *report)
     }
 }
 
+/* Where a report has no place for them: one a line, behind `n` others. */
+static size_t put_notes(const tp_notes *notes, bool warnings_alone, size_t n, tp_buf *out)
+{
+    for (size_t i = 0; i < notes->n; i++) {
+        const tp_note *note = &notes->list[i];
+        if (warnings_alone && note->level != TP_NOTE_WARNING)
+            continue;
+        tp_buf_addf(out, "%s%s", n++ ? "" : "\n", warnings_alone ? "! " : "");
+        tp_buf_add_shown(out, note->text, strlen(note->text), true);
+        tp_buf_addc(out, '\n');
+    }
+    return n;
+}
+
+static bool is_prose(const request *r)
+{
+    return r->page.form != TP_FORM_JSON && r->page.form != TP_FORM_CSV;
+}
+
 static tp_status put_file(request *r, const tp_trace_file *file, tp_error *err)
 {
     TP_OWN(tp_trace_report) report = {0};
@@ -126,7 +146,19 @@ static tp_status put_file(request *r, const tp_trace_file *file, tp_error *err)
     TP_TRY(check_filter(r, &report, err));
     TP_TRY(check_view(r, &report, err));
     put_report(r, &report);
+    if (r->o->view && is_prose(r))
+        put_notes(&file->notes, true, 0, &r->page.out);
     return TP_OK;
+}
+
+static void put_job_notes(request *r, const tp_trace_job *job)
+{
+    size_t n = put_notes(&job->notes, false, 0, &r->page.out);
+    for (size_t i = 0; i < job->n; i++)
+        n = put_notes(&job->files[i]->notes, true, n, &r->page.out);
+    if (!r->o->view)
+        tp_buf_adds(&r->page.out,
+                    "\n--rank N shows one of them as a whole, a view shows all in turn\n");
 }
 
 /* All files at once: the view `ranks`, and what several files show without a view. */
@@ -143,11 +175,8 @@ static void put_job(request *r, const tp_trace_job *job)
         tp_grid_page_put(page, &grids.collectives, page->top, true);
     if (is_json)
         tp_json_w_end(&page->w, '}');
-    for (size_t i = 0; i < job->notes.n && !is_json && page->form != TP_FORM_CSV; i++)
-        tp_buf_addf(&page->out, "%s%s\n", i ? "" : "\n", job->notes.list[i].text);
-    if (!is_json && page->form != TP_FORM_CSV && !r->o->view)
-        tp_buf_adds(&page->out,
-                    "\n--rank N shows one of them as a whole, a view shows all in turn\n");
+    if (is_prose(r))
+        put_job_notes(r, job);
     tp_rank_grids_release(&grids);
 }
 
@@ -174,13 +203,38 @@ static tp_status put_files(request *r, const tp_trace_job *job, tp_error *err)
             continue;
         if (shown++ && !is_json)
             tp_buf_addc(&page->out, '\n');
-        if (n > 1 && r->o->view && !is_json && page->form != TP_FORM_CSV)
+        if (n > 1 && r->o->view && is_prose(r))
             tp_buf_addf(&page->out, "%s\n\n", file->path);
         status = put_file(r, file, err);
     }
     if (is_json && n > 1)
         tp_json_w_end(&page->w, ']');
     return status;
+}
+
+/* Else each is shown by itself, and it is told why. */
+static bool ranks_differ(request *r, const tp_trace_job *job)
+{
+    tp_error err = {0};
+    if (tp_trace_job_check_ranks(job, &err) == TP_OK)
+        return true;
+    tp_buf_adds(&r->page.out, "! ");
+    tp_buf_add_shown(&r->page.out, err.message, strlen(err.message), true);
+    tp_buf_adds(&r->page.out, "\n! each file by itself:\n\n");
+    return false;
+}
+
+static tp_status put(request *r, const tp_trace_job *job, tp_error *err)
+{
+    const tp_trace_report_options *o = r->o;
+    bool is_overview = !o->view && job->n > 1 && !o->has_rank && o->form != TP_FORM_JSON;
+    bool wants_ranks = o->view && strcmp(o->view, "ranks") == 0;
+    if (wants_ranks)
+        TP_TRY(tp_trace_job_check_ranks(job, err));
+    if (!wants_ranks && !(is_overview && ranks_differ(r, job)))
+        return put_files(r, job, err);
+    put_job(r, job);
+    return TP_OK;
 }
 
 tp_status tp_trace_report_write(const char *const *paths, size_t n,
@@ -207,11 +261,5 @@ tp_status tp_trace_report_write(const char *const *paths, size_t n,
     if (status != TP_OK)
         return status;
     tp_grid_page_begin(&r.page, o.form, tp_trace_options_top(&o, o.view ? 30 : 10), o.width);
-    bool is_job =
-        o.view ? strcmp(o.view, "ranks") == 0 : job.n > 1 && !o.has_rank && o.form != TP_FORM_JSON;
-    if (is_job)
-        put_job(&r, &job);
-    else
-        status = put_files(&r, &job, err);
-    TP_HAND_OVER(status, ret, tp_grid_page_end(&r.page), tp_buf_release(&r.page.out));
+    TP_HAND_OVER(put(&r, &job, err), ret, tp_grid_page_end(&r.page), tp_buf_release(&r.page.out));
 }

@@ -87,6 +87,10 @@ run trace kineto-rank-0.json --stream 7 --json
 expect 0
 run trace kineto-rank-0.json --step 77
 expect 2 "no device work in step 77" "1 to 3"
+for option in --comm --name; do
+    run trace kineto-rank-0.json "$option" ""
+    expect 2 "${option#--}' is empty"
+done
 run trace nsight.sqlite --scope steps
 expect 2 "has no steps"
 run trace kineto-rank-0.json --stream 3
@@ -100,6 +104,18 @@ run trace kineto-rank-0.json kineto-rank-1.json --rank 1 --json
 is "the rank" "$("$TOOL" get out rank)" 1
 run trace kineto-rank-0.json kineto-rank-1.json --rank 5
 expect 2 "of rank 5"
+
+run trace kineto-rank-0.json kineto-rank-1.json kineto-rank-0.json ranks
+expect 2 "two recordings of one rank" "one file of each"
+run trace kineto-rank-0.json kineto-rank-0.json
+expect 0
+expect_out "two recordings of one rank" "each file by itself" "Where the time went"
+head -c 20000 kineto-rank-1.json >rank-1.json
+for view in "" ranks kernels; do
+    run trace kineto-rank-0.json rank-1.json $view
+    expect 0
+    expect_out "! 'rank-1.json' ends in the middle"
+done
 
 # compare
 run trace compare kineto-rank-0.json kineto-rank-0.json --json

@@ -82,6 +82,11 @@ TP_CHECKED tp_status tp_trace_job_open(const char *const *paths, size_t n,
                                        tp_error *err);
 void tp_trace_job_release(tp_trace_job *job); /* zeroed is a no-op */
 
+/* Is every file of another rank?  A rank that is there twice was recorded at two times, and what is
+ * matched over ranks would be of different times.  Files of Temper without a rank are of one
+ * process; whose others are is not known. */
+TP_CHECKED tp_status tp_trace_job_check_ranks(const tp_trace_job *job, tp_error *err);
+
 /* "rank-3", "rank_3", "rank3", ".3.pt.trace"; TP_UNKNOWN when the name has none. */
 int64_t tp_rank_from_name(const char *path);
 

@@ -95,6 +95,24 @@ tp_status tp_trace_job_open(const char *const *paths, size_t n, const tp_ingest_
     return TP_OK;
 }
 
+tp_status tp_trace_job_check_ranks(const tp_trace_job *job, tp_error *err)
+{
+    const tp_trace_file *before = NULL;
+    for (size_t i = 0; i < job->n; i++) {
+        const tp_trace_file *f = job->files[i];
+        if (f->rank == TP_UNKNOWN && f->kind != TP_FILE_TEMPER)
+            continue;
+        if (before && before->rank == f->rank)
+            return tp_fail(err, TP_ERR_ARG,
+                           "'%s' and '%s' are two recordings of one %s: what ranks did together "
+                           "takes one file of each, of the same time",
+                           before->path, f->path,
+                           f->rank == TP_UNKNOWN ? "process without ranks" : "rank");
+        before = f;
+    }
+    return TP_OK;
+}
+
 void tp_trace_job_release(tp_trace_job *job)
 {
     for (size_t i = 0; i < job->n; i++)

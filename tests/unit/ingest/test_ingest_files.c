@@ -111,6 +111,7 @@ static void a_job_in_order_with_missing_ranks(void **state)
     assert_int_equal(job.n_missing, 0);
     assert_true(ingest_has_note(&job.notes, "taken from its name"));
     assert_true(ingest_has_note(&job.notes, "does not say its rank"));
+    assert_int_equal(tp_trace_job_check_ranks(&job, NULL), TP_OK);
     tp_trace_job_release(&job);
 }
 
@@ -124,6 +125,9 @@ static void the_same_rank_twice_and_one_missing(void **state)
     assert_int_equal(job.n_missing, 1);
     assert_int_equal(job.missing[0], 0);
     assert_true(ingest_has_note(&job.notes, "are both of rank 1"));
+    tp_error err = {0};
+    assert_int_equal(tp_trace_job_check_ranks(&job, &err), TP_ERR_ARG);
+    assert_non_null(strstr(err.message, "are two recordings of one rank"));
     assert_true(ingest_has_note(&job.notes, "1 of 2 ranks have no file"));
     tp_trace_job_release(&job);
 }
