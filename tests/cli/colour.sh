@@ -9,7 +9,7 @@ run trace compare "$a" "$b"
 grep -q "$escape" out && fail "colour in a file"
 cp out plain
 run trace compare --color=always "$a" "$b"
-grep -q "$escape\[33mnot shown *$escape\[0m *device busy" out || fail "a verdict has no colour"
+grep -q "$escape\[33mnot shown *$escape\[0m *idle" out || fail "a verdict has no colour"
 grep -q "$escape\[[0-9;]*msame" out && fail "what is the same stands out"
 sed "s/$escape\[[0-9;]*m//g" out >bare
 cmp -s bare plain || fail "colour changes the text"

@@ -50,7 +50,7 @@ static void export_all(const tp_selection *s, tp_error *err)
 
 static void analyze(const tp_selection *s, tp_error *err)
 {
-    tp_breakdown all = {0};
+    tp_breakdown all = {0}, sum;
     tp_kernel_table kernels;
     tp_operators ops;
     tp_idle_table idle;
@@ -63,6 +63,7 @@ static void analyze(const tp_selection *s, tp_error *err)
     tp_findings findings;
     tp_roofline roofline;
     tp_breakdown_make(s->v, s->n, TP_ALL_DEVICES, &all);
+    tp_breakdown_add_up(s->v, s->n, s->n_devices, NULL, &sum);
     tp_kernels_make(s->v, s->n, true, tp_events_name_text, s->events, &kernels);
     tp_operators_make(s, &ops);
     tp_idle_make(s, &idle);
@@ -76,7 +77,7 @@ static void analyze(const tp_selection *s, tp_error *err)
     if (tp_memory_usage_make(s, &ops, &memory, err) == TP_OK) {
         const tp_finding_inputs in = {.limits = TP_FINDING_LIMITS,
                                       .selection = s,
-                                      .all = &all,
+                                      .sum = &sum,
                                       .kernels = &kernels,
                                       .idle = &idle,
                                       .launches = &launches,

@@ -235,6 +235,28 @@ static void check_breakdown(const tp_selection *s, int64_t device)
     assert_int_equal(b.compute_ns + b.exposed_comm_ns + b.exposed_mem_ns + b.idle_ns, b.span_ns);
 }
 
+static void check_devices(const tp_selection *s)
+{
+    tp_breakdown sum, mean;
+    int64_t idle = 0, exposed = 0;
+    for (size_t d = 0; d < s->n_devices; d++) {
+        tp_breakdown b;
+        if (!tp_breakdown_make(s->v, s->n, (int64_t)d, &b))
+            continue;
+        idle += b.idle_ns;
+        exposed += b.exposed_comm_ns;
+    }
+    size_t n = tp_breakdown_add_up(s->v, s->n, s->n_devices, NULL, &sum);
+    assert_int_equal(sum.idle_ns, idle);
+    assert_int_equal(sum.exposed_comm_ns, exposed);
+    assert_int_equal(tp_breakdown_mean(s->v, s->n, s->n_devices, &mean), n > 0);
+    if (n == 0)
+        return;
+    assert_int_equal(mean.exposed_comm_ns, exposed / (int64_t)n);
+    assert_int_equal(mean.compute_ns + mean.exposed_comm_ns + mean.exposed_mem_ns + mean.idle_ns,
+                     mean.span_ns);
+}
+
 static void check_idle(const tp_selection *s)
 {
     tp_idle_table t;
@@ -312,6 +334,7 @@ static void random_traces_add_up(void **state)
             check_breakdown(&s, TP_ALL_DEVICES);
             for (size_t d = 0; d < s.n_devices; d++)
                 check_breakdown(&s, (int64_t)d);
+            check_devices(&s);
             check_idle(&s);
             check_path(&s);
             check_queue(&s);

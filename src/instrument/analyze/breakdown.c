@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "instrument/analyze/kernels.h"
 
 double tp_percent(int64_t part, int64_t whole)
 {
@@ -62,6 +63,56 @@ bool tp_breakdown_make(const tp_activity *v, size_t n, int64_t device, tp_breakd
     b.overlap_ns = tp_periods_common(&comm, &compute);
     b.exposed_comm_ns = b.comm_ns - b.overlap_ns;
     b.exposed_mem_ns = b.mem_ns - tp_periods_common(&mem, &working);
+    *ret = b;
+    return true;
+}
+
+static void add(tp_breakdown *sum, const tp_breakdown *b, bool is_first)
+{
+    sum->start = is_first || b->start < sum->start ? b->start : sum->start;
+    sum->end = is_first || b->end > sum->end ? b->end : sum->end;
+    sum->span_ns = tp_add_saturating(sum->span_ns, b->span_ns);
+    sum->busy_ns = tp_add_saturating(sum->busy_ns, b->busy_ns);
+    sum->idle_ns = tp_add_saturating(sum->idle_ns, b->idle_ns);
+    sum->compute_ns = tp_add_saturating(sum->compute_ns, b->compute_ns);
+    sum->comm_ns = tp_add_saturating(sum->comm_ns, b->comm_ns);
+    sum->mem_ns = tp_add_saturating(sum->mem_ns, b->mem_ns);
+    sum->exposed_comm_ns = tp_add_saturating(sum->exposed_comm_ns, b->exposed_comm_ns);
+    sum->exposed_mem_ns = tp_add_saturating(sum->exposed_mem_ns, b->exposed_mem_ns);
+    sum->overlap_ns = tp_add_saturating(sum->overlap_ns, b->overlap_ns);
+}
+
+size_t tp_breakdown_add_up(const tp_activity *v, size_t n, size_t n_devices,
+                           tp_breakdown *ret_by_device, tp_breakdown *ret_sum)
+{
+    tp_breakdown sum = {0};
+    size_t working = 0;
+    for (size_t d = 0; d < n_devices; d++) {
+        tp_breakdown one = {0};
+        if (tp_breakdown_make(v, n, (int64_t)d, &one))
+            add(&sum, &one, working++ == 0);
+        if (ret_by_device)
+            ret_by_device[d] = one;
+    }
+    *ret_sum = sum;
+    return working;
+}
+
+bool tp_breakdown_mean(const tp_activity *v, size_t n, size_t n_devices, tp_breakdown *ret)
+{
+    tp_breakdown b;
+    int64_t working = (int64_t)tp_breakdown_add_up(v, n, n_devices, NULL, &b);
+    if (working == 0)
+        return false;
+    b.compute_ns /= working;
+    b.exposed_comm_ns /= working;
+    b.overlap_ns /= working;
+    b.exposed_mem_ns /= working;
+    b.mem_ns /= working;
+    b.idle_ns /= working;
+    b.comm_ns = b.exposed_comm_ns + b.overlap_ns;
+    b.busy_ns = b.compute_ns + b.exposed_comm_ns + b.exposed_mem_ns;
+    b.span_ns = b.busy_ns + b.idle_ns;
     *ret = b;
     return true;
 }

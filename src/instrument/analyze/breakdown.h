@@ -5,7 +5,11 @@
  * over device activities (kernels, copies, fills), in whole nanoseconds and without
  * remainder.  Each class is the length of the union of its activities: two kernels
  * at once count once.  Communication is exposed while no compute runs; memory traffic
- * while neither runs; idle is what remains between the first start and the last end. */
+ * while neither runs; idle is what remains between the first start and the last end.
+ *
+ * What one device computes hides nothing of what another one sends.  Figures of several devices are
+ * therefore those of each by itself, added up or their mean; all of them merged into one is a
+ * figure of its own, and shown as that. */
 #ifndef TP_INSTRUMENT_ANALYZE_BREAKDOWN_H
 #define TP_INSTRUMENT_ANALYZE_BREAKDOWN_H
 
@@ -33,9 +37,18 @@ typedef struct {
 
 enum { TP_ALL_DEVICES = -1 };
 
-/* Activities in order of their starts; `device` or TP_ALL_DEVICES.  False when there is
+/* Activities in order of their starts; `device`, or TP_ALL_DEVICES: merged.  False when there is
  * none. */
 bool tp_breakdown_make(const tp_activity *v, size_t n, int64_t device, tp_breakdown *ret);
+
+/* Every device by itself (NULL: not wanted), and all of them added up.  Returns how many have
+ * work. */
+size_t tp_breakdown_add_up(const tp_activity *v, size_t n, size_t n_devices,
+                           tp_breakdown *ret_by_device, tp_breakdown *ret_sum);
+
+/* The mean of the devices that have work; the parts still add up to the span.  False when there is
+ * none. */
+bool tp_breakdown_mean(const tp_activity *v, size_t n, size_t n_devices, tp_breakdown *ret);
 
 /* The union of a class (or of all: TP_WORK_COUNT), normal. */
 void tp_breakdown_union(const tp_activity *v, size_t n, int64_t device, tp_work work,

@@ -115,11 +115,11 @@ static const char *const total_names[N_TOTALS] = {
     "step (host)", "device busy", "compute", "exposed communication", "exposed memory traffic",
     "idle",        "device span"};
 
-static void add_breakdown(const uint32_t *names, const tp_activity *v, size_t n, int64_t step,
-                          side *s)
+static void add_breakdown(const uint32_t *names, const tp_activity *v, size_t n, size_t n_devices,
+                          int64_t step, side *s)
 {
     tp_breakdown b;
-    if (!tp_breakdown_make(v, n, TP_ALL_DEVICES, &b))
+    if (!tp_breakdown_mean(v, n, n_devices, &b))
         return;
     const int64_t parts[] = {b.busy_ns,        b.compute_ns, b.exposed_comm_ns,
                              b.exposed_mem_ns, b.idle_ns,    b.span_ns};
@@ -137,9 +137,9 @@ static void add_totals(tp_comparison *c, const tp_selection *sel, side *s)
         names[k] = tp_string_add(&c->names, total_names[k], strlen(total_names[k]));
         side_reach(s, names[k] + 1);
     }
-    add_breakdown(names, sel->v, sel->n, -1, s);
+    add_breakdown(names, sel->v, sel->n, sel->n_devices, -1, s);
     for (size_t k = 0; k < sel->steps.n; k++)
-        side_add(s, names[0], (int64_t)k, sel->steps.v[k].end - sel->steps.v[k].start);
+        side_add(s, names[0], (int64_t)k, sel->steps.v[k].host_ns);
     TP_FREED tp_keyed *order = tp_vec_new(sel->n, sizeof *order);
     TP_FREED tp_activity *v = tp_vec_new(sel->n, sizeof *v);
     size_t n = 0;
@@ -154,7 +154,7 @@ static void add_totals(tp_comparison *c, const tp_selection *sel, side *s)
     for (size_t from = 0, to; from < n; from = to) {
         for (to = from; to < n && order[to].key == order[from].key; to++)
             ;
-        add_breakdown(names, v + from, to - from, (int64_t)order[from].key, s);
+        add_breakdown(names, v + from, to - from, sel->n_devices, (int64_t)order[from].key, s);
     }
 }
 

@@ -109,7 +109,7 @@ static void add_steps(list *l, const tp_steps *steps)
 {
     TP_FREED double *ns = tp_vec_new(steps->n, sizeof *ns);
     for (size_t i = 0; i < steps->n; i++)
-        ns[i] = (double)(steps->v[i].end - steps->v[i].start);
+        ns[i] = (double)steps->v[i].host_ns;
     l->f->steps = steps->n;
     l->f->step_mean_ns = steps->n ? tp_mean(ns, steps->n) : (double)NAN;
     l->f->step_sd_ns = steps->n > 1 ? tp_sd(ns, steps->n) : (double)NAN;
@@ -121,7 +121,7 @@ static void add_device(list *l, const tp_selection *sel)
 {
     tp_breakdown b;
     tp_kernel_table kernels;
-    if (!tp_breakdown_make(sel->v, sel->n, TP_ALL_DEVICES, &b))
+    if (!tp_breakdown_mean(sel->v, sel->n, sel->n_devices, &b))
         return;
     l->f->has_device_work = true;
     add_extent(l, "device span", TP_FIGURE_NS, (double)b.span_ns);

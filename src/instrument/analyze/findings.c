@@ -10,14 +10,6 @@ static double share(int64_t part, int64_t whole)
     return whole > 0 ? (double)part / (double)whole : 0;
 }
 
-/* Idle times of several devices are each measured against that device's span. */
-static int64_t total_span(const tp_finding_inputs *in)
-{
-    size_t n = in->selection->n_devices;
-    int64_t sum;
-    return __builtin_mul_overflow(in->all->span_ns, (int64_t)(n ? n : 1), &sum) ? INT64_MAX : sum;
-}
-
 static tp_finding *add(tp_findings *f, const char *title, int64_t cost, int64_t span,
                        const char *advice)
 {
@@ -47,15 +39,11 @@ static tp_idle_row sum_idle(const tp_idle_table *t)
  * whole are not recorded, and the device is used. */
 static void look_at_use(const tp_finding_inputs *in, tp_findings *f)
 {
-    int64_t busy = 0, span = 0, in_graphs = sum_idle(in->idle).graph_ns;
-    size_t n = in->by_device ? in->selection->n_devices : 0;
+    int64_t in_graphs = sum_idle(in->idle).graph_ns, span = in->sum->span_ns;
+    int64_t busy = tp_add_saturating(in->sum->busy_ns, in_graphs);
+    size_t n = in->selection->n_devices;
     tp_severity severity;
-    for (size_t i = 0; i < n; i++) {
-        busy = tp_add_saturating(busy, in->by_device[i].busy_ns);
-        span = tp_add_saturating(span, in->by_device[i].span_ns);
-    }
-    busy = tp_add_saturating(busy, in_graphs);
-    if (span <= 0 || !tp_severity_of_use(share(busy, span), &severity))
+    if (!tp_severity_of_use(share(busy, span), &severity))
         return;
     tp_finding *one = add(f, "the device is not used", span - busy, span,
                           "larger batches; what it waits for is in the other lines, gap by gap in "
@@ -69,7 +57,7 @@ static void look_at_use(const tp_finding_inputs *in, tp_findings *f)
 static void look_at_idle(const tp_finding_inputs *in, tp_findings *f)
 {
     tp_idle_row s = sum_idle(in->idle);
-    int64_t span = total_span(in), plain = s.host_ns - s.host_data_ns;
+    int64_t span = in->sum->span_ns, plain = s.host_ns - s.host_data_ns;
     if (share(s.host_data_ns, span) >= WORTH_A_WORD) {
         tp_finding *one = add(f, "the device waits for data", s.host_data_ns, span,
                               "more DataLoader workers, prefetching, pinned memory, cheaper "
@@ -113,7 +101,7 @@ static void look_at_idle(const tp_finding_inputs *in, tp_findings *f)
 
 static void look_at_comm(const tp_finding_inputs *in, tp_findings *f)
 {
-    const tp_breakdown *b = in->all;
+    const tp_breakdown *b = in->sum;
     if (share(b->exposed_comm_ns, b->span_ns) < WORTH_A_WORD)
         return;
     tp_finding *one = add(f, "communication is exposed", b->exposed_comm_ns, b->span_ns,
@@ -126,7 +114,7 @@ static void look_at_comm(const tp_finding_inputs *in, tp_findings *f)
 
 static void look_at_copies(const tp_finding_inputs *in, tp_findings *f)
 {
-    const tp_breakdown *b = in->all;
+    const tp_breakdown *b = in->sum;
     int64_t pageable = 0, count = 0;
     if (share(b->exposed_mem_ns, b->span_ns) < WORTH_A_WORD)
         return;
@@ -165,7 +153,7 @@ static void look_at_slow_kernels(const tp_finding_inputs *in, tp_findings *f)
     if (!names)
         return;
     tp_finding *one =
-        add(f, "slow kernels", total, in->all->span_ns,
+        add(f, "slow kernels", total, in->sum->span_ns,
             "the view roofline says how near they are to the device's peak; other shapes, 16-bit "
             "types, fused attention and losses, smaller pieces that overlap");
     tp_slice name = tp_events_name_text(in->selection->events, slowest->name);
@@ -182,9 +170,9 @@ static void look_at_kernels(const tp_finding_inputs *in, tp_findings *f)
     const tp_launch_row *l = &in->launches->all;
     const tp_kernel_table *k = in->kernels;
     if (l->launched > 100 && share(l->short_works, l->launched) > 0.5 &&
-        share(in->all->idle_ns, in->all->span_ns) > 0.1) {
+        share(in->sum->idle_ns, in->sum->span_ns) > 0.1) {
         tp_finding *one =
-            add(f, "most work is shorter than its launch", l->call_sum_ns, in->all->span_ns,
+            add(f, "most work is shorter than its launch", l->call_sum_ns, in->sum->span_ns,
                 "fuse: torch.compile, foreach or fused optimizers; CUDA graphs");
         tp_finding_evidence(
             one,
@@ -195,7 +183,7 @@ static void look_at_kernels(const tp_finding_inputs *in, tp_findings *f)
     }
     const tp_kernel_row *top = k->n ? &k->rows[0] : NULL;
     if (top && top->work == TP_WORK_COMPUTE && share(top->total_ns, k->total_ns) > 0.4) {
-        tp_finding *one = add(f, "one kernel dominates", top->total_ns, in->all->span_ns,
+        tp_finding *one = add(f, "one kernel dominates", top->total_ns, in->sum->span_ns,
                               "look at this kernel alone: shapes, dtype, a better implementation");
         tp_slice name = tp_events_name_text(in->selection->events, top->name);
         tp_finding_evidence(one, "%.1f %% of kernel time, %lld launches: %.*s",
@@ -211,14 +199,13 @@ static void look_at_steps(const tp_finding_inputs *in, tp_findings *f)
     if (s->n < 3)
         return;
     for (size_t i = 0; i < s->n; i++) {
-        int64_t d = tp_subtract_saturating(s->v[i].end, s->v[i].start);
+        int64_t d = s->v[i].host_ns;
         shortest = d < shortest ? d : shortest;
         longest = d > longest ? d : longest;
         total = tp_add_saturating(total, d);
     }
     for (size_t i = 0; i < s->n; i++)
-        lost =
-            tp_add_saturating(lost, tp_subtract_saturating(s->v[i].end, s->v[i].start) - shortest);
+        lost = tp_add_saturating(lost, s->v[i].host_ns - shortest);
     if (share(lost, total) < 0.1)
         return;
     tp_finding *one = add(f, "steps differ in length", lost, total,
@@ -260,7 +247,7 @@ static void look_at_memory(const tp_finding_inputs *in, tp_findings *f)
 void tp_findings_make(const tp_finding_inputs *in, tp_findings *ret)
 {
     tp_findings f = {.n = 0};
-    if (in->all && in->all->span_ns > 0) {
+    if (in->sum && in->sum->span_ns > 0) {
         look_at_use(in, &f);
         look_at_idle(in, &f);
         look_at_comm(in, &f);

@@ -16,12 +16,12 @@ typedef struct {
 } tp_finding_limits;
 #define TP_FINDING_LIMITS ((tp_finding_limits){1000000, 1000000})
 
-/* What the rules look at; members may be NULL. */
+/* What the rules look at; members may be NULL.  Kernels, gaps and copies are those of all devices,
+ * and are measured against the spans of all. */
 typedef struct {
     tp_finding_limits limits;
     const tp_selection *selection;
-    const tp_breakdown *all;
-    const tp_breakdown *by_device; /* of each device of the selection */
+    const tp_breakdown *sum; /* of the devices, each by itself */
     const tp_kernel_table *kernels;
     const tp_idle_table *idle;
     const tp_launch_table *launches;

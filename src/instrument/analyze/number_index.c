@@ -28,6 +28,24 @@ void tp_number_index_add(tp_number_index *index, uint64_t key, uint32_t row)
 
 void tp_number_index_finish(tp_number_index *index) { tp_sort_keyed(index->v, index->n); }
 
+size_t tp_number_index_forget_shared(tp_number_index *index,
+                                     int64_t (*owner)(const void *context, uint32_t row),
+                                     const void *context)
+{
+    size_t forgotten = 0, kept = 0;
+    for (size_t from = 0, to; from < index->n; from = to) {
+        bool is_shared = false;
+        int64_t first = owner(context, index->v[from].index);
+        for (to = from + 1; to < index->n && index->v[to].key == index->v[from].key; to++)
+            is_shared = is_shared || owner(context, index->v[to].index) != first;
+        forgotten += is_shared;
+        for (size_t i = from; i < to && !is_shared; i++)
+            index->v[kept++] = index->v[i];
+    }
+    index->n = kept;
+    return forgotten;
+}
+
 /* The first place whose key is at least `key`: steps that double away from the last
  * place, then halve between the two that enclose it. */
 static size_t lower_bound(tp_number_index *index, uint64_t key)

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/order.h"
+#include "base/platform.h"
 #include "base/vec.h"
 #include "instrument/analyze/number_index.h"
+#include "instrument/analyze/sort.h"
 
 static size_t spans_of_kind(const tp_events *events, tp_event_kind kind, tp_time_span **ret)
 {
@@ -82,6 +84,17 @@ static void add_unions(const tp_events *events, tp_operators *o, const uint32_t 
 
 /* ---- device time ---- */
 
+typedef struct {
+    const tp_events *events;
+    const tp_operators *operators;
+} owners;
+
+static int64_t process_of(const void *context, uint32_t span)
+{
+    const owners *o = context;
+    return o->events->tracks[o->operators->spans[span].thread].pid;
+}
+
 static void find_operators(const tp_selection *sel, tp_operators *o)
 {
     const tp_events *events = sel->events;
@@ -94,6 +107,7 @@ static void find_operators(const tp_selection *sel, tp_operators *o)
                                     (uint32_t)i);
     }
     tp_number_index_finish(&by_external);
+    tp_number_index_forget_shared(&by_external, process_of, &(owners){events, o});
     for (size_t i = 0; i < sel->n; i++) {
         int64_t external = events->external[sel->v[i].event];
         uint32_t launch = sel->launch[i], op = TP_NO_ROW;
@@ -111,11 +125,20 @@ static void find_operators(const tp_selection *sel, tp_operators *o)
 static void add_device_time(const tp_selection *sel, tp_operators *o, const uint32_t *row_of)
 {
     const tp_events *events = sel->events;
-    TP_FREED int64_t *reach = tp_vec_new(o->n, sizeof *reach);
+    typedef struct {
+        uint32_t device;
+        int64_t until;
+    } reach;
+    TP_FREED reach *reached = tp_vec_new(o->n, sizeof *reached);
     TP_FREED size_t *stamp = tp_vec_new(o->n, sizeof *stamp);
+    TP_FREED tp_keyed *order = tp_vec_new(sel->n, sizeof *order);
     for (size_t i = 0; i < o->n; i++)
-        reach[i] = INT64_MIN;
-    for (size_t i = 0; i < sel->n; i++) { /* in order of their starts */
+        reached[i] = (reach){.until = INT64_MIN};
+    for (size_t i = 0; i < sel->n; i++)
+        order[i] = (tp_keyed){sel->v[i].device, (uint32_t)i};
+    tp_sort_keyed(order, sel->n); /* stable: on each device in order of their starts */
+    for (size_t k = 0; k < sel->n; k++) {
+        const size_t i = order[k].index;
         const tp_activity *a = &sel->v[i];
         uint32_t span = o->op_of[i];
         int64_t duration = a->end - a->start;
@@ -129,15 +152,19 @@ static void add_device_time(const tp_selection *sel, tp_operators *o, const uint
         for (; span != TP_NO_PARENT; span = o->parent[span]) {
             uint32_t at = row_of[events->name[o->spans[span].event]];
             tp_operator_row *row = &o->rows[at];
-            if (stamp[at] == i + 1)
+            if (stamp[at] == k + 1)
                 continue; /* a caller of the same name: counted once */
-            stamp[at] = i + 1;
+            stamp[at] = k + 1;
             row->kernels++;
             row->device_total_sum_ns = tp_add_saturating(row->device_total_sum_ns, duration);
-            int64_t from = a->start > reach[at] ? a->start : reach[at];
+            reach *r = &reached[at];
+            if (r->device != a->device)
+                *r = (reach){a->device, INT64_MIN};
+            int64_t from = TP_MAX(a->start, r->until);
             if (a->end > from) {
-                row->device_total_union_ns += a->end - from;
-                reach[at] = a->end;
+                row->device_total_union_ns =
+                    tp_add_saturating(row->device_total_union_ns, a->end - from);
+                r->until = a->end;
             }
         }
     }

@@ -9,7 +9,8 @@
  *     self            durations without the children, by union and by sum of the children
  *     device self     sum of the device work that the operator launched itself
  *     device total    the same with everything below it: by sum, which exceeds the wall when
- *                     streams run side by side, and by union, which does not
+ *                     streams run side by side, and by union, which does not on one device;
+ *                     those of several devices are added up
  *
  * Device work belongs to the operator with its External id; without one, to the innermost
  * operator around the launching call. */

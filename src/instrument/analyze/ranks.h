@@ -26,10 +26,12 @@
 
 typedef struct {
     int64_t rank;
-    tp_breakdown all;
+    tp_breakdown mean; /* of its devices */
     bool has_work;
+    size_t n_devices;
     int64_t collectives;      /* on this rank */
     int64_t matched;          /* also on another */
+    int64_t by_gloo;          /* of the host, not analysed */
     int64_t pairs_unknown;    /* sends and receives whose other end cannot be told */
     size_t set;               /* of ranks that share collectives, directly or over others */
     int64_t offset_ns;        /* of its clock against the reference, TP_UNKNOWN */

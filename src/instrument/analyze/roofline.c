@@ -48,35 +48,64 @@ static bool read_shapes(const char *s, shapes *ret)
     return depth == 0;
 }
 
-static double flops_of_shapes(const char *name, const char *dims)
+/* Operators whose shapes say all: two operands, from `first` on.  What a convolution or attention
+ * does depends on arguments that are no tensors (stride, padding, a causal mask). */
+typedef struct {
+    const char *name;
+    int first, axes; /* of each operand; 0: linear, [..., k] and [n, k] */
+} product;
+
+static const product *product_of(const char *name)
 {
-    static const struct {
-        const char *name;
-        int first, axes;
-    } rows[] = {
-        {"aten::mm", 0, 2}, {"aten::addmm", 1, 2}, {"aten::bmm", 0, 3}, {"aten::baddbmm", 1, 3}};
+    static const product rows[] = {{"aten::mm", 0, 2},         {"aten::addmm", 1, 2},
+                                   {"aten::addmm_", 1, 2},     {"aten::_addmm_activation", 1, 2},
+                                   {"aten::_scaled_mm", 0, 2}, {"aten::_int_mm", 0, 2},
+                                   {"aten::bmm", 0, 3},        {"aten::baddbmm", 1, 3},
+                                   {"aten::baddbmm_", 1, 3},   {"aten::linear", 0, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(name, rows[i].name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static double flops_of_linear(const shapes *s)
+{
+    double rows = 1;
+    int last = s->axes[0] - 1;
+    if (last < 0 || s->axes[1] != 2 || s->axis[0][last] != s->axis[1][1])
+        return -1;
+    for (int i = 0; i < last; i++)
+        rows *= s->axis[0][i];
+    return 2 * rows * s->axis[1][0] * s->axis[1][1];
+}
+
+static double flops_of_shapes(const product *p, const char *dims)
+{
     shapes s;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        int a = rows[i].first, axes = rows[i].axes;
-        if (strcmp(name, rows[i].name) != 0)
-            continue;
-        if (!read_shapes(dims, &s) || s.n < a + 2 || s.axes[a] != axes || s.axes[a + 1] != axes)
-            return -1;
-        const double *x = s.axis[a], *y = s.axis[a + 1];
-        if (x[axes - 1] != y[axes - 2])
-            return -1;
-        return 2 * (axes == 3 ? x[0] : 1) * x[axes - 2] * x[axes - 1] * y[axes - 1];
-    }
-    return -1;
+    int a = p->first, axes = p->axes;
+    if (!read_shapes(dims, &s) || s.n < a + 2)
+        return -1;
+    if (axes == 0)
+        return flops_of_linear(&s);
+    const double *x = s.axis[a], *y = s.axis[a + 1];
+    if (s.axes[a] != axes || s.axes[a + 1] != axes || x[axes - 1] != y[axes - 2])
+        return -1;
+    return 2 * (axes == 3 ? x[0] : 1) * x[axes - 2] * x[axes - 1] * y[axes - 1];
 }
 
 /* ---- peaks ---- */
 
-static double peak_for(const tp_device_peaks *p, const char *type)
+/* `types`: "[\"float\", \"float\"]".  By the operand that all of the products have, the first one;
+ * of 8-bit and complex types no peak is known here. */
+static double peak_for(const tp_device_peaks *p, const char *types)
 {
-    bool is_half = strstr(type, "BFloat16") || strstr(type, "Half");
-    bool is_single = strstr(type, "float") || strstr(type, "Float");
-    return p && is_half ? p->half : p && is_single ? p->single : (double)NAN;
+    static const char *const halves[] = {"c10::BFloat16", "c10::Half"};
+    const char *type = strchr(types, '"');
+    size_t n = type ? strcspn(++type, "\"") : 0;
+    for (int i = 0; i < 2 && p; i++)
+        if (n == strlen(halves[i]) && strncmp(type, halves[i], n) == 0)
+            return p->half;
+    return p && n == 5 && strncmp(type, "float", n) == 0 ? p->single : (double)NAN;
 }
 
 /* ---- rows ---- */
@@ -88,7 +117,24 @@ static double flops_of(const tp_events *e, uint32_t event)
         return -1;
     if (op->flops != TP_UNKNOWN && op->flops > 0)
         return (double)op->flops;
-    return flops_of_shapes(tp_events_str(e, e->name[event]), tp_events_str(e, op->dims));
+    const product *p = product_of(tp_events_str(e, e->name[event]));
+    return p ? flops_of_shapes(p, tp_events_str(e, op->dims)) : -1;
+}
+
+/* A linear layer is the product inside it where the file has that. */
+static void drop_wrappers(const tp_events *e, const tp_operators *o, double *flops)
+{
+    TP_FREED bool *has_inner = tp_vec_new(o->n_spans, sizeof *has_inner);
+    for (size_t i = 0; i < o->n_spans; i++)
+        for (uint32_t up = flops[i] > 0 ? o->parent[i] : TP_NO_PARENT;
+             up != TP_NO_PARENT && !has_inner[up]; up = o->parent[up])
+            has_inner[up] = true;
+    for (size_t i = 0; i < o->n_spans; i++) {
+        uint32_t event = o->spans[i].event;
+        const product *p = has_inner[i] ? product_of(tp_events_str(e, e->name[event])) : NULL;
+        if (p && p->axes == 0 && tp_events_op(e, event)->flops == TP_UNKNOWN)
+            flops[i] = -1;
+    }
 }
 
 TP_ORDER(by_flops, tp_roofline_row, TP_COMPARE(y->flops, x->flops))
@@ -124,12 +170,17 @@ void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_rooflin
             device[o->op_of[i]] += ns;
     }
     r.by_host = sel->n_all == 0;
+    for (size_t i = 0; i < o->n_spans && !r.has_shapes; i++) {
+        const tp_event_op *op = tp_events_op(e, o->spans[i].event);
+        r.has_shapes = op && op->dims;
+    }
     for (size_t i = 0; i < o->n_spans && r.by_host; i++) {
         device[i] = o->self_ns[i];
         r.device_ns = tp_add_saturating(r.device_ns, o->self_ns[i]);
     }
     for (size_t i = 0; i < o->n_spans; i++)
         flops_at[i] = flops_of(e, o->spans[i].event);
+    drop_wrappers(e, o, flops_at);
     gather_time(o, flops_at, device);
     for (size_t i = 0; i < o->n_spans; i++) {
         uint32_t event = o->spans[i].event;

@@ -1,12 +1,13 @@
 /* roofline.h - arithmetic per second where the arithmetic is known.
  *
  * FLOPs come from the file ("flops", with_flops=True) or, with record_shapes=True, from the
- * shapes of matrix products: mm and addmm 2 m k n, bmm and baddbmm 2 b m k n. Time is the
- * device work that the operator and those inside it launched, by sum; in a trace without device
- * work their time on the host.  An operator inside one with FLOPs is a part of it.  Only operators
- * with both count, and the share of device time that they cover is part of the answer.  The peak is
- * that of the vendor's data sheet for dense products of the operands' type, by the name of the
- * device; unknown devices have none. */
+ * shapes of matrix products: mm, addmm, _scaled_mm, _int_mm and linear 2 m k n, bmm and baddbmm
+ * 2 b m k n.  Of others the shapes do not say enough.  Time is the device work that the operator
+ * and those inside it launched, by sum; in a trace without device work their time on the host.  An
+ * operator inside one with FLOPs is a part of it.  Only operators with both count, and the share of
+ * device time that they cover is part of the answer.  The peak is that of the vendor's data sheet
+ * for dense products of the operands' type, by the name of the device; unknown devices have none.
+ */
 #ifndef TP_INSTRUMENT_ANALYZE_ROOFLINE_H
 #define TP_INSTRUMENT_ANALYZE_ROOFLINE_H
 
@@ -27,6 +28,7 @@ typedef struct {
     int64_t covered_ns; /* device time of operators with known FLOPs, by sum */
     int64_t device_ns;  /* of all device work (or operators), by sum */
     bool by_host;       /* time is that of the host */
+    bool has_shapes;    /* whether or not they say anything */
 } tp_roofline;
 
 /* Needs events kept with TP_KEEP_OPS. */

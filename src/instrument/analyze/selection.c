@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/analyze/collectives.h"
 #include "instrument/analyze/number_index.h"
@@ -186,7 +187,15 @@ static uint64_t launch_key(const tp_events *events, size_t i)
     return key;
 }
 
-static void index_launches(const tp_events *events, tp_number_index *index)
+static int64_t process_of(const void *events, uint32_t event)
+{
+    const tp_events *e = events;
+    return e->tracks[e->track[event]].pid;
+}
+
+/* Files of several ranks that were joined into one have the same numbers again and again, and the
+ * device's side of them does not say the process. */
+static void index_launches(const tp_events *events, tp_number_index *index, size_t *ret_shared)
 {
     tp_number_index_reserve(index, (size_t)(events->counts.kind[TP_EVENT_RUNTIME] +
                                             events->counts.kind[TP_EVENT_DRIVER]));
@@ -195,6 +204,7 @@ static void index_launches(const tp_events *events, tp_number_index *index)
             events->correlation[i] != TP_UNKNOWN && events->phase[i] == 'X')
             tp_number_index_add(index, launch_key(events, i), (uint32_t)i);
     tp_number_index_finish(index);
+    *ret_shared = tp_number_index_forget_shared(index, process_of, events);
 }
 
 /* ---- the selection ---- */
@@ -205,7 +215,7 @@ int64_t tp_event_end(const tp_events *events, size_t i)
     return tp_add_saturating(events->start[i], dur);
 }
 
-static bool is_beyond(const tp_events *events, size_t i)
+bool tp_event_is_beyond(const tp_events *events, size_t i)
 {
     return events->start[i] < TP_PERIODS_FIRST || tp_event_end(events, i) > TP_PERIODS_LAST;
 }
@@ -240,6 +250,13 @@ static tp_work classify(tp_selection *s, const tp_events *events, size_t i, uint
     return TP_WORK_COMPUTE;
 }
 
+static void count_gloo(const tp_events *events, tp_selection *s)
+{
+    for (size_t i = 0; i < events->n; i++)
+        s->n_gloo += events->kind[i] == TP_EVENT_ANNOTATION && events->phase[i] == 'X' &&
+                     tp_str_starts(tp_events_str(events, events->name[i]), "gloo:");
+}
+
 static void collect(const tp_events *events, const uint32_t *device_of, tp_number_index *launches,
                     tp_selection *s)
 {
@@ -264,7 +281,7 @@ static void collect(const tp_events *events, const uint32_t *device_of, tp_numbe
             names[name] = look_at_name(events, name, &s->options);
         if (!in_scope(s, events, i, launch) || !(names[name] & NAME_WANTED))
             continue;
-        if (is_beyond(events, i)) {
+        if (tp_event_is_beyond(events, i)) {
             s->n_beyond++;
             continue;
         }
@@ -308,9 +325,10 @@ void tp_selection_make(const tp_events *events, const tp_select_options *options
     s.is_host = works_on_host(events);
     tp_steps_find(events, &s.steps);
     TP_FREED uint32_t *device_of = number_devices(events, &s);
-    index_launches(events, &launches);
+    index_launches(events, &launches, &s.n_shared);
     collect(events, device_of, &launches, &s);
     order_by_start(&s);
+    count_gloo(events, &s);
     *ret = s;
 }
 
@@ -322,6 +340,15 @@ void tp_selection_release(tp_selection *s)
     free(s->device_ids);
     tp_steps_release(&s->steps);
     *s = (tp_selection){0};
+}
+
+const char *tp_selection_device_name(const tp_selection *s, size_t device)
+{
+    const tp_events *e = s->events;
+    for (size_t i = 0; i < e->info.n_devices; i++)
+        if (e->info.devices[i].id == s->device_ids[device])
+            return tp_events_str(e, e->info.devices[i].name);
+    return "";
 }
 
 int64_t tp_launch_time(const tp_selection *s, size_t i)

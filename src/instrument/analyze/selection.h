@@ -19,9 +19,9 @@
 
 #include "instrument/analyze/breakdown.h"
 #include "instrument/analyze/kernels.h"
-#include "instrument/ingest/number_map.h"
 #include "instrument/analyze/steps.h"
 #include "instrument/ingest/events.h"
+#include "instrument/ingest/number_map.h"
 
 typedef enum { TP_SCOPE_ALL, TP_SCOPE_LINKED, TP_SCOPE_STEPS } tp_scope;
 
@@ -50,15 +50,21 @@ typedef struct {
     bool is_host;         /* ranks without devices: operators and exchanges of the host */
     size_t n_all;         /* device activities of the file, before scope and filters */
     size_t n_linked;      /* of these, with a launching call */
+    size_t n_shared;      /* correlations that calls of several processes have: they link nothing */
     size_t n_graphs;      /* whole graph launches (Nsight), which hide their kernels */
     size_t n_by_metadata; /* kernels that communicate by their metadata alone */
     size_t n_negative;    /* durations below 0, taken as 0 */
     size_t n_beyond;      /* times that cannot be, left out */
+    size_t n_gloo;        /* collectives of the host by Gloo: marks that say neither group nor size,
+                             counted and not analysed */
 } tp_selection;
 
 void tp_selection_make(const tp_events *events, const tp_select_options *options,
                        tp_selection *ret);
 void tp_selection_release(tp_selection *selection);
+
+/* Its model as the file has it, or "". */
+const char *tp_selection_device_name(const tp_selection *selection, size_t device);
 
 /* For tp_kernels_make(). */
 tp_slice tp_events_name_text(const void *events, uint32_t name);
@@ -71,5 +77,8 @@ int64_t tp_launch_time(const tp_selection *selection, size_t i);
 
 /* The end of event i: start + duration, never before the start. */
 int64_t tp_event_end(const tp_events *events, size_t i);
+
+/* At a time that cannot be: outside of what periods.h takes. */
+bool tp_event_is_beyond(const tp_events *events, size_t i);
 
 #endif

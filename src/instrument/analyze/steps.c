@@ -6,8 +6,10 @@
 #include <strings.h>
 
 #include "base/order.h"
+#include "base/platform.h"
 #include "base/strings.h"
 #include "base/vec.h"
+#include "instrument/analyze/kernels.h"
 #include "instrument/analyze/sort.h"
 
 static bool ends_in(const char *s, size_t n, const char *word)
@@ -55,18 +57,24 @@ static void drop_nested(tp_steps *steps)
     steps->n = n;
 }
 
-/* Equal numbers next to each other or overlapping: threads of one step. */
+/* Equal numbers next to each other or overlapping: threads or processes of one step. */
 static void merge(tp_steps *steps)
 {
     size_t n = 0;
+    int64_t since = 0; /* the process at hand began its part */
     for (size_t i = 0; i < steps->n; i++) {
+        const tp_step one = steps->v[i];
         tp_step *last = n ? &steps->v[n - 1] : NULL;
-        if (last && last->number == steps->v[i].number) {
-            if (steps->v[i].end > last->end)
-                last->end = steps->v[i].end;
+        bool is_part = last && last->number == one.number;
+        if (!is_part || last->pid != one.pid)
+            since = one.start;
+        if (!is_part) {
+            steps->v[n++] = one;
             continue;
         }
-        steps->v[n++] = steps->v[i];
+        last->end = TP_MAX(last->end, one.end);
+        last->host_ns = TP_MAX(last->host_ns, tp_subtract_saturating(one.end, since));
+        last->pid = one.pid;
     }
     steps->n = n;
 }
@@ -100,7 +108,11 @@ void tp_steps_find(const tp_events *events, tp_steps *ret)
         if (__builtin_add_overflow(start, dur, &end))
             continue;
         steps.v = tp_vec_room(steps.v, &cap, steps.n + 1, sizeof *steps.v);
-        steps.v[steps.n++] = (tp_step){number, start, end};
+        steps.v[steps.n++] = (tp_step){.number = number,
+                                       .start = start,
+                                       .end = end,
+                                       .host_ns = tp_subtract_saturating(end, start),
+                                       .pid = events->tracks[events->track[i]].pid};
     }
     if (steps.n)
         qsort(steps.v, steps.n, sizeof *steps.v, by_start);

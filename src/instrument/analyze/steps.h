@@ -2,8 +2,8 @@
  *
  * A step is a host annotation whose name ends in a number after "ProfilerStep#", "step" or
  * "iteration" (any case; "step 7", "train_step_7", "Iteration: 7"); in a trace that has any
- * "ProfilerStep#", those alone.  Steps of several threads with the same number are one, and one
- * inside another is a part of it. */
+ * "ProfilerStep#", those alone.  Steps of several threads or processes with the same number are
+ * one, and one inside another is a part of it. */
 #ifndef TP_INSTRUMENT_ANALYZE_STEPS_H
 #define TP_INSTRUMENT_ANALYZE_STEPS_H
 
@@ -12,6 +12,8 @@
 typedef struct {
     int64_t number;
     int64_t start, end;
+    int64_t host_ns; /* of the process that takes longest: their clocks and starts differ */
+    int64_t pid;
 } tp_step;
 
 typedef struct {

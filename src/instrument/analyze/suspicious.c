@@ -104,6 +104,10 @@ void tp_suspicions_find(const tp_selection *sel, tp_suspicions *ret)
         "captured with graph granularity: their kernels are hidden; profile with "
         "--cuda-graph-trace=node");
     find_hidden_graphs(sel, &s);
+    add(&s, true, "numbers of several processes", (int64_t)sel->n_shared, TP_UNKNOWN,
+        "ranks were joined into one file, whose correlations repeat: which call launched which "
+        "work "
+        "cannot be told; give the file of each rank by itself");
     add(&s, false, "work without a launch", (int64_t)(sel->n_all - sel->n_linked), TP_UNKNOWN,
         "launched before the window, or calls were not recorded: --scope linked leaves it out");
     add(&s, false, "communication by metadata alone", (int64_t)sel->n_by_metadata, TP_UNKNOWN,

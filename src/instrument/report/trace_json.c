@@ -102,7 +102,7 @@ static void put_devices(tp_json_w *w, const tp_trace_report *r)
 {
     tp_json_w_key(w, "all_devices");
     if (r->has_work)
-        put_breakdown(w, &r->all);
+        put_breakdown(w, &r->merged);
     else
         tp_json_w_null(w);
     tp_json_w_key(w, "per_device");

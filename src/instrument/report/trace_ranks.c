@@ -47,12 +47,12 @@ static void fill_ranks(const tp_rank_table *t, const char *const *paths, tp_grid
         bool is_known = r->has_work;
         tp_grid_int(g, r->rank);
         tp_grid_text(g, short_name(paths, t->n_ranks, i));
-        tp_grid_known(g, is_known ? r->all.span_ns : TP_UNKNOWN);
-        tp_grid_known(g, is_known ? r->all.compute_ns : TP_UNKNOWN);
-        tp_grid_known(g, is_known ? r->all.exposed_comm_ns : TP_UNKNOWN);
-        tp_grid_known(g, is_known ? r->all.overlap_ns : TP_UNKNOWN);
-        tp_grid_known(g, is_known ? r->all.exposed_mem_ns : TP_UNKNOWN);
-        tp_grid_known(g, is_known ? r->all.idle_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->mean.span_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->mean.compute_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->mean.exposed_comm_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->mean.overlap_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->mean.exposed_mem_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->mean.idle_ns : TP_UNKNOWN);
         tp_grid_int(g, r->collectives);
         tp_grid_int(g, r->matched);
         tp_grid_known(g, r->matched ? r->wait_ns : TP_UNKNOWN);
@@ -66,9 +66,24 @@ static void fill_ranks(const tp_rank_table *t, const char *const *paths, tp_grid
     }
 }
 
+static void note_files(const tp_rank_table *t, tp_grid *g)
+{
+    size_t many = 0, by_gloo = 0;
+    for (size_t i = 0; i < t->n_ranks; i++) {
+        many += t->ranks[i].n_devices > 1;
+        by_gloo += (size_t)t->ranks[i].by_gloo;
+    }
+    if (by_gloo)
+        tp_grid_note(g, TP_NOTE_GLOO, by_gloo);
+    if (many)
+        tp_grid_note(g, "%zu file%s several devices: times are the mean of these", many,
+                     many == 1 ? " has" : "s have");
+}
+
 static void add_verdict(const tp_rank_table *t, tp_grid *g)
 {
     char a[32], b[32];
+    note_files(t, g);
     if (t->n_ranks < 2) {
         tp_grid_note(g, "one rank only: who waits for whom needs the files of several");
         return;
@@ -143,13 +158,12 @@ static void fill_collectives(const tp_rank_table *t, tp_grid *g)
 void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *options,
                            tp_rank_grids *ret)
 {
-    TP_FREED tp_selection *sel = calloc(job->n + 1, sizeof *sel);
-    TP_FREED const tp_selection **list = calloc(job->n + 1, sizeof *list);
-    TP_FREED int64_t *ranks = calloc(job->n + 1, sizeof *ranks);
-    TP_FREED const char **paths = calloc(job->n + 1, sizeof *paths);
+    TP_FREED tp_selection *sel = tp_new(job->n + 1, sizeof *sel);
+    TP_FREED const tp_selection **list = tp_new(job->n + 1, sizeof *list);
+    TP_FREED int64_t *ranks = tp_new(job->n + 1, sizeof *ranks);
+    TP_FREED const char **paths = tp_new(job->n + 1, sizeof *paths);
     TP_CLEANUP(tp_ranks_release) tp_rank_table table = {0};
     size_t n = 0;
-    TP_ASSERT(sel && list && ranks && paths);
     for (size_t i = 0; i < job->n; i++) {
         const tp_trace_file *f = job->files[i];
         if (!f->events)

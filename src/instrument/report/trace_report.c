@@ -7,13 +7,11 @@
 static void make_breakdowns(tp_trace_report *r)
 {
     const tp_selection *s = &r->selection;
-    r->has_work = tp_breakdown_make(s->v, s->n, TP_ALL_DEVICES, &r->all);
     r->by_device = tp_new(s->n_devices ? s->n_devices : 1, sizeof *r->by_device);
-    for (size_t d = 0; d < s->n_devices; d++)
-        if (s->n_devices == 1)
-            r->by_device[d] = r->all;
-        else
-            tp_breakdown_make(s->v, s->n, (int64_t)d, &r->by_device[d]);
+    r->has_work = tp_breakdown_add_up(s->v, s->n, s->n_devices, r->by_device, &r->sum) > 0;
+    r->merged = r->sum;
+    if (s->n_devices > 1)
+        tp_breakdown_make(s->v, s->n, TP_ALL_DEVICES, &r->merged);
 }
 
 void tp_trace_report_make(const tp_trace_file *file, const tp_select_options *options,
@@ -63,8 +61,7 @@ static void make_findings(tp_trace_report *r)
 {
     const tp_finding_inputs in = {.limits = r->limits,
                                   .selection = &r->selection,
-                                  .all = &r->all,
-                                  .by_device = r->by_device,
+                                  .sum = &r->sum,
                                   .kernels = &r->kernels,
                                   .idle = tp_trace_report_idle(r),
                                   .launches = tp_trace_report_launches(r),
@@ -125,12 +122,17 @@ void tp_trace_report_prepare(tp_trace_report *r)
     tp_pool_free(pool);
 }
 
+const char *tp_trace_report_advice(const tp_trace_report *r, const char *advice)
+{
+    return r->file->kind == TP_FILE_KINETO ? advice : "";
+}
+
 int64_t tp_trace_report_origin(const tp_trace_report *r)
 {
     const tp_events *e = r->file->events;
     int64_t first = INT64_MAX;
     if (r->has_work)
-        return r->all.start;
+        return r->sum.start;
     for (size_t i = 0; i < e->n; i++)
         if (e->start[i] < first && e->phase[i] == 'X')
             first = e->start[i];

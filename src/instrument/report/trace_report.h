@@ -24,9 +24,10 @@
 typedef struct {
     const tp_trace_file *file;
     tp_selection selection;
-    bool has_work; /* device activities in scope */
-    tp_breakdown all;
+    bool has_work;           /* device activities in scope */
     tp_breakdown *by_device; /* one per device of the selection */
+    tp_breakdown sum;        /* these added up */
+    tp_breakdown merged;     /* as if all devices were one */
     tp_kernel_table kernels;
     tp_finding_limits limits; /* the usual ones; to be set before the first analysis */
 
@@ -73,8 +74,15 @@ bool tp_trace_report_view_exists(const char *view);
 #include "instrument/report/trace_views.def"
 #undef VIEW
 
+/* How many (size_t). */
+#define TP_NOTE_GLOO \
+    "%zu collectives of the host by Gloo are not analysed: their marks say neither group nor size"
+
 /* Name of an interned string of the trace, or NULL. */
 void tp_grid_name(tp_grid *g, const tp_events *events, uint32_t name);
+
+/* `advice` on how to record, where it was PyTorch's profiler that recorded, else "". */
+const char *tp_trace_report_advice(const tp_trace_report *report, const char *advice);
 
 /* Nanoseconds from the first event in scope, for "when". */
 int64_t tp_trace_report_origin(const tp_trace_report *report);

@@ -56,15 +56,6 @@ static void put_sizes(const tp_trace_report *r, tp_buf *out)
     tp_buf_addf(out, ", read in %s\n", tp_human_ns((int64_t)(f->seconds * 1e9), a));
 }
 
-static const char *device_name(const tp_trace_report *r, size_t d)
-{
-    const tp_trace_info *info = &r->file->events->info;
-    for (size_t i = 0; i < info->n_devices; i++)
-        if (info->devices[i].id == r->selection.device_ids[d])
-            return tp_events_str(r->file->events, info->devices[i].name);
-    return "";
-}
-
 static void put_scope(const tp_trace_report *r, int width, tp_buf *out)
 {
     const tp_selection *s = &r->selection;
@@ -140,11 +131,12 @@ static void put_time(tp_trace_report *r, int width, tp_buf *out)
     tp_grid_column(&g, "idle", "idle", TP_CELL_TEXT);
     tp_grid_column(&g, "span", "span", TP_CELL_TEXT);
     for (size_t d = 0; d < n; d++) {
-        snprintf(name, sizeof name, "%s %s", r->selection.devices[d], device_name(r, d));
+        snprintf(name, sizeof name, "%s %s", r->selection.devices[d],
+                 tp_selection_device_name(&r->selection, d));
         put_device(r, &g, name, &r->by_device[d], graph_time(r, d));
     }
     if (n > 1)
-        put_device(r, &g, "all, merged", &r->all, tp_idle_under_graphs(&r->selection));
+        put_device(r, &g, "all, merged", &r->merged, tp_idle_under_graphs(&r->selection));
     tp_buf_addc(out, '\n');
     tp_grid_print(&g, 0, width, out);
 }
@@ -152,7 +144,7 @@ static void put_time(tp_trace_report *r, int width, tp_buf *out)
 static void put_comm(tp_trace_report *r, int width, tp_buf *out)
 {
     char a[32], b[32];
-    const tp_breakdown *t = &r->all;
+    const tp_breakdown *t = &r->sum;
     if (t->comm_ns == 0)
         return;
     put_grid(r, tp_view_comm, FEW, width, out);

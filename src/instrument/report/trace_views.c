@@ -134,7 +134,7 @@ void tp_view_operators(tp_trace_report *r, tp_grid *g)
         tp_grid_row(g, row);
         tp_grid_int(g, (has_device ? row->device_total_sum_ns : row->total_sum_ns) /
                            TP_MAX(row->calls, 1));
-        tp_grid_real(g, r->has_work ? tp_percent(row->device_total_union_ns, r->all.busy_ns)
+        tp_grid_real(g, r->has_work ? tp_percent(row->device_total_union_ns, r->sum.busy_ns)
                                     : (double)NAN);
         tp_grid_known(g, allocated[i]);
         tp_grid_text(g, own_ns(row, has_device) >= r->limits.operator_ns ? "yes" : "no");
@@ -142,7 +142,8 @@ void tp_view_operators(tp_trace_report *r, tp_grid *g)
     }
     note_bottlenecks(r, o, g);
     if (o->n == 0)
-        tp_grid_note(g, "no operators recorded: profile with activities=[CPU, CUDA]");
+        tp_grid_note(g, "no operators recorded%s",
+                     tp_trace_report_advice(r, ": profile with activities=[CPU, CUDA]"));
     else if (has_device && o->n_unattributed)
         tp_grid_note(g, "%zu device works (%s) belong to no operator of the file",
                      o->n_unattributed, tp_human_ns(o->device_unattributed_ns, total));
@@ -179,6 +180,8 @@ void tp_view_comm(tp_trace_report *r, tp_grid *g)
         tp_grid_text(g, c->by_metadata ? "metadata" : "name");
         tp_grid_name(g, e, c->kernel);
     }
+    if (r->selection.n_gloo)
+        tp_grid_note(g, TP_NOTE_GLOO, r->selection.n_gloo);
     if (t->n == 0) {
         tp_grid_note(g, "no communication in scope");
         return;
@@ -215,8 +218,19 @@ static double of_peak(const tp_copy_row *c, const tp_device_peaks *p)
     }
 }
 
+/* What cannot be is said to be doubtful. */
+static void note_beyond_peak(tp_grid *g, double most_pct)
+{
+    if (most_pct > 100)
+        tp_grid_note(g,
+                     "! %.0f %% of the peak: times or sizes of the file are wrong, the device is "
+                     "another than its name says, or a cache answered",
+                     most_pct);
+}
+
 void tp_view_bandwidth(tp_trace_report *r, tp_grid *g)
 {
+    double most_pct = 0;
     const tp_copy_table *t = tp_trace_report_copies(r);
     const tp_device_peaks *peaks = tp_device_peaks_of(&r->selection);
     g->title = "Copies and fills by direction";
@@ -240,6 +254,7 @@ void tp_view_bandwidth(tp_trace_report *r, tp_grid *g)
         tp_grid_row(g, c);
         tp_grid_real(g, of_peak(c, peaks));
         tp_grid_row(g, c);
+        most_pct = fmax(most_pct, of_peak(c, peaks));
     }
     if (t->n == 0)
         tp_grid_note(g, "no copies or fills in scope");
@@ -252,7 +267,11 @@ void tp_view_bandwidth(tp_trace_report *r, tp_grid *g)
                      "copy within the device reads and writes), link to the host %.0f GB/s",
                      peaks->device, peaks->memory * 1e-9, peaks->link * 1e-9);
     else if (t->n)
-        tp_grid_note(g, "of peak: the device is none whose data sheet is known here");
+        tp_grid_note(g, "of peak: %s",
+                     r->selection.n_devices > 1
+                         ? "the devices are not all of one kind whose data sheet is known here"
+                         : "the device is none whose data sheet is known here");
+    note_beyond_peak(g, most_pct);
 }
 
 static void put_stream(tp_trace_report *r, tp_grid *g, const tp_launch_row *row)
@@ -320,6 +339,7 @@ void tp_view_roofline(tp_trace_report *r, tp_grid *g)
 {
     const tp_events *e = r->file->events;
     tp_roofline t;
+    double most_pct = 0;
     tp_roofline_make(&r->selection, tp_trace_report_operators(r), &t);
     g->title = "Arithmetic where it is known";
     tp_grid_column(g, "name", "operator", TP_CELL_TEXT);
@@ -340,10 +360,14 @@ void tp_view_roofline(tp_trace_report *r, tp_grid *g)
         tp_grid_real(g, rate * 1e-12);
         tp_grid_real(g, row->peak * 1e-12);
         tp_grid_real(g, 100 * rate / row->peak);
+        most_pct = fmax(most_pct, 100 * rate / row->peak);
         tp_grid_text(g, row->types ? tp_events_str(e, row->types) : NULL);
     }
     if (t.n == 0)
-        tp_grid_note(g, "no FLOPs known: profile with record_shapes=True, with_flops=True");
+        tp_grid_note(g, "no FLOPs known%s",
+                     t.has_shapes ? ": shapes give those of products of matrices alone, and there "
+                                    "is none"
+                                  : tp_trace_report_advice(r, ": profile with record_shapes=True"));
     else if (t.by_host)
         tp_grid_note(g, "known for %.1f %% of the time in operators, as the host's clock saw it",
                      tp_percent(t.covered_ns, t.device_ns));
@@ -352,5 +376,6 @@ void tp_view_roofline(tp_trace_report *r, tp_grid *g)
                      "known for %.1f %% of device time; peaks are data-sheet figures of dense "
                      "products (32-bit ones without TF32), matched by the device's name",
                      tp_percent(t.covered_ns, t.device_ns));
+    note_beyond_peak(g, most_pct);
     tp_roofline_release(&t);
 }

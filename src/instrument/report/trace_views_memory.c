@@ -105,7 +105,8 @@ static void fill_devices(tp_trace_report *r, tp_grid *g)
     if (u->n == 0 && r->file->events->n_memory)
         tp_grid_note(g, "the memory events of this file could not be analysed");
     else if (u->n == 0)
-        tp_grid_note(g, "no memory events recorded: profile with profile_memory=True");
+        tp_grid_note(g, "no memory events recorded%s",
+                     tp_trace_report_advice(r, ": profile with profile_memory=True"));
 }
 
 static void fill_owners(tp_trace_report *r, tp_grid *g, bool at_peak)

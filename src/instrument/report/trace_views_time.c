@@ -80,13 +80,13 @@ void tp_view_gaps(tp_trace_report *r, tp_grid *g)
 /* ---- steps ---- */
 
 static void put_step(tp_grid *g, const tp_step *step, const tp_activity *v, size_t n,
-                     int64_t origin)
+                     size_t n_devices, int64_t origin)
 {
     tp_breakdown b;
     tp_grid_int(g, step->number);
     tp_grid_int(g, step->start - origin);
-    tp_grid_int(g, step->end - step->start);
-    if (!tp_breakdown_make(v, n, TP_ALL_DEVICES, &b)) {
+    tp_grid_int(g, step->host_ns);
+    if (!tp_breakdown_mean(v, n, n_devices, &b)) {
         for (int i = 0; i < 7; i++)
             tp_grid_unknown(g);
         return;
@@ -115,7 +115,9 @@ void tp_view_steps(tp_trace_report *r, tp_grid *g)
     tp_grid_hidden(g, "comm_ns", TP_CELL_NS);
     tp_grid_hidden(g, "comm_compute_overlap_pct", TP_CELL_PERCENT);
     if (s->steps.n == 0) {
-        tp_grid_note(g, "no steps marked: call prof.step() once per step (ProfilerStep#N)");
+        tp_grid_note(
+            g, "no steps marked%s",
+            tp_trace_report_advice(r, ": call prof.step() once per step (ProfilerStep#N)"));
         return;
     }
     TP_FREED tp_keyed *order = tp_vec_new(s->n, sizeof *order);
@@ -134,8 +136,10 @@ void tp_view_steps(tp_trace_report *r, tp_grid *g)
     for (size_t k = 0, from = 0, to; k < s->steps.n; k++, from = to) {
         for (to = from; to < n && order[to].key == k; to++)
             ;
-        put_step(g, &s->steps.v[k], v + from, to - from, tp_trace_report_origin(r));
+        put_step(g, &s->steps.v[k], v + from, to - from, s->n_devices, tp_trace_report_origin(r));
     }
+    if (s->n_devices > 1)
+        tp_grid_note(g, "times of the device are the mean of the devices that work in a step");
     if (outside)
         tp_grid_note(g, "%zu device works were launched outside the steps", outside);
 }

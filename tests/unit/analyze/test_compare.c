@@ -139,6 +139,19 @@ static void equal_traces_are_the_same(void **state)
     tp_trace_close(file);
 }
 
+/* Of every device by itself: as long as a step of it, and its parts add up. */
+static void devices_are_compared_by_their_mean(void **state)
+{
+    tp_trace_file *file = read_turns();
+    tp_comparison c = compare(file, file);
+    (void)state;
+    assert_int_equal(find(&c, &c.totals, "exposed communication")->after_ns, 100000);
+    assert_int_equal(find(&c, &c.totals, "compute")->after_ns, 100000);
+    assert_int_equal(find(&c, &c.totals, "device span")->after_ns, 200000);
+    tp_comparison_release(&c);
+    tp_trace_close(file);
+}
+
 /* ---- ranks ---- */
 
 /* Collectives that end together at 100, 200, ... on a clock that is off; rank 1 arrives
@@ -157,6 +170,40 @@ static tp_trace_file *rank_of(int late, int clock)
     tp_trace_file *file = read_trace("rank.json", tp_buf_str(&text));
     tp_buf_release(&text);
     return file;
+}
+
+/* Marks of Gloo say neither group nor size: they are counted, so that this can be told. */
+static void collectives_of_gloo_are_counted(void **state)
+{
+    tp_trace_file *file = read_trace(
+        "gloo.json", NOTE("gloo:all_reduce", 1, 0, 100) "," NOTE("gloo:barrier", 1, 200, 10));
+    tp_selection s = select_all(file);
+    const tp_selection *list[1] = {&s};
+    const int64_t ranks[1] = {0};
+    tp_rank_table t;
+    (void)state;
+    tp_ranks_make(list, ranks, 1, &t);
+    assert_int_equal(t.ranks[0].by_gloo, 2);
+    tp_ranks_release(&t);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+static void a_rank_has_the_mean_of_its_devices(void **state)
+{
+    tp_trace_file *file = read_turns();
+    tp_selection s = select_all(file);
+    const tp_selection *list[1] = {&s};
+    const int64_t ranks[1] = {0};
+    tp_rank_table t;
+    (void)state;
+    tp_ranks_make(list, ranks, 1, &t);
+    assert_int_equal(t.ranks[0].n_devices, 2);
+    assert_int_equal(t.ranks[0].mean.exposed_comm_ns, 100000);
+    assert_int_equal(t.ranks[0].mean.overlap_ns, 0);
+    tp_ranks_release(&t);
+    tp_selection_release(&s);
+    tp_trace_close(file);
 }
 
 static void the_straggler_is_found_behind_the_clocks(void **state)
@@ -335,6 +382,9 @@ int main(void)
         cmocka_unit_test(what_is_new_and_what_is_gone),
         cmocka_unit_test(equal_traces_are_the_same),
         cmocka_unit_test(steps_that_are_all_alike_are_compared_as_they_are),
+        cmocka_unit_test(devices_are_compared_by_their_mean),
+        cmocka_unit_test(a_rank_has_the_mean_of_its_devices),
+        cmocka_unit_test(collectives_of_gloo_are_counted),
         cmocka_unit_test(the_straggler_is_found_behind_the_clocks),
         cmocka_unit_test(a_send_is_no_collective_of_the_same_number),
         cmocka_unit_test(what_goes_between_two_ranks_meets_by_both),

@@ -151,6 +151,26 @@ static void operators_have_averages_memory_and_a_limit(void **state)
     close_report();
 }
 
+/* What two devices do is measured against the time of both. */
+static void devices_are_measured_each_by_itself(void **state)
+{
+    const tp_select_options options = {.scope = TP_SCOPE_ALL};
+    (void)state;
+    file = read_turns();
+    tp_trace_report_make(file, &options, &report);
+    const tp_finding *comm = finding("communication is exposed");
+    assert_non_null(comm);
+    assert_int_equal(comm->cost_ns, 200000);
+    assert_int_equal(comm->severity, TP_SEVERITY_HIGH); /* a half */
+    const tp_finding *top = finding("one kernel dominates");
+    assert_non_null(top);
+    assert_int_equal(top->cost_ns, 200000);
+    TP_OWN(tp_buf) screen = {0};
+    tp_trace_report_screen(&report, 10, 110, &screen);
+    assert_non_null(strstr(tp_buf_str(&screen), "0.0 % of it under compute; 200.000 us exposed"));
+    close_report();
+}
+
 /* 1,555,000 bytes in 4 us, read and written, of 1,555 GB/s. */
 static void copies_are_held_against_the_peak(void **state)
 {
@@ -199,6 +219,7 @@ int main(void)
         cmocka_unit_test(time_in_graphs_is_use),
         cmocka_unit_test(slow_kernels_are_named_from_the_limit_on),
         cmocka_unit_test(operators_have_averages_memory_and_a_limit),
+        cmocka_unit_test(devices_are_measured_each_by_itself),
         cmocka_unit_test(copies_are_held_against_the_peak),
         cmocka_unit_test(allocations_have_sizes_and_lives),
         cmocka_unit_test(severities_have_one_scale),

@@ -1,7 +1,10 @@
 /* Where time goes in traces small enough to work out by hand; literal nanoseconds. */
 #include "trace_text.h"
 
+#include <math.h>
+
 #include "instrument/analyze/critical_path.h"
+#include "instrument/analyze/device_peaks.h"
 #include "instrument/analyze/idle.h"
 #include "instrument/analyze/launch.h"
 #include "instrument/analyze/roofline.h"
@@ -65,6 +68,28 @@ static void parts_add_up_to_the_span(void **state)
     tp_trace_close(file);
 }
 
+static void what_another_device_computes_hides_nothing(void **state)
+{
+    tp_trace_file *file = read_turns();
+    tp_selection s = select_all(file);
+    tp_breakdown sum, mean, merged, each[2];
+    (void)state;
+
+    assert_int_equal(tp_breakdown_add_up(s.v, s.n, s.n_devices, each, &sum), 2);
+    assert_true(tp_breakdown_mean(s.v, s.n, s.n_devices, &mean));
+    assert_true(tp_breakdown_make(s.v, s.n, TP_ALL_DEVICES, &merged));
+
+    assert_int_equal(each[1].exposed_comm_ns, 100000);
+    assert_int_equal(sum.exposed_comm_ns, 200000);
+    assert_int_equal(sum.span_ns, 400000);
+    assert_int_equal(mean.exposed_comm_ns, 100000);
+    assert_int_equal(mean.overlap_ns, 0);
+    assert_int_equal(mean.span_ns, 200000);
+    assert_int_equal(merged.exposed_comm_ns, 0);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
 static void idle_has_causes(void **state)
 {
     tp_trace_file *file = read_trace("small.json", small);
@@ -114,6 +139,22 @@ static void operators_have_self_and_total(void **state)
     assert_int_equal(linear->device_self_ns, 0);
     assert_int_equal(linear->device_total_sum_ns, 40000);
     assert_int_equal(o.n_unattributed, 0);
+    tp_operators_release(&o);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+/* Its own work is never more than all of it. */
+static void an_operator_has_the_time_of_every_device(void **state)
+{
+    tp_trace_file *file = read_turns();
+    tp_selection s = select_all(file);
+    tp_operators o;
+    (void)state;
+    tp_operators_make(&s, &o);
+    const tp_operator_row *mm = row_of(&o, file->events, "aten::mm");
+    assert_int_equal(mm->device_self_ns, 400000);
+    assert_int_equal(mm->device_total_union_ns, 400000);
     tp_operators_release(&o);
     tp_selection_release(&s);
     tp_trace_close(file);
@@ -216,6 +257,142 @@ static void an_operator_has_the_time_of_those_inside(void **state)
     tp_trace_close(file);
 }
 
+#define ON_DEVICE(cat, name, device, stream, ts, dur, corr, more)                                  \
+    "{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":" #device ",\"tid\":" #stream \
+    ",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":{\"device\":" #device ",\"stream\":" #stream        \
+    ",\"correlation\":" #corr more "}}"
+
+/* ---- what devices can do, and what operators did ---- */
+
+static tp_trace_file *read_devices(const char *first, const char *second, const char *events)
+{
+    tp_buf text = {0};
+    tp_error err = {0};
+    tp_trace_file *file = NULL;
+    const tp_ingest_options options = {.keep = 0};
+    tp_buf_addf(&text,
+                "{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":0,\"name\":\"%s\"},{\"id\":1,"
+                "\"name\":\"%s\"}],\"traceEvents\":[%s]}",
+                first, second, events);
+    if (tp_trace_open_memory("devices.json", text.data, text.len, &options, &file, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    tp_buf_release(&text);
+    return file;
+}
+
+/* The memory's GB/s; 0: not known. */
+static double memory_of(const char *first, const char *second, const char *events)
+{
+    tp_trace_file *file = read_devices(first, second, events);
+    tp_selection s = select_all(file);
+    const tp_device_peaks *peaks = tp_device_peaks_of(&s);
+    double memory = peaks ? round(peaks->memory * 1e-9) : 0;
+    tp_selection_release(&s);
+    tp_trace_close(file);
+    return memory;
+}
+
+static void a_device_is_known_by_its_whole_name(void **state)
+{
+    static const char one[] = ON_DEVICE("kernel", "k", 0, 7, 0, 10, 1, "");
+    static const char two[] = ON_DEVICE("kernel", "k", 0, 7, 0, 10, 1,
+                                        "") "," ON_DEVICE("kernel", "k", 1, 7, 0, 10, 2, "");
+    static const char *const unknown[] = {
+        "NVIDIA RTX A1000 Laptop GPU",      "NVIDIA T400 4GB", "NVIDIA GeForce RTX 4090 Laptop GPU",
+        "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "NVIDIA L400",     ""};
+    (void)state;
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        assert_true(memory_of(unknown[i], "", one) == 0);
+    assert_true(memory_of("NVIDIA L40", "", one) == 864);
+    assert_true(memory_of("NVIDIA L4", "", one) == 300);
+    assert_true(memory_of("NVIDIA GH200 480GB", "", one) == 4000);
+    assert_true(memory_of("Tesla V100-SXM2-32GB", "", one) == 900);
+    assert_true(memory_of("NVIDIA GeForce RTX 4090", "", one) == 1008);
+    assert_true(memory_of("NVIDIA H100 PCIe", "NVIDIA H100 PCIe", two) == 2000);
+    assert_true(memory_of("NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", two) == 0);
+}
+
+#define SHAPED(name, dims, types, ts)                                                        \
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":9,\"tid\":1,\"ts\":" #ts \
+    ",\"dur\":50,\"args\":{\"Input Dims\":" dims ",\"Input type\":" types                    \
+    "}}," CALL("cudaLaunchKernel", 1, ts, 2, ts) "," KERNEL("k", 7, ts, 10, ts)
+
+static void products_are_known_by_their_shapes(void **state)
+{
+    static const char events[] = SHAPED(
+        "aten::_scaled_mm", "[[2,3],[3,5],[],[]]",
+        "[\"c10::Float8_e4m3fn\",\"c10::Float8_e4m3fn\",\"float\",\"float\"]",
+        100) "," SHAPED("aten::addmm_", "[[2,5],[2,3],[3,5]]",
+                        "[\"c10::Half\",\"c10::Half\",\"c10::Half\"]",
+                        200) "," SHAPED("aten::_int_mm", "[[2,3],[3,5]]",
+                                        "[\"signed char\",\"signed char\"]",
+                                        300) "," SHAPED("aten::linear", "[[4,2,3],[5,3],[]]",
+                                                        "[\"float\",\"float\",\"\"]",
+                                                        400) "," SHAPED("aten::convolution",
+                                                                        "[[1,1,8,8],[1,1,3,3]]",
+                                                                        "[\"float\",\"float\"]",
+                                                                        500);
+    (void)state;
+    tp_trace_file *file = read_devices("NVIDIA A100", "", events);
+    tp_selection s = select_all(file);
+    tp_operators o;
+    tp_roofline r;
+    tp_operators_make(&s, &o);
+    tp_roofline_make(&s, &o, &r);
+    assert_int_equal(r.n, 4);
+    assert_true(r.has_shapes);
+    for (size_t i = 0; i < r.n; i++) {
+        const char *name = tp_events_str(file->events, r.rows[i].name);
+        bool is_linear = strcmp(name, "aten::linear") == 0,
+             is_half = strcmp(name, "aten::addmm_") == 0;
+        assert_true(r.rows[i].flops == (is_linear ? 240 : 60));
+        if (is_linear || is_half)
+            assert_true(r.rows[i].peak == (is_linear ? 19.5e12 : 312e12));
+        else
+            assert_true(isnan(r.rows[i].peak));
+    }
+    tp_roofline_release(&r);
+    tp_operators_release(&o);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+/* Ranks joined into one file: numbers of two processes say nothing about either. */
+static void numbers_of_two_processes_link_nothing(void **state)
+{
+    tp_buf text = {0};
+    tp_operators o;
+    tp_suspicions found;
+    bool is_told = false;
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        tp_buf_addf(
+            &text,
+            "%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::%s\",\"pid\":%d,\"tid\":1,"
+            "\"ts\":0,\"dur\":50,\"args\":{\"External id\":1}},"
+            "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":%d,"
+            "\"tid\":1,\"ts\":10,\"dur\":5,\"args\":{\"External id\":1,\"correlation\":1}},"
+            "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":%d,\"tid\":7,\"ts\":60,"
+            "\"dur\":100,\"args\":{\"External id\":1,\"correlation\":1,\"device\":%d,"
+            "\"stream\":7}}",
+            i ? "," : "", i ? "add" : "mm", 90 + i, 90 + i, i, i);
+    tp_trace_file *file = read_trace("joined.json", tp_buf_str(&text));
+    tp_selection s = select_all(file);
+    tp_operators_make(&s, &o);
+    tp_suspicions_find(&s, &found);
+    for (size_t i = 0; i < found.n; i++)
+        is_told |= strcmp(found.list[i].what, "numbers of several processes") == 0 &&
+                   found.list[i].count == 1 && found.list[i].is_serious;
+    assert_true(is_told);
+    assert_int_equal(s.n_linked, 0);
+    assert_int_equal(o.n_unattributed, 2);
+    assert_int_equal(row_of(&o, file->events, "aten::add")->device_self_ns, 0);
+    tp_operators_release(&o);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+    tp_buf_release(&text);
+}
+
 /* Of the path of `events`: the time of a part. */
 static int64_t path_part(const char *events, tp_path_part part)
 {
@@ -232,11 +409,6 @@ static int64_t path_part(const char *events, tp_path_part part)
     tp_trace_close(file);
     return ns;
 }
-
-#define ON_DEVICE(cat, name, device, stream, ts, dur, corr, more)                                  \
-    "{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":" #device ",\"tid\":" #stream \
-    ",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":{\"device\":" #device ",\"stream\":" #stream        \
-    ",\"correlation\":" #corr more "}}"
 
 static void a_launch_that_returns_late_did_not_wait(void **state)
 {
@@ -399,6 +571,28 @@ static void a_step_inside_another_is_a_part_of_it(void **state)
                  "7 from 0 to 100; 8 from 100 to 160; ");
 }
 
+/* Two processes, 5 ms apart: each takes 10 ms, and so does a step. */
+static void a_step_of_two_processes_is_no_longer_than_theirs(void **state)
+{
+    tp_buf text = {0};
+    tp_steps steps;
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        tp_buf_addf(&text,
+                    "%s{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#%d\","
+                    "\"pid\":%d,\"tid\":1,\"ts\":%d,\"dur\":%d,\"args\":{}}",
+                    i ? "," : "", i / 2, i % 2, i / 2 * 10000 + i % 2 * 5000, 10000 - i % 2);
+    tp_trace_file *file = read_trace("steps.json", tp_buf_str(&text));
+    tp_steps_find(file->events, &steps);
+    assert_int_equal(steps.n, 2);
+    assert_int_equal(steps.v[0].end, 14999000);
+    assert_int_equal(steps.v[0].host_ns, 10000000);
+    assert_int_equal(steps.v[1].host_ns, 10000000);
+    tp_steps_release(&steps);
+    tp_buf_release(&text);
+    tp_trace_close(file);
+}
+
 static void steps_are_found_by_their_names(void **state)
 {
     int64_t n = 0;
@@ -415,20 +609,27 @@ static void steps_are_found_by_their_names(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_add_up_to_the_span),
-                                       cmocka_unit_test(idle_has_causes),
-                                       cmocka_unit_test(operators_have_self_and_total),
-                                       cmocka_unit_test(launches_have_delays_and_queues),
-                                       cmocka_unit_test(the_critical_path_adds_up),
-                                       cmocka_unit_test(a_host_that_waits_is_not_on_the_path),
-                                       cmocka_unit_test(an_operator_has_the_time_of_those_inside),
-                                       cmocka_unit_test(a_launch_that_returns_late_did_not_wait),
-                                       cmocka_unit_test(streams_of_two_devices_are_not_mistaken),
-                                       cmocka_unit_test(a_call_waits_for_its_stream_alone),
-                                       cmocka_unit_test(a_copy_waits_for_itself),
-                                       cmocka_unit_test(the_scope_changes_the_answer),
-                                       cmocka_unit_test(doubtful_data_is_marked),
-                                       cmocka_unit_test(a_step_inside_another_is_a_part_of_it),
-                                       cmocka_unit_test(steps_are_found_by_their_names)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_add_up_to_the_span),
+        cmocka_unit_test(what_another_device_computes_hides_nothing),
+        cmocka_unit_test(an_operator_has_the_time_of_every_device),
+        cmocka_unit_test(a_step_of_two_processes_is_no_longer_than_theirs),
+        cmocka_unit_test(a_device_is_known_by_its_whole_name),
+        cmocka_unit_test(products_are_known_by_their_shapes),
+        cmocka_unit_test(numbers_of_two_processes_link_nothing),
+        cmocka_unit_test(idle_has_causes),
+        cmocka_unit_test(operators_have_self_and_total),
+        cmocka_unit_test(launches_have_delays_and_queues),
+        cmocka_unit_test(the_critical_path_adds_up),
+        cmocka_unit_test(a_host_that_waits_is_not_on_the_path),
+        cmocka_unit_test(an_operator_has_the_time_of_those_inside),
+        cmocka_unit_test(a_launch_that_returns_late_did_not_wait),
+        cmocka_unit_test(streams_of_two_devices_are_not_mistaken),
+        cmocka_unit_test(a_call_waits_for_its_stream_alone),
+        cmocka_unit_test(a_copy_waits_for_itself),
+        cmocka_unit_test(the_scope_changes_the_answer),
+        cmocka_unit_test(doubtful_data_is_marked),
+        cmocka_unit_test(a_step_inside_another_is_a_part_of_it),
+        cmocka_unit_test(steps_are_found_by_their_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,4 +58,25 @@ static inline tp_selection select_all(const tp_trace_file *file)
     "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"" name "\",\"pid\":9,\"tid\":" #tid \
     ",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":{}}"
 
+/* Two devices by turns, 100 us each: one computes while the other sends, so nothing is hidden. */
+static inline tp_trace_file *read_turns(void)
+{
+    tp_buf text = {0};
+    for (int i = 0; i < 4; i++) {
+        int device = i % 2, is_sent = i == 1 || i == 2, at = i / 2 * 100;
+        tp_buf_addf(&text,
+                    "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,"
+                    "\"ts\":%d,\"dur\":100,\"args\":{\"device\":%d,\"stream\":%d,"
+                    "\"External id\":1}}",
+                    i ? "," : "", is_sent ? "ncclDevKernel_AllReduce" : "gemm", device,
+                    is_sent ? 9 : 7, at, device, is_sent ? 9 : 7);
+    }
+    tp_buf_adds(&text,
+                ",{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":9,\"tid\":1,"
+                "\"ts\":0,\"dur\":150,\"args\":{\"External id\":1}}");
+    tp_trace_file *file = read_trace("turns.json", tp_buf_str(&text));
+    tp_buf_release(&text);
+    return file;
+}
+
 #endif
