@@ -11,7 +11,9 @@
 #include "base/order.h"
 #include "base/platform.h"
 #include "base/vec.h"
+#include "instrument/analyze/kernels.h"
 #include "instrument/analyze/nesting.h"
+#include "instrument/analyze/selection.h"
 #include "instrument/ingest/ingest.h"
 #include "instrument/ingest/trace_paths.h"
 #include "instrument/report/picture.h"
@@ -232,7 +234,8 @@ typedef struct {
 
 static bool is_span(const tp_events *v, size_t i)
 {
-    return v->phase[i] == 'X' && v->dur[i] >= 0 && v->kind[i] != TP_EVENT_TRACE;
+    return v->phase[i] == 'X' && v->dur[i] >= 0 && v->kind[i] != TP_EVENT_TRACE &&
+           !tp_event_is_beyond(v, i);
 }
 
 /* The tracks with the most spans, in the order of the file. */
@@ -247,7 +250,7 @@ static void choose_tracks(timeline *t)
         if (is_span(v, i)) {
             count[v->track[i]]++;
             t->first = TP_MIN(t->first, v->start[i]);
-            t->last = TP_MAX(t->last, v->start[i] + v->dur[i]);
+            t->last = TP_MAX(t->last, tp_event_end(v, i));
         }
     uint64_t least = 1;
     for (size_t shown = SIZE_MAX; shown > TRACKS; least *= 2) {
@@ -272,12 +275,10 @@ static void collect(timeline *t)
     for (size_t i = 0; i < v->n; i++) {
         uint32_t row = v->track[i] < v->n_tracks ? t->row_of[v->track[i]] : UINT32_MAX;
         if (row == UINT32_MAX || !is_span(v, i) || v->start[i] >= t->to ||
-            v->start[i] + v->dur[i] <= t->from)
+            tp_event_end(v, i) <= t->from)
             continue;
-        *TP_VEC_PUSH(t->spans, t->n, cap) = (tp_time_span){.start = v->start[i],
-                                                           .end = v->start[i] + v->dur[i],
-                                                           .event = (uint32_t)i,
-                                                           .thread = row};
+        *TP_VEC_PUSH(t->spans, t->n, cap) = (tp_time_span){
+            .start = v->start[i], .end = tp_event_end(v, i), .event = (uint32_t)i, .thread = row};
     }
     t->parent = tp_vec_new(t->n + 1, sizeof *t->parent);
     t->depth = tp_vec_new(t->n + 1, sizeof *t->depth);
@@ -409,18 +410,18 @@ static void put_timeline(tp_page *p, const tp_trace_file *file)
         release(&t);
         return;
     }
-    t.from = TP_MAX(asked_time(p, "from", t.first), t.first);
-    t.to = TP_MIN(asked_time(p, "to", t.last), t.last);
+    t.from = TP_MIN(TP_MAX(asked_time(p, "from", t.first), t.first), t.last);
+    t.to = TP_MIN(TP_MAX(asked_time(p, "to", t.last), t.first), t.last);
     if (t.to - t.from < 100) { /* 25 ns a tick */
         t.from = TP_MIN(t.from, t.last - 100);
         t.to = t.from + 100;
     }
     int64_t width = t.to - t.from, half = width / 2;
     tp_buf_adds(&p->reply->body, "<p>");
-    put_link(p, trace, t.from - half, t.to - half, "left", "earlier");
-    put_link(p, trace, t.from + half, t.to + half, "right", "later");
+    put_link(p, trace, t.from - half, tp_subtract_saturating(t.to, half), "left", "earlier");
+    put_link(p, trace, t.from + half, tp_add_saturating(t.to, half), "right", "later");
     put_link(p, trace, t.from + width / 4, t.to - width / 4, "in", "closer");
-    put_link(p, trace, t.from - half, t.to + half, "out", "wider");
+    put_link(p, trace, t.from - half, tp_add_saturating(t.to, half), "out", "wider");
     put_link(p, trace, t.first, t.last, "all", "all");
     tp_buf_adds(&p->reply->body, "or drag over a stretch\n");
     collect(&t);

@@ -58,6 +58,10 @@ static int begin(void **state)
                "1,1700000000,300,100,200,900,9,8,7,6,5,4\n"
                "2,1700000001,350,100,250,950,9,8,7,6,5,4\n");
     mkdir(run_path("first/trace"), 0777);
+    write_text(
+        "first/trace/steps-1.json",
+        "{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,"
+        "\"ts\":1,\"dur\":100}]}");
     write_text("secret", "outside");
     return open_server(NULL);
 }
@@ -184,6 +188,11 @@ static void pages_show_runs(void **state)
                                 "/alarms",    "/report", "/settings", "/summary"};
     for (size_t i = 0; i < sizeof tabs / sizeof *tabs; i++)
         assert_int_equal(ask_run("first", tabs[i]), 200);
+    /* A stretch outside of the trace is one at its edge. */
+    assert_int_equal(ask_run("first", "/timeline?to=-9223372036854775808"), 200);
+    assert_true(says("data-from=1000 data-to=1100 "));
+    assert_int_equal(ask_run("first", "/timeline?from=9223372036854775807"), 200);
+    assert_true(says("data-from=100900 data-to=101000 "));
     char address[256];
     snprintf(address, sizeof address, "/compare?run=%s&run=%s", id_of("first"),
              id_of("second <b>"));
