@@ -179,6 +179,57 @@ static void copies_are_held_against_the_peak(void **state)
     close_report();
 }
 
+static void open_text(const char *text)
+{
+    const tp_select_options select = {.scope = TP_SCOPE_ALL};
+    const tp_ingest_options options = {.keep = 0};
+    tp_error err = {0};
+    if (tp_trace_open_memory("text.json", text, strlen(text), &options, &file, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    tp_trace_report_make(file, &select, &report);
+}
+
+static bool note_has(void (*fill)(tp_trace_report *, tp_grid *), const char *text)
+{
+    TP_OWN(tp_grid) g = {.name = "rows"};
+    fill(&report, &g);
+    return strstr(tp_buf_str(&g.notes), text) != NULL;
+}
+
+/* Shapes that say nothing are there already, and Temper is no profiler of PyTorch. */
+static void advice_is_what_was_not_done(void **state)
+{
+    (void)state;
+    open_text(
+        "{\"schemaVersion\":1,\"producer\":\"temper 0.1.0\",\"temper\":{},\"traceEvents\":["
+        "{\"ph\":\"C\",\"name\":\"loss\",\"pid\":9,\"tid\":1,\"ts\":1,\"args\":{\"value\":1}}]}");
+    assert_int_equal(file->kind, TP_FILE_TEMPER);
+    assert_true(note_has(tp_view_operators, "no operators recorded"));
+    assert_false(note_has(tp_view_operators, "profile with"));
+    assert_false(note_has(tp_view_memory, "profile with"));
+    close_report();
+
+    open_text("{\"schemaVersion\":1,\"deviceProperties\":[],\"traceEvents\":[" NOTE(
+        "gloo:barrier", 1, 0,
+        10) ",{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::convolution\",\"pid\":9,\"tid\":1,"
+            "\"ts\":0,\"dur\":50,\"args\":{\"Input Dims\":[[1,1,8,8],[1,1,3,3]]}}]}");
+    assert_true(note_has(tp_view_comm, "1 collectives of the host by Gloo are not analysed"));
+    assert_true(note_has(tp_view_roofline, "no FLOPs known: shapes give those of products"));
+    assert_false(note_has(tp_view_roofline, "profile with"));
+    close_report();
+}
+
+/* 320 GB/s, and 100 GB in a millisecond. */
+static void what_cannot_be_is_said(void **state)
+{
+    (void)state;
+    open_text("{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":0,\"name\":\"Tesla T4\"}],"
+              "\"traceEvents\":[" COPY("Memcpy DtoD (Device -> Device)", 7, 0, 1000, 1,
+                                       100000000000) "]}");
+    assert_true(note_has(tp_view_bandwidth, "% of the peak: times or sizes of the file are wrong"));
+    close_report();
+}
+
 static void allocations_have_sizes_and_lives(void **state)
 {
     open_report(TP_FINDING_LIMITS);
@@ -221,6 +272,8 @@ int main(void)
         cmocka_unit_test(operators_have_averages_memory_and_a_limit),
         cmocka_unit_test(devices_are_measured_each_by_itself),
         cmocka_unit_test(copies_are_held_against_the_peak),
+        cmocka_unit_test(advice_is_what_was_not_done),
+        cmocka_unit_test(what_cannot_be_is_said),
         cmocka_unit_test(allocations_have_sizes_and_lives),
         cmocka_unit_test(severities_have_one_scale),
     };
