@@ -350,6 +350,26 @@ static void runs_of_one_name_are_told_by_their_ids(void **state)
     tp_metrics_close(m);
 }
 
+/* As in exports of Nsight Systems: who wrote the file decides about none of our memory. */
+static void a_table_too_wide_is_refused(void **state)
+{
+    enum { COLUMNS = 300 };
+    sqlite3 *db;
+    tp_metrics *m = NULL;
+    tp_error err = {0};
+    TP_OWN(tp_buf) text = {0};
+    tp_buf_adds(&text, "CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp TEXT, run_name "
+                       "TEXT, step INTEGER, metrics TEXT");
+    for (int i = 0; i < COLUMNS; i++)
+        tp_buf_addf(&text, ", c%d", i);
+    tp_buf_adds(&text, ")");
+    assert_int_equal(sqlite3_open(run_path("wide.db"), &db), SQLITE_OK);
+    sql(db, tp_buf_str(&text));
+    sqlite3_close(db);
+    assert_int_equal(tp_metrics_open(run_path("wide.db#a"), NULL, &m, &err), TP_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "too many columns"));
+}
+
 #define FOLLOWS(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -370,6 +390,7 @@ int main(void)
         FOLLOWS(who_writes_without_a_log_is_waited_for),
         FOLLOWS(reading_leaves_nothing_beside),
         FOLLOWS(runs_of_one_name_are_told_by_their_ids),
+        FOLLOWS(a_table_too_wide_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
