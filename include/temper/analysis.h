@@ -206,9 +206,10 @@ typedef struct {
 
 typedef struct {
     size_t size;                   /* sizeof(tp_analysis_options) */
-    const char *const *dimensions; /* those that are asked; n_dimensions 0: all */
+    const char *const *dimensions; /* those that are asked, each once; n_dimensions 0: all */
     size_t n_dimensions;
-    const char *const *threshold_names; /* thresholds other than the default ones */
+    const char *const *threshold_names; /* thresholds other than the default ones: one for a
+                                           dimension, and only of those that are asked */
     const double *thresholds;
     size_t n_thresholds;
     const double *sizes; /* per run: threads, ranks or devices; NULL: from its settings */
@@ -232,6 +233,8 @@ TP_API TP_CHECKED tp_status tp_runs_analyze(tp_metrics *const *runs, size_t n,
                                             const tp_analysis_options *options, tp_analysis **ret,
                                             tp_error *err);
 TP_API void tp_analysis_free(tp_analysis *a); /* NULL is a no-op */
+/* The runs that were asked, by name; NULL behind the last. */
+TP_API const char *tp_analysis_run(const tp_analysis *a, size_t index);
 TP_API size_t tp_analysis_count(const tp_analysis *a);
 TP_API const tp_analysis_dimension *tp_analysis_result(const tp_analysis *a, size_t index);
 /* What the value was made of; *ret_text NULL: it is *ret_value.  NULL behind the last. */

@@ -3,14 +3,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/files.h"
-#include "base/output.h"
 #include "base/platform.h"
 #include "base/sized.h"
-#include "base/terminal.h"
 #include "instrument/report/grid.h"
-#include "instrument/report/picture.h"
-#include "instrument/report/run_dashboard.h"
 #include "instrument/report/run_picture.h"
 #include "temper/analysis.h"
 #include "temper/runs.h"
@@ -282,70 +277,9 @@ char *tp_analysis_text(const tp_analysis *a, int width)
                 "the threshold\n",
                 n, tp_plural(n), s.succeeded, s.failed, s.unknown, s.below_threshold);
     if (worst)
-        tp_buf_addf(&out, "worst: %s; %s\n", worst->name, worst->advice ? worst->advice : "");
+        tp_buf_addf(&out, "worst: %s%s%s\n", worst->name, worst->advice ? "; " : "",
+                    worst->advice ? worst->advice : "");
     return out.data;
-}
-
-static tp_status read_formats(const tp_report_options *o, unsigned *ret, tp_error *err)
-{
-    *ret = o->n_formats ? 0 : ~0U;
-    for (size_t i = 0; i < o->n_formats; i++) {
-        unsigned format = tp_dashboard_format(o->formats[i]);
-        if (!format)
-            return tp_fail(err, TP_ERR_CONFIG,
-                           "a dashboard is drawn as svg, html, png or pdf, not as '%.40s'",
-                           o->formats[i]);
-        *ret |= format;
-    }
-    return TP_OK;
-}
-
-static void add_folder(tp_buf *out, const tp_metrics *m, const tp_report_options *o)
-{
-    const char *path = tp_metrics_path(m);
-    bool is_own = strcmp(tp_metrics_format(m), "temper") == 0 && tp_dir_exists(path);
-    if (o->folder)
-        tp_buf_adds(out, o->folder);
-    else
-        tp_buf_addf(out, "%s%sreport", is_own ? path : "", is_own ? "/" : "");
-}
-
-tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
-                                   const tp_report_options *options, char **ret_path,
-                                   char **ret_note, tp_error *err)
-{
-    TP_MEMORY_GUARD(err);
-    tp_report_options o;
-    unsigned formats;
-    TP_NEED(a && m && ret_path && ret_note, err);
-    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_report_options", err));
-    TP_TRY(read_formats(&o, &formats, err));
-    tp_buf why = {0}, folder = {0}, file = {0};
-    add_folder(&folder, m, &o);
-    tp_buf_addf(&file, "%s/report.md", folder.data);
-    TP_OWN(tp_buf) shown = {0}, title = {0};
-    tp_buf_add_shown(&shown, tp_metrics_name(m), strlen(tp_metrics_name(m)), true);
-    tp_markup_escape(&title, tp_buf_str(&shown)); /* HTML is Markdown too */
-    TP_FREED char *text = tp_analysis_markdown(a, tp_buf_str(&title));
-    TP_OWN(tp_buf) report = {0};
-    tp_buf_adds(&report, text);
-    if (formats & TP_DASHBOARD_SVG)
-        tp_buf_adds(&report, "\n![The dashboard](dashboard.svg)\n");
-    tp_status status = tp_dir_make(folder.data, err);
-    if (status == TP_OK)
-        status = tp_output_put(file.data, report.data, report.len, err);
-    if (status == TP_OK)
-        status = tp_run_dashboard_write(a, m, folder.data, formats, &why, err);
-    tp_buf_release(&file);
-    if (status == TP_OK) {
-        *ret_path = folder.data;
-        *ret_note = why.data; /* NULL: nothing was left out */
-
-    } else {
-        tp_buf_release(&folder);
-        tp_buf_release(&why);
-    }
-    return status;
 }
 
 /* ---- all runs of a folder ---- */

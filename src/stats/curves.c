@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "stats/descriptive.h"
 #include "stats/order.h"
 #include "stats/special.h"
@@ -22,35 +23,47 @@ typedef struct {
 } fit;
 
 typedef struct {
-    const double *y;
+    const double *x, *y; /* x NULL: 0, 1, 2 ... */
     size_t n;
+    double fastest;
+    tp_two *e; /* scratch: e^(-k x) */
 } problem;
 
-static tp_two residual(const problem *p, const fit *f, tp_two e, size_t t)
+static double at(const problem *p, size_t t) { return p->x ? p->x[t] - p->x[0] : (double)t; }
+
+static void find_powers(const problem *p, tp_two k)
 {
-    tp_two model = tp_two_add(f->c, tp_two_mul(f->a, e));
+    tp_two r = tp_two_exp(tp_two_negate(k));
+    for (size_t t = 0; t < p->n; t++)
+        p->e[t] = t == 0 ? tp_two_of(1)
+                  : p->x ? tp_two_exp(tp_two_negate(tp_two_mul_d(k, at(p, t))))
+                         : tp_two_mul(p->e[t - 1], r);
+}
+
+static tp_two residual(const problem *p, const fit *f, size_t t)
+{
+    tp_two model = tp_two_add(f->c, tp_two_mul(f->a, p->e[t]));
     return tp_two_add_d(tp_two_negate(model), p->y[t]);
 }
 
 static fit fit_at(const problem *p, tp_two k)
 {
-    tp_two r = tp_two_exp(tp_two_negate(k)), e = tp_two_of(1);
     tp_two count = tp_two_of((double)p->n);
     tp_two mean_e = {0, 0}, mean_y = {0, 0}, mean_te = {0, 0};
-    for (size_t t = 0; t < p->n; t++, e = tp_two_mul(e, r)) {
-        mean_e = tp_two_add(mean_e, e);
-        mean_te = tp_two_add(mean_te, tp_two_mul_d(e, (double)t));
+    find_powers(p, k);
+    for (size_t t = 0; t < p->n; t++) {
+        mean_e = tp_two_add(mean_e, p->e[t]);
+        mean_te = tp_two_add(mean_te, tp_two_mul_d(p->e[t], at(p, t)));
         mean_y = tp_two_add_d(mean_y, p->y[t]);
     }
     mean_e = tp_two_div(mean_e, count);
     mean_y = tp_two_div(mean_y, count);
     mean_te = tp_two_div(mean_te, count);
     tp_two see = {0, 0}, sey = {0, 0}, st = {0, 0}, stt = {0, 0};
-    e = tp_two_of(1);
-    for (size_t t = 0; t < p->n; t++, e = tp_two_mul(e, r)) {
-        tp_two de = tp_two_sub(e, mean_e);
+    for (size_t t = 0; t < p->n; t++) {
+        tp_two de = tp_two_sub(p->e[t], mean_e);
         tp_two dy = tp_two_add_d(tp_two_negate(mean_y), p->y[t]);
-        tp_two dte = tp_two_sub(tp_two_mul_d(e, (double)t), mean_te);
+        tp_two dte = tp_two_sub(tp_two_mul_d(p->e[t], at(p, t)), mean_te);
         see = tp_two_add(see, tp_two_mul(de, de));
         sey = tp_two_add(sey, tp_two_mul(de, dy));
         st = tp_two_add(st, tp_two_mul(de, dte));
@@ -58,11 +71,10 @@ static fit fit_at(const problem *p, tp_two k)
     }
     fit f = {.a = tp_two_div(sey, see)};
     f.c = tp_two_sub(mean_y, tp_two_mul(f.a, mean_e));
-    e = tp_two_of(1);
-    for (size_t t = 0; t < p->n; t++, e = tp_two_mul(e, r)) {
-        tp_two d = residual(p, &f, e, t);
+    for (size_t t = 0; t < p->n; t++) {
+        tp_two d = residual(p, &f, t);
         f.sse = tp_two_add(f.sse, tp_two_mul(d, d));
-        f.gradient = tp_two_add(f.gradient, tp_two_mul(d, tp_two_mul_d(e, (double)t)));
+        f.gradient = tp_two_add(f.gradient, tp_two_mul(d, tp_two_mul_d(p->e[t], at(p, t))));
     }
     double curvature = stt.hi - st.hi * st.hi / see.hi;
     f.newton = -f.gradient.hi / (f.a.hi * curvature);
@@ -72,17 +84,18 @@ static fit fit_at(const problem *p, tp_two k)
 /* The sum of squares alone, in plain double: what the search over k looks at. */
 static double sse_at(const problem *p, double log_k)
 {
-    double r = exp(-exp(log_k)), e = 1, mean_e = 0, mean_y = 0;
-    for (size_t t = 0; t < p->n; t++, e *= r) {
+    double k = exp(log_k), r = exp(-k), mean_e = 0, mean_y = 0;
+    for (size_t t = 0; t < p->n; t++) {
+        double e = t == 0 ? 1 : p->x ? exp(-k * at(p, t)) : p->e[t - 1].hi * r;
+        p->e[t].hi = e;
         mean_e += e;
         mean_y += p->y[t];
     }
     mean_e /= (double)p->n;
     mean_y /= (double)p->n;
     double see = 0, sey = 0, syy = 0;
-    e = 1;
-    for (size_t t = 0; t < p->n; t++, e *= r) {
-        double de = e - mean_e, dy = p->y[t] - mean_y;
+    for (size_t t = 0; t < p->n; t++) {
+        double de = p->e[t].hi - mean_e, dy = p->y[t] - mean_y;
         see += de * de;
         sey += de * dy;
         syy += dy * dy;
@@ -94,7 +107,7 @@ static double sse_at(const problem *p, double log_k)
 static double search_rate(const problem *p)
 {
     enum { GRID = 64 };
-    const double golden = 0.6180339887498949, low = log(slowest), high = log(fastest);
+    const double golden = 0.6180339887498949, low = log(slowest), high = log(p->fastest);
     double width = (high - low) / GRID, best = low, least = INFINITY;
     for (int i = 0; i <= GRID; i++) {
         double sse = sse_at(p, low + i * width);
@@ -146,11 +159,27 @@ static tp_two polish(const problem *p, double rough)
     return k;
 }
 
-static void residuals_of(const problem *p, tp_two k, const fit *f, double *ret)
+static void residuals_of(const problem *p, const fit *f, double *ret)
 {
-    tp_two r = tp_two_exp(tp_two_negate(k)), e = tp_two_of(1);
-    for (size_t t = 0; t < p->n; t++, e = tp_two_mul(e, r))
-        ret[t] = tp_two_value(residual(p, f, e, t));
+    for (size_t t = 0; t < p->n; t++)
+        ret[t] = tp_two_value(residual(p, f, t));
+}
+
+/* What is over after the shortest step is looked for no further. */
+static double fastest_of(const double *x, size_t n)
+{
+    double least = INFINITY;
+    for (size_t t = 1; x && t < n; t++)
+        least = fmin(least, x[t] - x[t - 1]);
+    return x ? fastest / least : fastest;
+}
+
+static bool is_even(const double *x, size_t n)
+{
+    for (size_t t = 0; t < n; t++)
+        if (x[t] - x[0] < (double)t || x[t] - x[0] > (double)t)
+            return false;
+    return true;
 }
 
 static const char *unfit(const double *y, size_t n)
@@ -167,17 +196,19 @@ static const char *unfit(const double *y, size_t n)
 }
 
 /* `residuals`: n of them, or NULL. */
-static void fit_decay(const double *y, size_t n, double *residuals, tp_decay *r)
+static void fit_decay(const double *x, const double *y, size_t n, double *residuals, tp_decay *r)
 {
-    problem p = {.y = y, .n = n};
+    TP_FREED tp_two *powers = tp_vec_new(n, sizeof *powers);
+    problem p = {.x = x && is_even(x, n) ? NULL : x, .y = y, .n = n, .e = powers};
+    p.fastest = fastest_of(p.x, n);
     tp_two k = polish(&p, search_rate(&p));
     fit f = fit_at(&p, k);
     if (residuals)
-        residuals_of(&p, k, &f, residuals);
+        residuals_of(&p, &f, residuals);
     double rate = tp_two_value(k), total = tp_variance(y, n) * (double)(n - 1);
-    if (rate < 1.01 * slowest || rate > fastest / 1.01) {
-        r->why = rate < 1 ? "the series is a straight line, not a decay"
-                          : "the series has settled after its first step";
+    if (rate < 1.01 * slowest || rate > p.fastest / 1.01) {
+        r->why = rate < p.fastest / 2 ? "the series is a straight line, not a decay"
+                                      : "the series has settled after its first step";
         return;
     }
     r->k = rate;
@@ -193,13 +224,13 @@ static void fit_decay(const double *y, size_t n, double *residuals, tp_decay *r)
 
 static tp_decay no_decay(void) { return (tp_decay){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL, NULL}; }
 
-tp_status tp_fit_decay(const double *y, size_t n, tp_decay *ret, tp_error *err)
+tp_status tp_fit_decay(const double *x, const double *y, size_t n, tp_decay *ret, tp_error *err)
 {
     tp_decay r = no_decay();
     TP_TRY(tp_check_finite("the curve", y, n, err));
     r.why = unfit(y, n);
     if (!r.why)
-        fit_decay(y, n, NULL, &r);
+        fit_decay(x, y, n, NULL, &r);
     *ret = r;
     return TP_OK;
 }
@@ -278,8 +309,8 @@ static tp_status judge_end(const double *y, size_t n, tp_loss_curve *r, tp_error
     return TP_OK;
 }
 
-tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alpha, size_t window,
-                          tp_loss_curve *ret, tp_error *err)
+tp_status tp_analyze_loss(const double *x, const double *y, size_t n, double ewma_alpha,
+                          size_t window, tp_loss_curve *ret, tp_error *err)
 {
     double alpha = ewma_alpha > 0 ? ewma_alpha : 0.1;
     tp_loss_curve r = {.fit = no_decay(),
@@ -299,7 +330,7 @@ tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alpha, size_t w
     TP_FREED double *work = tp_scratch(3 * n);
     r.fit.why = unfit(y, n);
     if (!r.fit.why)
-        fit_decay(y, n, work, &r.fit);
+        fit_decay(x, y, n, work, &r.fit);
     r.why = r.fit.why;
     if (!r.why) {
         r.threshold = r.fit.c + 0.05 * (y[0] - r.fit.c);

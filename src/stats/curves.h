@@ -1,7 +1,7 @@
 /* curves.h - loss curves: where do they go, how fast, are they there yet?
  *
- * y_t = c + A exp(-k t), t = 0, 1, 2, ...: for each k the best c and A are linear
- * (variable projection), so only ln k is searched.  */
+ * y = c + A exp(-k t), t = x - x_0, or 0, 1, 2, ... where x is NULL: for each k the best c and A
+ * are linear (variable projection), so only ln k is searched.  x rises, by 1 on average. */
 #ifndef TP_STATS_CURVES_H
 #define TP_STATS_CURVES_H
 
@@ -9,13 +9,14 @@
 #include "stats/trend.h"
 
 typedef struct {
-    double k, c, a;   /* rate per step, plateau, height above it at t = 0 */
+    double k, c, a;   /* rate per 1 of x, plateau, height above it at t = 0 */
     double sse, rmse; /* rmse = sqrt(sse / (n - 3)) */
     double half_life, r2;
     const char *why;  /* not identifiable: n < 4, a constant, a rate at the edge of the search */
     const char *weak; /* defined, but |a| < 3 rmse: do not build on k */
 } tp_decay;
-TP_CHECKED tp_status tp_fit_decay(const double *y, size_t n, tp_decay *ret, tp_error *err);
+TP_CHECKED tp_status tp_fit_decay(const double *x, const double *y, size_t n, tp_decay *ret,
+                                  tp_error *err);
 
 typedef struct {
     tp_decay fit;
@@ -34,9 +35,9 @@ typedef struct {
     bool is_plateau; /* last slope's interval holds 0 and |slope| window < 0.5 % of y_0 - c */
     const char *why;
 } tp_loss_curve;
-/* alpha of the EWMA 0.1, window 10 unless given (0). */
-TP_CHECKED tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alpha, size_t window,
-                                     tp_loss_curve *ret, tp_error *err);
+/* alpha of the EWMA 0.1, window 10 unless given (0).  x is that of the fit alone. */
+TP_CHECKED tp_status tp_analyze_loss(const double *x, const double *y, size_t n, double ewma_alpha,
+                                     size_t window, tp_loss_curve *ret, tp_error *err);
 
 /* The first index from which the trend of the last `window` gaps (validation - training)
  * is increasing at alpha (Mann-Kendall, Hamed and Rao's variance where neighbours are correlated

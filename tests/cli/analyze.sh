@@ -102,6 +102,12 @@ run analyze a.jsonl --dimension speed
 expect 2 "there is no dimension 'speed'; known are training, inference"
 run analyze a.jsonl --threshold speed=1
 expect 2 "there is no dimension 'speed'"
+run analyze a.jsonl --threshold training=0 --threshold training=0.9
+expect 2 "training has two thresholds; give one"
+run analyze a.jsonl -d training --threshold memory=0
+expect 2 "memory has a threshold but is not asked for"
+run analyze a.jsonl -d training -d training
+expect 2 "training is asked for twice; ask once"
 run analyze a.jsonl --threshold training
 expect 2 "--threshold takes NAME=VALUE"
 run analyze a.jsonl --threshold training=nan
@@ -144,12 +150,20 @@ run analyze times.jsonl --dimension inference --threshold inference=5
 expect 0
 expect_out ".. inf" "not shown"
 run analyze times.jsonl --dimension inference --json
-is "the bound that is not there" "$("$TOOL" get out dimensions.0.ci95.1)" null
+is "the bound that is not there" "$("$TOOL" get out dimensions.0.ci95.1)" Infinity
+run analyze times.jsonl --dimension inference --threshold inference=5 --report
+expect 0
+grep -q '| inference .* \.\. inf | 3 |' report/report.md || fail "the report lacks the bound"
 run analyze s1.jsonl s2.jsonl s3.jsonl --size 1,2
 expect 2 "--size takes one number per run"
 run analyze s1.jsonl s2.jsonl s3.jsonl --dimension robustness
 expect 0
 expect_out "pass" "the first of 3 runs; robustness and scalability are of all"
+run analyze s1.jsonl s2.jsonl s3.jsonl --report
+expect 0
+for name in s1 s2 s3; do
+    grep -qx -- "- $name.jsonl" report/report.md || fail "the report lacks $name"
+done
 run analyze a.jsonl --report
 expect 0 "wrote report"
 grep -q "<svg" report/dashboard.svg || fail "no picture"
@@ -180,7 +194,15 @@ done
 awk 'BEGIN { print "step,loss"; for (s = 1; s <= 100; s++) print s "," (s < 50 ? 1 + 5 / s : "nan") }' >lost.csv
 run analyze seed1.csv seed2.csv seed3.csv lost.csv -d robustness
 expect 1
-expect_out "fail" "1 of 4 runs ends without a finite value of loss: not robust"
+expect_out "fail" "1 of 4 runs ends without a finite value of loss: not robust" "worst: robustness; a lower learning rate"
+echo '{"step": 1, "other": 2}' >other.jsonl
+run analyze seed1.csv seed2.csv seed3.csv other.jsonl -d robustness
+expect 0
+expect_out "pass" "runs_without_it 1"
+awk 'BEGIN { for (s = 1; s <= 50; s++) print "{\"step\": " s ", \"loss\": NaN}" }' >never.jsonl
+run analyze never.jsonl
+expect 1
+expect_out "training: loss has no finite value: 50 are NaN or infinite" "2 below the threshold"
 run analyze lost.csv -d training -d convergence
 expect 1
 expect_out "loss ends without a finite value: the last one is that of step 49"

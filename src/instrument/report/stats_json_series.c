@@ -134,7 +134,7 @@ tp_status tp_stats_writer_series(tp_stats_writer *a, const double *x, const doub
     }
     put_split(a, "edivisive_kappa_T", &fixed, y, n, false);
     put_split(a, "edivisive_tau_kappa", &free_end, y, n, true);
-    TP_TRY(tp_analyze_loss(y, n, 0.1, 10, &curve, err));
+    TP_TRY(tp_analyze_loss(NULL, y, n, 0.1, 10, &curve, err));
     put_loss(a, &curve);
     return TP_OK;
 }

@@ -192,7 +192,7 @@ tp_status tp_stats_text_series(const tp_stats_style *s, const tp_stats_column *x
     char level[24];
     const double *at = x ? x->x : NULL;
     TP_TRY(tp_trend_of(at, y->x, y->n, s->level, &m, &t, err));
-    TP_TRY(tp_analyze_loss(y->x, y->n, 0.1, 10, &curve, err));
+    TP_TRY(tp_analyze_loss(NULL, y->x, y->n, 0.1, 10, &curve, err));
     double p = m.why_corrected ? m.p_two : m.corrected_p_two;
     bool moves = !m.why && p < 1 - s->level;
     tp_stats_headline(s, out, true);

@@ -41,17 +41,44 @@ static const tp_analysis_dimension *dimension(const tp_analysis *a, const char *
     return NULL;
 }
 
-static double input(const tp_analysis *a, const char *name, const char *key)
+/* "": it is a number, or there is none. */
+static const char *find_input(const tp_analysis *a, const char *name, const char *key,
+                              double *ret_value)
 {
     const char *text, *k;
-    double value;
     for (size_t i = 0; i < tp_analysis_count(a); i++)
         for (size_t n = 0; strcmp(tp_analysis_result(a, i)->name, name) == 0 &&
-                           (k = tp_analysis_input(a, i, n, &value, &text));
+                           (k = tp_analysis_input(a, i, n, ret_value, &text));
              n++)
             if (strcmp(k, key) == 0)
-                return value;
-    return NAN;
+                return text ? text : "";
+    *ret_value = NAN;
+    return "";
+}
+
+static double input(const tp_analysis *a, const char *name, const char *key)
+{
+    double value;
+    (void)find_input(a, name, key, &value);
+    return value;
+}
+
+static const char *text_input(const tp_analysis *a, const char *name, const char *key)
+{
+    double value;
+    return find_input(a, name, key, &value);
+}
+
+/* All dimensions of a file with this text. */
+static tp_analysis *judge(const char *name, tp_buf *text)
+{
+    tp_analysis *a;
+    write_text(name, text->data);
+    tp_buf_release(text);
+    tp_metrics *m = open_run(run_path(name));
+    assert_int_equal(tp_runs_analyze(&m, 1, NULL, &a, NULL), TP_OK);
+    tp_metrics_close(m);
+    return a;
 }
 
 static void one_run(void **state)
@@ -444,6 +471,273 @@ static void names_and_thresholds(void **state)
     tp_metrics_close(m);
 }
 
+/* A preference run whose validation overfits: its parts, one of them first and 0, are not it. */
+static void a_part_of_a_loss_is_not_the_loss(void **state)
+{
+    tp_buf whole = {0}, parts = {0};
+    for (int i = 0; i < 60; i++) {
+        tp_buf_addf(&whole,
+                    "{\"step\":%d,\"train/loss\":1,\"validation-default/sft_loss\":0,"
+                    "\"validation-default/preference_loss\":0.5,"
+                    "\"validation-default/loss\":%g}\n",
+                    i, 2 + 0.001 * (i % 3));
+        tp_buf_addf(&parts,
+                    "{\"step\":%d,\"train/loss\":1,"
+                    "\"validation-default/preference_loss\":0.5,\"eval/x/aux_loss\":0.5}\n",
+                    i);
+    }
+    tp_analysis *a = judge("whole.jsonl", &whole);
+    const char *validation = text_input(a, "generalization", "validation");
+    assert_string_equal(validation, "validation-default/loss");
+    assert_true(fabs(dimension(a, "generalization")->value - 1) < 0.01);
+    assert_string_equal(dimension(a, "generalization")->verdict, "fail");
+    tp_analysis_free(a);
+    a = judge("parts.jsonl", &parts);
+    assert_non_null(strstr(dimension(a, "generalization")->error, "no metric of validation loss"));
+    tp_analysis_free(a);
+}
+
+/* Of several sets the first is judged, and the others are named: as transformers writes them into
+ * its state, and for TensorBoard. */
+static void sets_that_are_not_judged_are_named(void **state)
+{
+    static const char *const names[][2] = {{"eval_math_loss", "eval_code_loss"},
+                                           {"eval/math_loss", "eval/code_loss"}};
+    for (int k = 0; k < 2; k++) {
+        tp_buf text = {0};
+        for (int i = 0; i < 30; i++)
+            tp_buf_addf(&text, "{\"step\":%d,\"loss\":1,\"%s\":1.1,\"%s\":3}\n", i, names[k][0],
+                        names[k][1]);
+        tp_analysis *a = judge("sets.jsonl", &text);
+        assert_string_equal(text_input(a, "generalization", "validation"), names[k][0]);
+        assert_string_equal(text_input(a, "generalization", "not_judged"), names[k][1]);
+        tp_analysis_free(a);
+    }
+}
+
+/* Whatever is NaN from its first record on is a run that came to nothing, not one without metrics.
+ */
+static void what_was_never_finite_fails(void **state)
+{
+    tp_buf loss = {0}, reward = {0}, eval = {0};
+    for (int i = 0; i < 60; i++) {
+        tp_buf_addf(&loss, "{\"step\":%d,\"loss\":NaN,\"mfu\":NaN,\"mem-allocated-bytes\":NaN}\n",
+                    i);
+        tp_buf_addf(&reward, "{\"step\":%d,\"loss\":%d,\"reward\":Infinity}\n", i, 90 - i);
+        tp_buf_addf(&eval, "{\"step\":%d,\"loss\":%d,\"eval_loss\":NaN}\n", i, 90 - i);
+    }
+    tp_analysis *a = judge("loss.jsonl", &loss);
+    static const char *const names[] = {"training", "convergence"};
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(dimension(a, names[i])->verdict, "fail");
+        assert_string_equal(dimension(a, names[i])->error,
+                            "loss has no finite value: 60 are NaN or infinite");
+        assert_true(input(a, names[i], "not_finite") == 60);
+    }
+    assert_string_equal(dimension(a, "efficiency")->error,
+                        "mfu has no finite value: 60 are NaN or infinite");
+    assert_non_null(strstr(dimension(a, "memory")->error, "mem-allocated-bytes has no finite"));
+    tp_analysis_free(a);
+    a = judge("reward.jsonl", &reward); /* the loss falls, and is not what was learned from */
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(dimension(a, names[i])->verdict, "fail");
+        assert_string_equal(text_input(a, names[i], "metric"), "reward");
+    }
+    tp_analysis_free(a);
+    a = judge("eval.jsonl", &eval);
+    assert_string_equal(dimension(a, "training")->verdict, "pass");
+    assert_string_equal(dimension(a, "generalization")->verdict, "fail");
+    assert_true(input(a, "generalization", "not_finite") == 60);
+    tp_analysis_free(a);
+}
+
+/* Every step to 100, then every tenth: a half-life of 13.9 steps, 1000 bytes more at each. */
+static void steps_are_as_far_apart_as_they_are(void **state)
+{
+    const char *asked[] = {"convergence", "memory"};
+    const tp_analysis_options options = {.size = sizeof options,
+                                         .dimensions = asked,
+                                         .n_dimensions = 2,
+                                         .has_target = true,
+                                         .target = 1.5};
+    tp_buf rows = {0};
+    tp_analysis *a;
+    for (int i = 0; i < 200; i++) {
+        int step = i < 100 ? i : 100 + 10 * (i - 100);
+        tp_buf_addf(&rows, "{\"step\":%d,\"loss\":%.9g,\"mem-allocated-bytes\":%.9g}\n", step,
+                    1 + 2 * exp(-0.05 * step) + 0.01 * noise((unsigned)i),
+                    1e6 + 1e3 * step + 100 * noise((unsigned)i + 500));
+    }
+    write_text("uneven.jsonl", rows.data);
+    tp_buf_release(&rows);
+    tp_metrics *m = open_run(run_path("uneven.jsonl"));
+    assert_int_equal(tp_runs_analyze(&m, 1, &options, &a, NULL), TP_OK);
+    assert_true(fabs(input(a, "convergence", "half_life_steps") - log(2) / 0.05) < 0.2);
+    assert_true(fabs(input(a, "convergence", "steps_to_95_percent") - log(20) / 0.05) < 1);
+    assert_true(fabs(input(a, "convergence", "steps_to_target") - log(4) / 0.05) < 0.5);
+    assert_string_equal(dimension(a, "convergence")->verdict, "pass");
+    assert_true(fabs(input(a, "memory", "growth_per_step") - 1000) < 5);
+    assert_string_equal(dimension(a, "memory")->verdict, "fail");
+    tp_analysis_free(a);
+    tp_metrics_close(m);
+}
+
+/* Growth is of a step, also where a record is of ten; what is NaN takes no step away. */
+static void gaps_and_records_are_no_steps(void **state)
+{
+    tp_buf rows = {0};
+    for (int i = 0; i < 400; i++) {
+        bool is_gap = i >= 100 && i < 300;
+        tp_buf_addf(&rows, "{\"step\":%d,\"mem-allocated-bytes\":%d,\"loss\":", 10 * i,
+                    1000000 + 1000 * i);
+        if (is_gap)
+            tp_buf_adds(&rows, "NaN}\n");
+        else
+            tp_buf_addf(&rows, "%.9g}\n", 1 + 2 * exp(-0.005 * i) + 0.01 * noise((unsigned)i));
+    }
+    tp_analysis *a = judge("gap.jsonl", &rows);
+    assert_true(fabs(input(a, "memory", "growth_per_step") - 100) < 1e-6);
+    assert_true(fabs(input(a, "convergence", "half_life_steps") - log(2) / 0.0005) < 30);
+    assert_true(input(a, "convergence", "not_finite") == 200);
+    tp_analysis_free(a);
+}
+
+/* Seeds: one without the metric decides nothing, and is counted as what it is. */
+static void a_run_without_the_metric_is_not_lost(void **state)
+{
+    const char *robustness = "robustness";
+    const tp_analysis_options options = {
+        .size = sizeof options, .dimensions = &robustness, .n_dimensions = 1};
+    tp_metrics *m[4];
+    tp_analysis *a;
+    write_text("0.jsonl", "{\"step\":1,\"other\":3}\n");
+    m[0] = open_run(run_path("0.jsonl"));
+    for (unsigned i = 1; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%u.jsonl", i);
+        write_run(name, i, 1, 0.5);
+        m[i] = open_run(run_path(name));
+    }
+    assert_int_equal(tp_runs_analyze(m, 4, &options, &a, NULL), TP_OK);
+    assert_null(dimension(a, robustness)->error);
+    assert_string_equal(dimension(a, robustness)->verdict, "pass");
+    assert_true(input(a, robustness, "runs_without_it") == 1);
+    tp_analysis_free(a);
+    tp_metrics_close(m[0]);
+    write_text("0.jsonl", "{\"step\":1,\"eval_loss\":NaN}\n");
+    m[0] = open_run(run_path("0.jsonl"));
+    assert_int_equal(tp_runs_analyze(m, 4, &options, &a, NULL), TP_OK);
+    assert_string_equal(dimension(a, robustness)->verdict, "fail");
+    assert_non_null(dimension(a, robustness)->advice);
+    tp_analysis_free(a);
+    for (int i = 0; i < 4; i++)
+        tp_metrics_close(m[i]);
+}
+
+/* Devices of a node times nodes; those that load data do none of the work. */
+static void sizes_are_of_all_nodes(void **state)
+{
+    static const double seconds[] = {1, 0.6, 0.4}; /* 0.2 + 0.8 / N */
+    tp_metrics *m[3];
+    tp_analysis *a;
+    for (int i = 0; i < 3; i++) {
+        char text[200], name[32], folder[8] = {(char)('a' + i)};
+        assert_int_equal(tp_dir_make(run_path(folder), NULL), TP_OK);
+        snprintf(name, sizeof name, "%s/config.yaml", folder);
+        snprintf(text, sizeof text, "cluster: {gpus_per_node: 1, num_nodes: %d}\nnum_workers: 7\n",
+                 1 << i);
+        write_text(name, text);
+        snprintf(name, sizeof name, "%s/metrics.jsonl", folder);
+        snprintf(text, sizeof text,
+                 "{\"v\":1,\"t\":1.5,\"run\":\"r\",\"attempt\":1,\"step\":1,\"axis\":\"train\","
+                 "\"m\":{\"timing/train/total_step_time\":%g}}\n",
+                 seconds[i]);
+        write_text(name, text);
+        m[i] = open_run(run_path(folder));
+    }
+    assert_int_equal(tp_runs_analyze(m, 3, NULL, &a, NULL), TP_OK);
+    assert_null(dimension(a, "scalability")->error);
+    assert_true(fabs(dimension(a, "scalability")->value - 0.2) < 1e-9);
+    tp_analysis_free(a);
+    for (int i = 0; i < 3; i++) {
+        char name[32];
+        tp_metrics_close(m[i]);
+        snprintf(name, sizeof name, "%c/config.yaml", 'a' + i);
+        write_text(name, "num_workers: 2\n");
+        m[i] = open_run(run_path((char[]){(char)('a' + i), 0}));
+    }
+    assert_int_equal(tp_runs_analyze(m, 3, NULL, &a, NULL), TP_OK);
+    assert_non_null(strstr(dimension(a, "scalability")->error, "got 0"));
+    tp_analysis_free(a);
+    for (int i = 0; i < 3; i++)
+        tp_metrics_close(m[i]);
+}
+
+/* What is said of values is so. */
+static void reasons_are_the_right_ones(void **state)
+{
+    tp_buf falls = {0}, one = {0}, tiny = {0};
+    tp_buf_adds(&one, "{\"step\":0,\"eval_loss\":1}\n");
+    for (int i = 0; i < 60; i++) {
+        tp_buf_addf(&falls, "{\"step\":%d,\"reward\":%g}\n", i,
+                    exp(-0.1 * i) + 0.01 * noise((unsigned)i));
+        tp_buf_addf(&one, "{\"step\":%d,\"loss\":1}\n", i);
+        tp_buf_addf(&tiny, "{\"step\":%d,\"loss\":%g}\n", i, 1e-310 * (2 + noise((unsigned)i)));
+    }
+    tp_analysis *a = judge("falls.jsonl", &falls);
+    assert_string_equal(dimension(a, "convergence")->error,
+                        "no rising curve could be fitted: the metric falls");
+    tp_analysis_free(a);
+    a = judge("one.jsonl", &one);
+    assert_string_equal(dimension(a, "generalization")->error,
+                        "needs 3 evaluations or more, got 1");
+    tp_analysis_free(a);
+    a = judge("tiny.jsonl", &tiny);
+    assert_non_null(strstr(dimension(a, "training")->error, "less than a number holds"));
+    tp_analysis_free(a);
+}
+
+static void a_threshold_is_held_against_something(void **state)
+{
+    static const char *const twice[] = {"training", "training"}, *const other = "memory";
+    static const double values[] = {0, 0.9};
+    tp_analysis *a;
+    tp_error err = {0};
+    write_run("a.jsonl", 1, 1, 0.5);
+    tp_metrics *m = open_run(run_path("a.jsonl"));
+    tp_analysis_options o = {
+        .size = sizeof o, .threshold_names = twice, .thresholds = values, .n_thresholds = 2};
+    assert_int_equal(tp_runs_analyze(&m, 1, &o, &a, &err), TP_ERR_CONFIG);
+    assert_string_equal(err.message, "training has two thresholds; give one");
+    o = (tp_analysis_options){.size = sizeof o, .dimensions = twice, .n_dimensions = 2};
+    assert_int_equal(tp_runs_analyze(&m, 1, &o, &a, &err), TP_ERR_CONFIG);
+    assert_string_equal(err.message, "training is asked for twice; ask once");
+    o.n_dimensions = 1;
+    o.threshold_names = &other;
+    o.thresholds = values;
+    o.n_thresholds = 1;
+    assert_int_equal(tp_runs_analyze(&m, 1, &o, &a, &err), TP_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "memory has a threshold but is not asked for"));
+    tp_metrics_close(m);
+}
+
+/* Names of metrics are other people's text: neither markup nor lines of the report. */
+static void names_are_no_markup_of_the_report(void **state)
+{
+    tp_buf rows = {0};
+    for (int i = 0; i < 30; i++)
+        tp_buf_addf(&rows, "{\"step\":%d,\"<img src=x>\\n# top ![a](b)\u202e - train/loss\":%d}\n",
+                    i, 90 - i);
+    tp_analysis *a = judge("markup.jsonl", &rows);
+    char *report = tp_analysis_markdown(a, "a `run`");
+    assert_non_null(strstr(report, "# a &#96;run&#96;\n"));
+    assert_non_null(strstr(report, "- metric: &lt;img src=x&gt;\\n# top !&#91;a]"));
+    assert_null(strstr(report, "<img"));
+    assert_null(strstr(report, "\n# top"));
+    free(report);
+    tp_analysis_free(a);
+}
+
 #define ANALYSIS(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -461,6 +755,16 @@ int main(void)
         ANALYSIS(runs_that_say_how_many_worked),
         ANALYSIS(names_and_thresholds),
         ANALYSIS(options_that_mean_nothing),
+        ANALYSIS(a_part_of_a_loss_is_not_the_loss),
+        ANALYSIS(sets_that_are_not_judged_are_named),
+        ANALYSIS(what_was_never_finite_fails),
+        ANALYSIS(steps_are_as_far_apart_as_they_are),
+        ANALYSIS(gaps_and_records_are_no_steps),
+        ANALYSIS(a_run_without_the_metric_is_not_lost),
+        ANALYSIS(sizes_are_of_all_nodes),
+        ANALYSIS(reasons_are_the_right_ones),
+        ANALYSIS(a_threshold_is_held_against_something),
+        ANALYSIS(names_are_no_markup_of_the_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -299,12 +299,30 @@ static void lines_and_constants_are_no_decay(void **state)
     tp_decay r;
     for (int t = 0; t < 30; t++)
         y[t] = 5;
-    assert_int_equal(tp_fit_decay(y, 30, &r, NULL), TP_OK);
+    assert_int_equal(tp_fit_decay(NULL, y, 30, &r, NULL), TP_OK);
     assert_true(isnan(r.k) && r.why);
     for (int t = 0; t < 30; t++)
         y[t] = 5 - 0.1 * t;
-    assert_int_equal(tp_fit_decay(y, 30, &r, NULL), TP_OK);
+    assert_int_equal(tp_fit_decay(NULL, y, 30, &r, NULL), TP_OK);
     assert_true(isnan(r.k) && strstr(r.why, "line"));
+}
+
+/* Near together first, then far apart, from anywhere: the rate is that of the axis. */
+static void a_decay_is_over_its_axis(void **state)
+{
+    double x[200], y[200];
+    tp_decay r;
+    for (int i = 0; i < 200; i++) {
+        x[i] = 500 + (i < 100 ? 0.02 * i : 2 + 2 * (i - 100));
+        y[i] = 1 + 2 * exp(-3 * (x[i] - 500));
+    }
+    assert_int_equal(tp_fit_decay(x, y, 200, &r, NULL), TP_OK);
+    assert_null(r.why);
+    assert_true(fabs(r.k - 3) < 1e-6 && fabs(r.c - 1) < 1e-9 && fabs(r.a - 2) < 1e-9);
+    for (int i = 0; i < 200; i++)
+        y[i] = 300 - x[i];
+    assert_int_equal(tp_fit_decay(x, y, 200, &r, NULL), TP_OK);
+    assert_true(r.why && strstr(r.why, "line"));
 }
 
 static void overfitting_begins_where_the_gap_grows(void **state)
@@ -412,6 +430,7 @@ int main(void)
         cmocka_unit_test(autocorrelation_takes_evidence_away),
         cmocka_unit_test(change_points_are_found_and_none_invented),
         cmocka_unit_test(lines_and_constants_are_no_decay),
+        cmocka_unit_test(a_decay_is_over_its_axis),
         cmocka_unit_test(overfitting_begins_where_the_gap_grows),
         cmocka_unit_test(plans_meet_their_power),
         cmocka_unit_test(adjusting_leaves_the_unknown_out),

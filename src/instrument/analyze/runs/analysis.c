@@ -13,6 +13,8 @@ struct tp_analysis {
     tp_analysis_dimension *results;
     tp_dimension_figures *figures;
     size_t n;
+    char **names; /* of the runs */
+    size_t n_runs;
 };
 
 const char *tp_analysis_dimension_name(size_t index)
@@ -63,6 +65,8 @@ static void ask(const tp_dimension *d, const tp_dimension_question *q,
 {
     f->value = f->lo = f->hi = NAN;
     d->ask(q, f);
+    if (f->n_odd)
+        tp_dimension_input_number(f, "not_finite", (double)f->n_odd);
     double threshold = threshold_of(d, options);
     *ret = (tp_analysis_dimension){.name = d->name,
                                    .about = d->about,
@@ -79,12 +83,17 @@ static void ask(const tp_dimension *d, const tp_dimension_question *q,
                                    .advice = f->advice[0] ? f->advice : NULL};
 }
 
-static tp_status check_options(const tp_analysis_options *o, size_t n_runs, tp_error *err)
+static bool has_name(const char *const *names, size_t n, const char *name)
 {
-    if (!(o->level > 0 && o->level < 1))
-        return tp_fail(err, TP_ERR_ARG, "level is %g; expected a number between 0 and 1", o->level);
-    if (o->has_target && !isfinite(o->target))
-        return tp_fail(err, TP_ERR_ARG, "the target is %g; expected a finite number", o->target);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Each is judged by, and by itself. */
+static tp_status check_thresholds(const tp_analysis_options *o, tp_error *err)
+{
     for (size_t i = 0; i < o->n_thresholds; i++) {
         if (!find_dimension(o->threshold_names[i], err))
             return TP_ERR_CONFIG;
@@ -92,10 +101,31 @@ static tp_status check_options(const tp_analysis_options *o, size_t n_runs, tp_e
             return tp_fail(err, TP_ERR_CONFIG,
                            "the threshold of %s is %g; expected a finite number",
                            o->threshold_names[i], o->thresholds[i]);
+        if (has_name(o->threshold_names, i, o->threshold_names[i]))
+            return tp_fail(err, TP_ERR_CONFIG, "%s has two thresholds; give one",
+                           o->threshold_names[i]);
+        if (o->n_dimensions && !has_name(o->dimensions, o->n_dimensions, o->threshold_names[i]))
+            return tp_fail(err, TP_ERR_CONFIG,
+                           "%s has a threshold but is not asked for; ask for it too, or take the "
+                           "threshold away",
+                           o->threshold_names[i]);
     }
-    for (size_t i = 0; i < o->n_dimensions; i++)
+    return TP_OK;
+}
+
+static tp_status check_options(const tp_analysis_options *o, size_t n_runs, tp_error *err)
+{
+    if (!(o->level > 0 && o->level < 1))
+        return tp_fail(err, TP_ERR_ARG, "level is %g; expected a number between 0 and 1", o->level);
+    if (o->has_target && !isfinite(o->target))
+        return tp_fail(err, TP_ERR_ARG, "the target is %g; expected a finite number", o->target);
+    for (size_t i = 0; i < o->n_dimensions; i++) {
         if (!find_dimension(o->dimensions[i], err))
             return TP_ERR_CONFIG;
+        if (has_name(o->dimensions, i, o->dimensions[i]))
+            return tp_fail(err, TP_ERR_CONFIG, "%s is asked for twice; ask once", o->dimensions[i]);
+    }
+    TP_TRY(check_thresholds(o, err));
     for (size_t i = 0; o->sizes && i < n_runs; i++)
         if (!(o->sizes[i] > 0) || isinf(o->sizes[i]))
             return tp_fail(err, TP_ERR_CONFIG,
@@ -132,6 +162,9 @@ tp_status tp_runs_analyze(tp_metrics *const *runs, size_t n, const tp_analysis_o
             o.n_dimensions ? find_dimension(o.dimensions[i], err) : &tp_dimensions[i];
         ask(d, &q, &o, &a->results[i], &a->figures[i]);
     }
+    a->names = tp_vec_new(n, sizeof *a->names);
+    for (; a->n_runs < n; a->n_runs++)
+        a->names[a->n_runs] = tp_strdup(tp_metrics_name(runs[a->n_runs]));
     *ret = a;
     return TP_OK;
 }
@@ -140,9 +173,17 @@ void tp_analysis_free(tp_analysis *a)
 {
     if (!a)
         return;
+    for (size_t i = 0; i < a->n_runs; i++)
+        free(a->names[i]);
+    free(a->names);
     free(a->results);
     free(a->figures);
     free(a);
+}
+
+const char *tp_analysis_run(const tp_analysis *a, size_t index)
+{
+    return index < a->n_runs ? a->names[index] : NULL;
 }
 
 size_t tp_analysis_count(const tp_analysis *a) { return a->n; }
@@ -175,7 +216,7 @@ tp_analysis_summary tp_analysis_summarize(const tp_analysis *a)
     return s;
 }
 
-/* ---- JSON and Markdown ---- */
+/* ---- JSON ---- */
 
 static void put_inputs(tp_json_w *w, const tp_dimension_figures *f)
 {
@@ -188,29 +229,13 @@ static void put_inputs(tp_json_w *w, const tp_dimension_figures *f)
     tp_json_w_end(w, '}');
 }
 
-static void put_bound(tp_json_w *w, double v)
-{
-    if (isfinite(v))
-        tp_json_w_f64(w, v);
-    else
-        tp_json_w_null(w);
-}
-
 static void put_dimension(tp_json_w *w, const tp_analysis_dimension *d,
                           const tp_dimension_figures *f)
 {
     tp_json_w_begin(w, '{');
     tp_json_w_put_str(w, "name", d->name);
     tp_json_w_put_known(w, "value", d->value);
-    tp_json_w_key(w, "ci95");
-    if (isnan(d->ci_lo) || isnan(d->ci_hi)) {
-        tp_json_w_null(w);
-    } else {
-        tp_json_w_begin(w, '[');
-        put_bound(w, d->ci_lo);
-        put_bound(w, d->ci_hi);
-        tp_json_w_end(w, ']');
-    }
+    tp_json_w_put_interval(w, "ci95", d->ci_lo, d->ci_hi);
     tp_json_w_put_str(w, "method", d->method);
     tp_json_w_put_i64(w, "n", (int64_t)d->n);
     put_inputs(w, f);
@@ -240,65 +265,5 @@ char *tp_analysis_json(const tp_analysis *a)
     tp_json_w_put_i64(&w, "below_threshold", (int64_t)s.below_threshold);
     tp_json_w_end(&w, '}');
     tp_json_w_close(&w, '}');
-    return out.data;
-}
-
-static void add_inputs(tp_buf *out, const tp_dimension_figures *f)
-{
-    for (size_t i = 0; i < f->n_inputs; i++)
-        if (f->inputs[i].text[0] || isnan(f->inputs[i].value))
-            tp_buf_addf(out, "- %s: %s\n", f->inputs[i].key,
-                        f->inputs[i].text[0] ? f->inputs[i].text : "unknown");
-        else
-            tp_buf_addf(out, "- %s: %.6g\n", f->inputs[i].key, f->inputs[i].value);
-}
-
-/* " 0.5 |", " - |" where nobody knows. */
-static void add_cell(tp_buf *out, double v)
-{
-    if (isnan(v))
-        tp_buf_adds(out, " - |");
-    else
-        tp_buf_addf(out, " %.4g |", v);
-}
-
-static void add_row(tp_buf *out, const tp_analysis_dimension *d)
-{
-    tp_buf_addf(out, "| %s |", d->name);
-    add_cell(out, d->error ? (double)NAN : d->value);
-    if (d->error || isnan(d->ci_lo) || isnan(d->ci_hi))
-        tp_buf_adds(out, " - |");
-    else
-        tp_buf_addf(out, " %.4g .. %.4g |", d->ci_lo, d->ci_hi);
-    if (d->error)
-        tp_buf_adds(out, " - |");
-    else
-        tp_buf_addf(out, " %zu |", d->n);
-    add_cell(out, d->threshold);
-    tp_buf_addf(out, " %s |\n", d->verdict);
-}
-
-char *tp_analysis_markdown(const tp_analysis *a, const char *title)
-{
-    tp_buf out = {0};
-    tp_analysis_summary s = tp_analysis_summarize(a);
-    tp_buf_addf(
-        &out,
-        "# %s\n\n%zu dimension%s: %zu succeeded, %zu failed (%zu for want of data); %zu below "
-        "the threshold.\n\n"
-        "| dimension | value | 95 %% interval | n | threshold | verdict |\n"
-        "| --- | --- | --- | --- | --- | --- |\n",
-        title, a->n, tp_plural(a->n), s.succeeded, s.failed, s.unknown, s.below_threshold);
-    for (size_t i = 0; i < a->n; i++)
-        add_row(&out, &a->results[i]);
-    for (size_t i = 0; i < a->n; i++) {
-        const tp_analysis_dimension *d = &a->results[i];
-        tp_buf_addf(
-            &out, "\n## %s\n\n%s (%s). %s%s\n\n", d->name, d->about, d->unit,
-            d->error ? "It could not be answered: " : "Method: ", d->error ? d->error : d->method);
-        add_inputs(&out, &a->figures[i]);
-        if (strcmp(d->verdict, "fail") == 0 && d->advice)
-            tp_buf_addf(&out, "\nWhat to do: %s.\n", d->advice);
-    }
     return out.data;
 }

@@ -14,11 +14,12 @@
 #include "stats/descriptive.h"
 #include "stats/special.h"
 
-enum { NAMES = 16 };
+enum { NAMES = 20 };
 
-/* Patterns of whole names, of either case: TRL's (trainer_state.json, then TensorBoard), NeMo RL's
- * and Temper's, verl's, torchtitan's, Megatron's, torchtune's, Lightning's, Keras', and those of
- * PyTorch's own tutorials. */
+/* Patterns of whole names, of either case, in which only a star at the end stands for a "/" too: a
+ * part of a validation's loss is not that loss.  TRL's (trainer_state.json, then TensorBoard), NeMo
+ * RL's and Temper's, verl's, torchtitan's, Megatron's, torchtune's, Lightning's, Keras', and those
+ * of PyTorch's own tutorials. */
 static const char *const role_names[TP_ROLE_COUNT][NAMES] = {
     [TP_ROLE_LOSS] = {"train/loss", "loss", "actor/pg_loss", "loss_metrics/global_avg_loss",
                       "lm loss", "training_loss", "train_loss_step", "train_loss",
@@ -27,13 +28,13 @@ static const char *const role_names[TP_ROLE_COUNT][NAMES] = {
                         "train_data/rewards", "objective/scores", "reward/mean"},
     [TP_ROLE_EVAL_LOSS] = {"validation/val_loss", "eval_loss", "eval/loss", "val_loss", "val/loss",
                            "validation_metrics/loss", "lm loss validation", "validation/loss",
-                           "validation-*_loss", "validation-*/loss", "eval_*_loss", "loss/val*",
-                           "loss/eval", "loss/test", "valid_loss", "validation_loss"},
+                           "validation-*/loss", "validation-*_loss", "eval_*_loss", "eval/*_loss",
+                           "loss/val*", "loss/eval", "loss/test", "valid_loss", "validation_loss"},
     [TP_ROLE_MEMORY] = {"memory/resident_bytes", "memory/allocated_bytes",
                         "perf/max_memory_allocated_gb", "memory/max_reserved(GiB)",
                         "memory/max_active(GiB)", "mem-allocated-bytes", "ray/node.*.gpu.*.mem_gb",
                         "ray/node.*.mem_gb", "system:gpu/*/memory*", "system:*memory*",
-                        "peak_memory_active", "peak_memory_alloc"},
+                        "system:*/*memory*", "peak_memory_active", "peak_memory_alloc"},
     [TP_ROLE_STEP_TIME] = {"timing/train/total_step_time", "train/step_time", "step_time",
                            "timing_s/step", "perf/time_per_step", "time_metrics/end_to_end(s)",
                            "iteration-time"},
@@ -101,8 +102,9 @@ const char *tp_role_names(tp_run_role role, char *out, size_t size)
 static bool is_named(const char *pattern, const char *tag)
 {
     const char *dash = strstr(tag, " - ");
-    return fnmatch(pattern, tag, FNM_CASEFOLD) == 0 ||
-           (dash && fnmatch(pattern, dash + 3, FNM_CASEFOLD) == 0);
+    bool goes_on = pattern[strlen(pattern) - 1] == '*';
+    int flags = FNM_CASEFOLD | FNM_PATHNAME | (goes_on ? FNM_LEADING_DIR : 0);
+    return fnmatch(pattern, tag, flags) == 0 || (dash && fnmatch(pattern, dash + 3, flags) == 0);
 }
 
 int tp_role_rank(tp_run_role role, const char *tag)
@@ -141,7 +143,7 @@ size_t tp_curve_same(const tp_metrics *m, const char *tag)
     return index;
 }
 
-tp_curve tp_curve_at(tp_metrics *m, size_t index)
+static tp_curve read_curve(tp_metrics *m, size_t index, bool keeps_odd)
 {
     const tp_metric_point *p;
     size_t n = tp_metrics_curve(m, index, &p);
@@ -150,15 +152,17 @@ tp_curve tp_curve_at(tp_metrics *m, size_t index)
     c.value = tp_vec_new(n, sizeof *c.value);
     c.is_lost = n && !isfinite(p[n - 1].value);
     for (size_t i = 0; i < n; i++) {
-        if (!isfinite(p[i].value)) {
-            c.n_odd++;
+        bool is_odd = !isfinite(p[i].value);
+        c.n_odd += is_odd;
+        if (is_odd && !keeps_odd)
             continue;
-        }
         c.step[c.n] = (double)p[i].step;
-        c.value[c.n++] = p[i].value;
+        c.value[c.n++] = is_odd ? (double)NAN : p[i].value;
     }
     return c;
 }
+
+tp_curve tp_curve_at(tp_metrics *m, size_t index) { return read_curve(m, index, false); }
 
 /* The one with the most finite values of those that may be it, or the first; SIZE_MAX: none. */
 static size_t find_role(tp_metrics *m, tp_run_role role)
@@ -181,12 +185,35 @@ static size_t find_role(tp_metrics *m, tp_run_role role)
 tp_curve tp_curve_of(tp_metrics *m, tp_run_role role)
 {
     size_t i = find_role(m, role);
-    tp_curve c = i == SIZE_MAX ? (tp_curve){0} : tp_curve_at(m, i);
-    if (c.n == 0) {
-        tp_curve_release(&c);
-        c = (tp_curve){0};
+    return i == SIZE_MAX ? (tp_curve){0} : read_curve(m, i, false);
+}
+
+tp_curve tp_curve_learned(tp_metrics *m, bool *ret_is_reward)
+{
+    tp_curve c = tp_curve_of(m, TP_ROLE_REWARD);
+    *ret_is_reward = c.tag != NULL;
+    return c.tag ? c : tp_curve_of(m, TP_ROLE_LOSS);
+}
+
+tp_curve tp_curve_drawn(tp_metrics *m, tp_run_role role)
+{
+    size_t i = find_role(m, role);
+    return i == SIZE_MAX ? (tp_curve){0} : read_curve(m, i, true);
+}
+
+void tp_curve_others(tp_metrics *m, tp_run_role role, const char *tag, char *out, size_t size)
+{
+    char other[300];
+    size_t at = 0;
+    out[0] = 0;
+    if (tp_role_rank(role, tag) < 0)
+        return;
+    const char *same = other_spelling(tag, other, sizeof other);
+    for (size_t i = 0; i < tp_metrics_count(m) && at + 1 < size; i++) {
+        const char *name = tp_metrics_tag(m, i);
+        if (tp_role_rank(role, name) >= 0 && strcmp(name, tag) != 0 && strcmp(name, same) != 0)
+            at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", name);
     }
-    return c;
 }
 
 bool tp_curve_last(tp_metrics *m, tp_run_role role, double *ret_step, double *ret_value)
@@ -205,6 +232,14 @@ void tp_curve_release(tp_curve *c)
     free(c->step);
     free(c->value);
     *c = (tp_curve){0};
+}
+
+double tp_curve_scale(double *at, size_t n)
+{
+    double first = at[0], length = at[n - 1] - first, count = (double)n - 1;
+    for (size_t i = 0; i < n; i++)
+        at[i] = length > 0 ? (at[i] - first) * count / length : (double)i;
+    return length > 0 ? length / count : 1;
 }
 
 double tp_curve_before(const tp_curve *c, double step)

@@ -38,16 +38,23 @@ typedef enum {
 
 /* Finite values in the order of their steps; `tag` belongs to the run. */
 typedef struct {
-    const char *tag; /* NULL: the run has none */
+    const char *tag; /* NULL: the run has none; one without a finite value has n 0 */
     double *step, *value;
     size_t n;
     size_t n_odd; /* NaN or infinite, left out */
     bool is_lost; /* the last value is one of them */
 } tp_curve;
 
-/* The metric of the role with the most finite values.  Empty when there is none. */
+/* The metric of the role with the most finite values. */
 tp_curve tp_curve_of(tp_metrics *m, tp_run_role role);
 tp_curve tp_curve_at(tp_metrics *m, size_t index);
+/* What is learned from: the reward where there is one, for the loss of reinforcement learning is a
+ * surrogate near 0. */
+tp_curve tp_curve_learned(tp_metrics *m, bool *ret_is_reward);
+/* tp_curve_of() with NaN where values are not finite, counted in n: gaps of a picture. */
+tp_curve tp_curve_drawn(tp_metrics *m, tp_run_role role);
+/* Which further metrics of the role there are beside `tag`, as "a, b"; "" where it has none. */
+void tp_curve_others(tp_metrics *m, tp_run_role role, const char *tag, char *out, size_t size);
 /* The last value of the role, which may be NaN, and the step of that; false when there is none. */
 bool tp_curve_last(tp_metrics *m, tp_run_role role, double *ret_step, double *ret_value);
 void tp_curve_release(tp_curve *c);
@@ -64,6 +71,10 @@ size_t tp_curve_same(const tp_metrics *m, const char *tag);
 /* Every metric, loss, reward and the like first; `ret` has tp_metrics_count() numbers.  Returns how
  * many those first ones are. */
 size_t tp_curve_order(tp_metrics *m, size_t *ret);
+
+/* Rising places moved and scaled, so that they begin at 0 and lie 1 apart on average.  Returns what
+ * 1 was. */
+double tp_curve_scale(double *at, size_t n);
 
 /* The value whose step is nearest at or below; NaN before the first. */
 double tp_curve_before(const tp_curve *c, double step);

@@ -7,7 +7,7 @@
 
 #include "instrument/analyze/runs/curve.h"
 
-enum { TP_DIMENSION_INPUTS = 20 };
+enum { TP_DIMENSION_INPUTS = 24 };
 
 typedef struct {
     const char *key;
@@ -25,6 +25,7 @@ typedef struct {
     char advice[240]; /* what to do when it is bad */
     tp_dimension_input inputs[TP_DIMENSION_INPUTS];
     size_t n_inputs;
+    size_t n_odd; /* of its metrics' values, NaN or infinite */
 } tp_dimension_figures;
 
 typedef struct {
@@ -57,7 +58,16 @@ void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figure
 
 void tp_dimension_input_number(tp_dimension_figures *f, const char *key, double value);
 void tp_dimension_input_text(tp_dimension_figures *f, const char *key, const char *text);
-/* False, and the figures say why, where the curve ends without a finite value. */
+/* The metric under `key`, and how many of its values are not finite. */
+void tp_dimension_input_metric(tp_dimension_figures *f, const char *key, const tp_curve *c);
+/* What else there is of a validation loss, which is not judged. */
+void tp_dimension_input_other_sets(tp_dimension_figures *f, tp_metrics *m, const char *tag);
+
+/* Each is false, and the figures say why, where the run has no such metric; where it has no finite
+ * value; where it does not end with one. */
+bool tp_dimension_has_metric(tp_dimension_figures *f, const tp_curve *c, const char *what,
+                             tp_run_role a, tp_run_role b);
+bool tp_dimension_has_values(tp_dimension_figures *f, const tp_curve *c);
 bool tp_dimension_has_end(tp_dimension_figures *f, const tp_curve *c);
 
 #endif

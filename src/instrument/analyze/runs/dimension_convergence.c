@@ -1,8 +1,8 @@
 /* dimension_convergence.c - is the loss there yet?
  *
- * y = c + a e^(-kt) is fitted; the value is 1 - e^(-k (n - 1)), the share of the way from start to
- * plateau that was gone.  Its interval: residuals are drawn again in blocks, the curve is fitted
- * again, and the spread of ln k says how far k may be off. */
+ * y = c + a e^(-kt) is fitted, t in steps; the value is 1 - e^(-k (length of the run)), the share
+ * of the way from start to plateau that was gone.  Its interval: residuals are drawn again in
+ * blocks, the curve is fitted again, and the spread of ln k says how far k may be off. */
 #include <math.h>
 
 #include "base/platform.h"
@@ -36,7 +36,7 @@ typedef struct {
     double target;
 } decay_spread;
 
-/* After how many points the curve is at the target; infinite: never. */
+/* How far along x the curve is at the target; infinite: never. */
 static double time_to(const tp_decay *fit, double target)
 {
     if (target >= fit->c + fit->a)
@@ -49,14 +49,14 @@ static double sd_of(const double *x, size_t n, double more)
     return n >= REPLICATES - REPLICATES / 20 ? more * tp_sd(x, n) : NAN;
 }
 
-static void find_spread(decay_spread *s, const double *y, size_t n, double level)
+static void find_spread(decay_spread *s, const double *x, const double *y, size_t n, double level)
 {
     TP_FREED double *space = tp_vec_new(3 * n + 3 * REPLICATES, sizeof *space);
     double *fitted = space, *residual = space + n, *drawn = space + 2 * n, *log_k = space + 3 * n;
     double *c = log_k + REPLICATES, *log_time = c + REPLICATES;
     size_t n_fits = 0, n_times = 0;
     for (size_t i = 0; i < n; i++) {
-        fitted[i] = s->fit.c + s->fit.a * exp(-s->fit.k * (double)i);
+        fitted[i] = s->fit.c + s->fit.a * exp(-s->fit.k * x[i]);
         residual[i] = (y[i] - fitted[i]) * sqrt((double)n / (double)(n - 3));
     }
     double alike = tp_lag1(residual, n);
@@ -66,7 +66,7 @@ static void find_spread(decay_spread *s, const double *y, size_t n, double level
     for (int r = 0; r < REPLICATES; r++) {
         tp_decay again;
         redraw(fitted, residual, n, block, &stream, drawn);
-        if (tp_fit_decay(drawn, n, &again, NULL) != TP_OK || again.why || !(again.k > 0))
+        if (tp_fit_decay(x, drawn, n, &again, NULL) != TP_OK || again.why || !(again.k > 0))
             continue;
         double time = time_to(&again, s->target);
         log_k[n_fits] = log(again.k);
@@ -82,19 +82,22 @@ static void find_spread(decay_spread *s, const double *y, size_t n, double level
     s->z = tp_t_quantile(1 - (1 - level) / 2, blocks > 5 ? (double)blocks - 3 : 2);
 }
 
-/* c + a (t + 1)^-b by least squares: the sum of squares, and the share of its way that was gone. */
-static double fit_power_law(const double *y, size_t n, double *ret_share)
+/* c + a (t + 1)^-b by least squares, t in the shortest distance of two points: the sum of squares,
+ * and the share of its way that was gone. */
+static double fit_power_law(const double *x, const double *y, size_t n, double *ret_share)
 {
-    TP_FREED double *x = tp_vec_new(n, sizeof *x);
-    double least = INFINITY;
+    TP_FREED double *power = tp_vec_new(n, sizeof *power);
+    double least = INFINITY, shortest = INFINITY;
+    for (size_t i = 1; i < n; i++)
+        shortest = fmin(shortest, x[i] - x[i - 1]);
     for (double b = 0.02; b < 4; b *= 1.15) {
         for (size_t i = 0; i < n; i++)
-            x[i] = pow((double)i + 1, -b);
-        tp_line line = tp_fit_line(x, y, n, 0.95);
+            power[i] = pow(x[i] / shortest + 1, -b);
+        tp_line line = tp_fit_line(power, y, n, 0.95);
         double squares = line.residual_sd * line.residual_sd * ((double)n - 2);
         if (squares < least) {
             least = squares;
-            *ret_share = 1 - x[n - 1];
+            *ret_share = 1 - power[n - 1];
         }
     }
     return least;
@@ -116,28 +119,28 @@ static double end_off(const double *residual, size_t n)
 }
 
 /* A share of a way is none where the way is another: NULL, or what is against the curve. */
-static const char *misfit(const double *y, size_t n, const tp_decay *fit)
+static const char *misfit(const double *x, const double *y, size_t n, const tp_decay *fit)
 {
     enum { LESS_LIKELY = 4, OFF = 5 };   /* of logarithms of likelihoods; standard errors */
     if (fit->rmse < 1e-9 * fabs(fit->a)) /* its last digits */
         return NULL;
     TP_FREED double *residual = tp_vec_new(n, sizeof *residual);
     for (size_t i = 0; i < n; i++)
-        residual[i] = y[i] - fit->c - fit->a * exp(-fit->k * (double)i);
-    double share = NAN, squares = fit_power_law(y, n, &share), r = tp_batch_lag1(residual, n);
+        residual[i] = y[i] - fit->c - fit->a * exp(-fit->k * x[i]);
+    double share = NAN, squares = fit_power_law(x, y, n, &share), r = tp_batch_lag1(residual, n);
     if (share < 0.99 && tp_effective_n(n, r) * log(fit->sse / squares) > LESS_LIKELY)
         return "c + a (t + 1)^-b fits better, whose plateau may be far: not shown";
     return end_off(residual, n) > OFF ? "its end is not where the curve ends: not shown" : NULL;
 }
 
-static void say_course(const double *y, size_t n, tp_dimension_figures *f)
+static void say_course(const double *x, const double *y, size_t n, tp_dimension_figures *f)
 {
     tp_loss_curve course;
     tp_changepoint points[MOST_POINTS];
     size_t n_points = 0;
     const tp_changepoint_options options = {
         .min_segment = 10, .n_permutations = 199, .seed = 1, .alpha = 0.01};
-    if (tp_analyze_loss(y, n, 0, 0, &course, NULL) == TP_OK && !course.why) {
+    if (tp_analyze_loss(x, y, n, 0, 0, &course, NULL) == TP_OK && !course.why) {
         tp_dimension_input_text(f, "plateau", course.is_plateau ? "yes" : "no");
         tp_dimension_input_number(f, "largest_rise", course.max_drawup);
         tp_dimension_input_number(f, "spikes", (double)course.n_spikes);
@@ -148,7 +151,7 @@ static void say_course(const double *y, size_t n, tp_dimension_figures *f)
         tp_dimension_input_number(f, "changes_in_last_half", (double)n_points);
 }
 
-/* A time in points and its interval on a logarithmic scale, in steps. */
+/* A time along x and its interval on a logarithmic scale, in steps. */
 static void say_time(tp_dimension_figures *f, const char *const keys[3], double time, double sd,
                      double steps)
 {
@@ -188,7 +191,7 @@ static void convergence_of(const tp_curve *all, double sign, const tp_dimension_
 {
     static const char *const keys[] = {"steps_to_95_percent", "steps_to_95_percent_low",
                                        "steps_to_95_percent_high"};
-    double y[MOST_POINTS], level = q->level;
+    double x[MOST_POINTS], y[MOST_POINTS], level = q->level;
     /* A point is of so many records, of which fewer are left over at the end. */
     size_t length = (all->n + MOST_POINTS - 1) / MOST_POINTS,
            n = all->n / TP_MAX(length, (size_t)1);
@@ -198,22 +201,23 @@ static void convergence_of(const tp_curve *all, double sign, const tp_dimension_
         return;
     }
     tp_batch_means(all->value, all->n, n, y);
+    tp_batch_means(all->step, all->n, n, x);
+    double steps = tp_curve_scale(x, n), t = (all->step[all->n - 1] - all->step[0]) / steps;
     for (size_t i = 0; i < n; i++)
         y[i] *= sign;
-    if (tp_fit_decay(y, n, &s.fit, NULL) != TP_OK || s.fit.why || s.fit.weak || !(s.fit.a > 0)) {
-        snprintf(f->why, sizeof f->why, "no falling curve could be fitted: %s",
-                 s.fit.why      ? s.fit.why
-                 : s.fit.a <= 0 ? "the metric rises"
-                                : "the fall is no larger than the noise");
+    if (tp_fit_decay(x, y, n, &s.fit, NULL) != TP_OK || s.fit.why || s.fit.weak || !(s.fit.a > 0)) {
+        snprintf(f->why, sizeof f->why, "no %s curve could be fitted: %s",
+                 sign > 0 ? "falling" : "rising",
+                 s.fit.why     ? s.fit.why
+                 : s.fit.a > 0 ? "its course is no larger than the noise"
+                 : sign > 0    ? "the metric rises"
+                               : "the metric falls");
         return;
     }
-    /* a record may be of ten steps, a point of several records */
-    double records = (double)length, t = (double)(all->n - 1) / records;
-    double steps = records * (all->step[all->n - 1] - all->step[0]) / (double)(all->n - 1);
     f->value = 1 - exp(-s.fit.k * t);
     f->n = all->n;
-    find_spread(&s, y, n, level);
-    const char *against = misfit(y, n, &s.fit);
+    find_spread(&s, x, y, n, level);
+    const char *against = misfit(x, y, n, &s.fit);
     if (against) {
         s.sd_log_k = s.sd_c = s.sd_log_time = NAN;
         tp_dimension_input_text(f, "fit", against);
@@ -230,7 +234,7 @@ static void convergence_of(const tp_curve *all, double sign, const tp_dimension_
     if (!isnan(q->target))
         say_target(&s, q->target, steps, seconds_of_a_step(q->runs[0]), f);
     tp_dimension_input_number(f, "r2", s.fit.r2);
-    say_course(y, n, f);
+    say_course(x, y, n, f);
     snprintf(f->method, sizeof f->method,
              "c + a e^(-kt) by least squares on %zu means; ln k from %d redrawn in blocks", n,
              REPLICATES);
@@ -238,17 +242,11 @@ static void convergence_of(const tp_curve *all, double sign, const tp_dimension_
 
 void tp_dimension_convergence(const tp_dimension_question *q, tp_dimension_figures *f)
 {
-    tp_curve c = tp_curve_of(q->runs[0], TP_ROLE_REWARD);
-    bool is_reward = c.n > 0;
-    char names[300];
-    if (!is_reward)
-        c = tp_curve_of(q->runs[0], TP_ROLE_LOSS);
-    if (!c.n) {
-        snprintf(f->why, sizeof f->why, "no metric of training; looked for %s",
-                 tp_role_names(TP_ROLE_LOSS, names, sizeof names));
+    bool is_reward;
+    TP_OWN(tp_curve) c = tp_curve_learned(q->runs[0], &is_reward);
+    if (!tp_dimension_has_metric(f, &c, "training", TP_ROLE_LOSS, TP_ROLE_REWARD))
         return;
-    }
-    tp_dimension_input_text(f, "metric", c.tag);
+    tp_dimension_input_metric(f, "metric", &c);
     if (is_reward)
         tp_dimension_input_text(f, "fitted", "minus the reward");
     if (tp_dimension_has_end(f, &c)) {
@@ -257,5 +255,4 @@ void tp_dimension_convergence(const tp_dimension_question *q, tp_dimension_figur
             f->advice, sizeof f->advice,
             "train on: see steps_to_95_percent; or raise the learning rate early and let it decay");
     }
-    tp_curve_release(&c);
 }

@@ -37,8 +37,12 @@ static void gap_of(const tp_curve *train, const tp_curve *val, double level,
         }
     }
     size_t fifth = n / 5 > AT_THE_END ? n / 5 : AT_THE_END, from = n > fifth ? n - fifth : 0;
-    if (n < LEAST) {
-        snprintf(f->why, sizeof f->why, "needs %d evaluations or more, got %zu", LEAST, n);
+    if (val->n < LEAST) {
+        snprintf(f->why, sizeof f->why, "needs %d evaluations or more, got %zu", LEAST, val->n);
+    } else if (n < LEAST) {
+        snprintf(f->why, sizeof f->why,
+                 "needs %d evaluations or more with a training loss other than 0, got %zu of %zu",
+                 LEAST, n, val->n);
     } else {
         double r = tp_lag1_beside_bend(gap, n);
         tp_batch_mean m = tp_batch_mean_of(gap + from, n - from, r, level);
@@ -66,18 +70,16 @@ void tp_dimension_generalization(const tp_dimension_question *q, tp_dimension_fi
 {
     TP_OWN(tp_curve) train = tp_curve_of(q->runs[0], TP_ROLE_LOSS);
     TP_OWN(tp_curve) val = tp_curve_of(q->runs[0], TP_ROLE_EVAL_LOSS);
-    char names[400];
-    if (!train.n || !val.n) {
-        tp_run_role lacks = train.n ? TP_ROLE_EVAL_LOSS : TP_ROLE_LOSS;
-        snprintf(f->why, sizeof f->why, "no %s loss; looked for %s",
-                 train.n ? "validation" : "training", tp_role_names(lacks, names, sizeof names));
-    } else if (tp_dimension_has_end(f, &train) && tp_dimension_has_end(f, &val)) {
-        tp_dimension_input_text(f, "training", train.tag);
-        tp_dimension_input_text(f, "validation", val.tag);
-        gap_of(&train, &val, q->level, f);
-        snprintf(
-            f->advice, sizeof f->advice,
-            "keep the checkpoint before overfitting_from_step; fewer epochs, more data, weight "
-            "decay or dropout");
-    }
+    if (!tp_dimension_has_metric(f, &train, "training loss", TP_ROLE_LOSS, TP_ROLE_LOSS) ||
+        !tp_dimension_has_metric(f, &val, "validation loss", TP_ROLE_EVAL_LOSS, TP_ROLE_EVAL_LOSS))
+        return;
+    tp_dimension_input_metric(f, "training", &train);
+    tp_dimension_input_metric(f, "validation", &val);
+    tp_dimension_input_other_sets(f, q->runs[0], val.tag);
+    if (!tp_dimension_has_end(f, &train) || !tp_dimension_has_end(f, &val))
+        return;
+    gap_of(&train, &val, q->level, f);
+    snprintf(f->advice, sizeof f->advice,
+             "keep the checkpoint before overfitting_from_step; fewer epochs, more data, weight "
+             "decay or dropout");
 }

@@ -9,11 +9,13 @@
 
 enum { BLOCKS = 40, LEAST = 10 };
 
-/* slope * (n - 1) / median: what the line rises over the whole series, relative to its level.
+/* slope * length / median: what the line rises over the whole series, relative to its level.
  * Medians of blocks are nearly independent where steps are not. */
-static void growth_of(const double *x, size_t n, double level, tp_dimension_figures *f)
+static void growth_of(const tp_curve *c, double level, tp_dimension_figures *f)
 {
-    double blocks[BLOCKS], median;
+    double blocks[BLOCKS], at[BLOCKS], median;
+    const double *x = c->value;
+    size_t n = c->n;
     tp_theil_sen_result t;
     double r = tp_lag1_beside_lines(x, n, 1);
     size_t batches = tp_batch_count(n, r);
@@ -22,8 +24,11 @@ static void growth_of(const double *x, size_t n, double level, tp_dimension_figu
         snprintf(f->why, sizeof f->why, "needs %d values or more, got %zu", LEAST, n);
         return;
     }
+    double steps = 1;
+    if (tp_block_medians(c->step, n, n_blocks, at, NULL) == TP_OK)
+        steps = tp_curve_scale(at, n_blocks);
     if (tp_block_medians(x, n, n_blocks, blocks, NULL) != TP_OK ||
-        tp_theil_sen(NULL, blocks, n_blocks, level, &t, NULL) != TP_OK ||
+        tp_theil_sen(at, blocks, n_blocks, level, &t, NULL) != TP_OK ||
         tp_median(x, n, &median, NULL) != TP_OK || median == 0) {
         snprintf(f->why, sizeof f->why, "the level is 0");
         return;
@@ -40,24 +45,21 @@ static void growth_of(const double *x, size_t n, double level, tp_dimension_figu
         f->lo = f->hi = 0;
     f->n = n;
     tp_dimension_input_number(f, "median", median);
-    tp_dimension_input_number(f, "growth_per_step", t.slope * (double)n_blocks / (double)n);
+    tp_dimension_input_number(f, "growth_per_step", t.slope / steps);
     snprintf(f->method, sizeof f->method, "Theil-Sen on medians of %zu blocks", n_blocks);
 }
 
 void tp_dimension_memory(const tp_dimension_question *q, tp_dimension_figures *f)
 {
     TP_OWN(tp_curve) c = tp_curve_of(q->runs[0], TP_ROLE_MEMORY);
-    char names[400];
-    if (!c.n) {
-        snprintf(f->why, sizeof f->why, "no metric of memory; looked for %s",
-                 tp_role_names(TP_ROLE_MEMORY, names, sizeof names));
+    if (!tp_dimension_has_metric(f, &c, "memory", TP_ROLE_MEMORY, TP_ROLE_MEMORY) ||
+        !tp_dimension_has_values(f, &c))
         return;
-    }
     double peak = c.value[0];
     for (size_t i = 1; i < c.n; i++)
         peak = fmax(peak, c.value[i]);
-    tp_dimension_input_text(f, "metric", c.tag);
-    growth_of(c.value, c.n, q->level, f);
+    tp_dimension_input_metric(f, "metric", &c);
+    growth_of(&c, q->level, f);
     tp_dimension_input_number(f, "peak", peak);
     snprintf(f->advice, sizeof f->advice,
              "'temper trace SNAPSHOT memory' names who holds what grew; look for lists that keep "

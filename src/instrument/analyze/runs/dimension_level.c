@@ -11,16 +11,6 @@
 #include "stats/descriptive.h"
 #include "stats/special.h"
 
-static void missing(tp_dimension_figures *f, const char *what, tp_run_role a, tp_run_role b)
-{
-    char first[250], second[250] = "";
-    tp_role_names(a, first, sizeof first);
-    if (b != a)
-        tp_role_names(b, second, sizeof second);
-    snprintf(f->why, sizeof f->why, "no metric of %s; looked for %s%s%s", what, first,
-             *second ? ", " : "", second);
-}
-
 /* Variance of a part's mean, from batches of what is left of it beside its trend. */
 static double variance_of_mean(const double *x, size_t n, double r, double *ret_df)
 {
@@ -62,8 +52,8 @@ static void improvement_of(const double *x, size_t n, bool more_is_better, doubl
     double share = a / (a + b), rest = b / (a + b);
     double df = 1 / (share * share / df_last + rest * rest / df_first);
     if (!isfinite(r) || !isfinite(a + b)) {
-        snprintf(f->why, sizeof f->why,
-                 "its values, or their squares, are more than a number holds");
+        snprintf(f->why, sizeof f->why, "its values, or their squares, are %s than a number holds",
+                 fabs(first) < 1 && fabs(last) < 1 ? "less" : "more");
         f->has_failed = true;
         return;
     }
@@ -87,45 +77,21 @@ static void improvement_of(const double *x, size_t n, bool more_is_better, doubl
         df);
 }
 
-static void report_odd(tp_dimension_figures *f, const tp_curve *c)
-{
-    if (c->n_odd)
-        tp_dimension_input_number(f, "not_finite", (double)c->n_odd);
-}
-
-/* What is learned from: the reward where there is one, for the loss of reinforcement learning is a
- * surrogate near 0. */
-static tp_curve learned_from(tp_metrics *m, bool *ret_more_is_better)
-{
-    tp_curve c = tp_curve_of(m, TP_ROLE_REWARD);
-    *ret_more_is_better = c.n > 0;
-    if (c.n)
-        return c;
-    tp_curve_release(&c);
-    return tp_curve_of(m, TP_ROLE_LOSS);
-}
-
 void tp_dimension_training(const tp_dimension_question *q, tp_dimension_figures *f)
 {
     bool more;
-    tp_curve c = learned_from(q->runs[0], &more);
-    if (!c.n) {
-        missing(f, "training", TP_ROLE_LOSS, TP_ROLE_REWARD);
+    TP_OWN(tp_curve) c = tp_curve_learned(q->runs[0], &more);
+    if (!tp_dimension_has_metric(f, &c, "training", TP_ROLE_LOSS, TP_ROLE_REWARD))
         return;
-    }
-    tp_dimension_input_text(f, "metric", c.tag);
-    report_odd(f, &c);
-    if (!tp_dimension_has_end(f, &c)) {
-        tp_curve_release(&c);
+    tp_dimension_input_metric(f, "metric", &c);
+    if (!tp_dimension_has_end(f, &c))
         return;
-    }
     improvement_of(c.value, c.n, more, q->level, f);
     snprintf(f->advice, sizeof f->advice,
              c.n_odd ? "values are not finite: find the first with 'temper metrics', lower the "
                        "learning rate, clip gradients"
                      : "raise the learning rate or train longer; look at grad_norm and at whether "
                        "the data repeats");
-    tp_curve_release(&c);
 }
 
 /* A share of the peak above 1 is none: percent under a name that does not say so, or a wrong peak.
@@ -156,21 +122,19 @@ static void level_of(const tp_curve *c, double scale, double level, tp_dimension
     else
         snprintf(f->method, sizeof f->method, "mean of %zu value%s; an interval needs three", c->n,
                  tp_plural(c->n));
-    tp_dimension_input_text(f, "metric", c->tag);
-    report_odd(f, c);
+    tp_dimension_input_metric(f, "metric", c);
 }
 
 void tp_dimension_inference(const tp_dimension_question *q, tp_dimension_figures *f)
 {
-    tp_curve c = tp_curve_of(q->runs[0], TP_ROLE_INFERENCE_RATE);
-    bool is_rate = c.n > 0;
+    TP_OWN(tp_curve) c = tp_curve_of(q->runs[0], TP_ROLE_INFERENCE_RATE);
+    bool is_rate = c.tag != NULL;
     if (!is_rate)
         c = tp_curve_of(q->runs[0], TP_ROLE_INFERENCE_TIME);
-    if (!c.n) {
-        missing(f, "the speed of generation or evaluation", TP_ROLE_INFERENCE_RATE,
-                TP_ROLE_INFERENCE_TIME);
+    if (!tp_dimension_has_metric(f, &c, "the speed of generation or evaluation",
+                                 TP_ROLE_INFERENCE_RATE, TP_ROLE_INFERENCE_TIME) ||
+        !tp_dimension_has_values(f, &c))
         return;
-    }
     level_of(&c, 1, q->level, f);
     tp_dimension_input_text(f, "unit", is_rate ? "per second: more is better" : "s");
     if (!is_rate) { /* as a rate, so that one direction holds for both */
@@ -184,7 +148,6 @@ void tp_dimension_inference(const tp_dimension_question *q, tp_dimension_figures
         f->advice, sizeof f->advice,
         "'temper profile' and 'temper trace' show where the time goes; larger batches, shorter "
         "limits of length");
-    tp_curve_release(&c);
 }
 
 /* What lies beside the value, where the run has it: the mean. */
@@ -202,10 +165,10 @@ static double put_mean(tp_dimension_figures *f, tp_metrics *m, tp_run_role role,
 void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figures *f)
 {
     TP_OWN(tp_curve) c = tp_curve_of(q->runs[0], TP_ROLE_UTILIZATION);
-    if (!c.n) {
-        missing(f, "FLOP/s against the peak", TP_ROLE_UTILIZATION, TP_ROLE_UTILIZATION);
+    if (!tp_dimension_has_metric(f, &c, "FLOP/s against the peak", TP_ROLE_UTILIZATION,
+                                 TP_ROLE_UTILIZATION) ||
+        !tp_dimension_has_values(f, &c))
         return;
-    }
     level_of(&c, strchr(c.tag, '%') ? 0.01 : 1, q->level, f);
     check_share(c.tag, f);
     (void)put_mean(f, q->runs[0], TP_ROLE_OF_PRODUCT, "of_best_product");

@@ -49,7 +49,7 @@ static seed_result result_of(tp_metrics *m)
     seed_result r = {.value = NAN};
     for (size_t k = 0; k < TP_COUNTOF(roles) && !r.tag[0]; k++) {
         TP_OWN(tp_curve) c = tp_curve_of(m, roles[k]);
-        if (!c.n)
+        if (!c.tag)
             continue;
         size_t fifth = c.n / 5 ? c.n / 5 : 1;
         snprintf(r.tag, sizeof r.tag, "%s", c.tag);
@@ -64,8 +64,10 @@ static seed_result result_of(tp_metrics *m)
 static void say_lost(size_t lost, size_t n, const char *tag, tp_dimension_figures *f)
 {
     snprintf(f->why, sizeof f->why,
-             "%zu of %zu runs %s without a finite value%s%s: not robust, whatever the others say",
-             lost, n, lost == 1 ? "ends" : "end", tag[0] ? " of " : "", tag);
+             "%zu of %zu runs %s without a finite value of %s: not robust, whatever the others say",
+             lost, n, lost == 1 ? "ends" : "end", tag);
+    snprintf(f->advice, sizeof f->advice,
+             "a lower learning rate, warm-up or larger batches keep a seed from being lost");
     f->is_lost = true;
 }
 
@@ -73,31 +75,30 @@ void tp_dimension_robustness(const tp_dimension_question *q, tp_dimension_figure
 {
     TP_FREED double *results = tp_vec_new(q->n_runs, sizeof *results);
     char first[120] = "";
-    size_t n = 0, lost = 0, others = 0, odd = 0;
+    size_t n = 0, lost = 0, others = 0;
     for (size_t i = 0; i < q->n_runs; i++) {
         seed_result r = result_of(q->runs[i]);
         if (!first[0])
             memcpy(first, r.tag, sizeof first);
-        odd += r.n_odd;
-        if (r.tag[0] && strcmp(first, r.tag) != 0)
+        f->n_odd += r.n_odd;
+        if (!r.tag[0] || strcmp(first, r.tag) != 0)
             others++;
         else if (!isfinite(r.value))
             lost++;
         else
             results[n++] = r.value;
     }
-    if (n + lost < LEAST_SEEDS || !first[0]) {
+    if (n + lost < LEAST_SEEDS) {
         snprintf(f->why, sizeof f->why,
                  "needs at least %d runs (seeds of one setting) with the same metric, got %zu",
-                 LEAST_SEEDS, first[0] ? n + lost : 0);
+                 LEAST_SEEDS, n + lost);
     } else if (lost) {
         say_lost(lost, n + lost, first, f);
     } else {
         tp_dimension_input_text(f, "metric", first);
+        tp_dimension_input_other_sets(f, q->runs[0], first);
         if (others)
             tp_dimension_input_number(f, "runs_without_it", (double)others);
-        if (odd)
-            tp_dimension_input_number(f, "not_finite", (double)odd);
         variation_of(results, n, q->level, f);
         snprintf(f->advice, sizeof f->advice,
                  "report the mean over seeds with its interval; a lower learning rate, warm-up or "
@@ -319,15 +320,25 @@ static double number_of(const tp_metrics *m, const char *key)
     return NAN;
 }
 
-/* Settings that say how many work on it.  A run of Temper has both of the first. */
+/* Settings that say how many work on it, times the second where that is there.  A run of Temper has
+ * ranks and threads of each. */
 static double size_of(const tp_metrics *m)
 {
-    static const char *const keys[] = {"world_size", "num_processes",         "n_gpus",
-                                       "num_gpus",   "cluster.gpus_per_node", "ranks",
-                                       "threads",    "engine.threads",        "num_workers"};
+    static const char *const keys[][2] = {{"world_size"},
+                                          {"num_processes"},
+                                          {"n_gpus"},
+                                          {"num_gpus"},
+                                          {"cluster.gpus_per_node", "cluster.num_nodes"},
+                                          {"trainer.n_gpus_per_node", "trainer.nnodes"},
+                                          {"ranks"},
+                                          {"threads"},
+                                          {"engine.threads"}};
     double size = number_of(m, "ranks") * number_of(m, "threads");
-    for (size_t k = 0; k < TP_COUNTOF(keys) && isnan(size); k++)
-        size = number_of(m, keys[k]);
+    for (size_t k = 0; k < TP_COUNTOF(keys) && isnan(size); k++) {
+        size = number_of(m, keys[k][0]);
+        double times = keys[k][1] ? number_of(m, keys[k][1]) : NAN;
+        size *= isnan(times) ? 1 : times;
+    }
     return size;
 }
 
