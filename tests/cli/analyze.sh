@@ -154,6 +154,7 @@ is "the bound that is not there" "$("$TOOL" get out dimensions.0.ci95.1)" Infini
 run analyze times.jsonl --dimension inference --threshold inference=5 --report
 expect 0
 grep -q '| inference .* \.\. inf | 3 |' report/report.md || fail "the report lacks the bound"
+grep -q 'to inf<' report/dashboard.html || fail "the page lacks the bound"
 run analyze s1.jsonl s2.jsonl s3.jsonl --size 1,2
 expect 2 "--size takes one number per run"
 run analyze s1.jsonl s2.jsonl s3.jsonl --dimension robustness
@@ -203,6 +204,8 @@ awk 'BEGIN { for (s = 1; s <= 50; s++) print "{\"step\": " s ", \"loss\": NaN}" 
 run analyze never.jsonl
 expect 1
 expect_out "training: loss has no finite value: 50 are NaN or infinite" "2 below the threshold"
+run analyze "$runs/trackio-manual/manual.db#run-a" --report
+grep -q 'manual.db#run-a</text>' report/dashboard.svg || fail "the dashboard does not name the run of the data base"
 run analyze lost.csv -d training -d convergence
 expect 1
 expect_out "loss ends without a finite value: the last one is that of step 49"

@@ -84,7 +84,7 @@ bool tp_picture_can_raster(const char **ret_why);
 
 /* The colour of series or category `i`, "#rrggbb". */
 const char *tp_series_colour(size_t i);
-/* Foreign text inside an element or an attribute of SVG or HTML: without control characters, and
+/* Foreign text inside an element or an attribute of SVG or HTML: without what tp_is_unsafe(), and
  * U+FFFD for what is no UTF-8. */
 void tp_markup_escape(tp_buf *out, const char *text);
 

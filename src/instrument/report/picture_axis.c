@@ -86,7 +86,8 @@ char *tp_axis_text(const tp_axis *a, int tick, char *out)
     double step = a->is_log ? v : a->n_ticks > 1 ? a->ticks[1] - a->ticks[0] : most;
     int thousands = 0;
     if (most >= 1e15 || most < 1e-3 || (a->is_log && (v >= 1e15 || v < 1e-3))) {
-        snprintf(out, 32, "%.3g", !a->is_log && fabs(v) < most * 1e-9 ? 0 : v);
+        int digits = a->is_log ? 3 : (int)fmin(15, fmax(3, ceil(log10(most / step)) + 1));
+        snprintf(out, 32, "%.*g", digits, !a->is_log && fabs(v) < most * 1e-9 ? 0 : v);
         return out;
     }
     while ((a->is_log ? fabs(v) : most) >= 9999.5 && thousands < 4) {
@@ -95,9 +96,10 @@ char *tp_axis_text(const tp_axis *a, int tick, char *out)
         step /= 1000;
         thousands++;
     }
-    int decimals = (int)fmax(0, ceil(-log10(step) - 1e-9));
-    snprintf(out, 32, "%.*f%s", decimals > 6 ? 6 : decimals, fabs(v) < step * 1e-6 ? 0 : v,
-             v == 0 ? "" : suffixes[thousands]);
+    int decimals = (int)fmax(0, ceil(-log10(step) - 1e-6));
+    int most_decimals = (int)fmax(0, 14 - floor(log10(most))); /* that a number has */
+    snprintf(out, 32, "%.*f%s", decimals > most_decimals ? most_decimals : decimals,
+             fabs(v) < step * 1e-6 ? 0 : v, v == 0 ? "" : suffixes[thousands]);
     return out;
 }
 

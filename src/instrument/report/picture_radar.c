@@ -1,5 +1,6 @@
 /* picture_radar.c - a panel of scores from 0 to 1 on spokes: the polygon of the values, the dashed
- * polygon of the references.  An unknown score is a gap, and its spoke says so. */
+ * polygon of the references.  An unknown score is a gap, and its spoke says so.  Values are marked,
+ * and so are references without a side, whose neighbours have none. */
 #include <math.h>
 #include <stdio.h>
 
@@ -25,6 +26,11 @@ static double px(const wheel *w, size_t i, double score)
 static double py(const wheel *w, size_t i, double score)
 {
     return w->y + sin(angle_of(w, i)) * w->radius * score;
+}
+
+static double reference_of(const tp_panel *p, size_t i)
+{
+    return p->categories[i % p->n_categories].reference;
 }
 
 static double clamp(double v) { return v < 0 ? 0 : v > 1 ? 1 : v; }
@@ -75,6 +81,10 @@ static void put_spoke(const tp_panel *p, const wheel *w, size_t i, tp_area a, tp
     tp_svg_text(out, x, y + LABEL * 0.6, LABEL, anchor, room, "faint", value);
     if (isfinite(c->value))
         tp_svg_marker(out, 0, px(w, i, clamp(c->value)), py(w, i, clamp(c->value)), 3);
+    if (isfinite(c->reference) && !isfinite(reference_of(p, i + 1)) &&
+        !isfinite(reference_of(p, i + w->n - 1)))
+        tp_buf_addf(out, "<circle class=\"reference\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n",
+                    px(w, i, clamp(c->reference)), py(w, i, clamp(c->reference)));
 }
 
 void tp_panel_radar(const tp_panel *p, tp_area a, tp_buf *out)

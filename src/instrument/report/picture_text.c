@@ -1,6 +1,7 @@
 /* picture_text.c - text in a picture: its width in DejaVu Sans, shortening, escaping, lines. */
 #include <string.h>
 
+#include "base/terminal.h"
 #include "instrument/report/picture_internal.h"
 
 /* Advance widths of DejaVu Sans 2.37 for code points 32 to 126, in thousandths of an em. */
@@ -46,8 +47,7 @@ static void escape(tp_buf *out, const char *text, size_t n)
             tp_buf_adds(out, "&gt;");
         else if (cp == '"')
             tp_buf_adds(out, "&quot;");
-        else if ((cp >= 0x20 || cp == '\n' || cp == '\t') && cp != 0x7f && cp != 0xfffe &&
-                 cp != 0xffff)
+        else if (!tp_is_unsafe(cp) && cp != 0xfffe && cp != 0xffff)
             tp_buf_add(out, text + i, bytes);
     }
 }

@@ -19,7 +19,7 @@ typedef struct {
     double *smooth_at, *smooth;
     tp_series series[CURVES + 1];
     size_t n_series;
-    char label[96], y_label[160];
+    char label[96], y_label[160], why[160];
     tp_buf note;
 } panel_data;
 
@@ -56,6 +56,17 @@ static double dimension_score(const tp_analysis_dimension *d, double *ret_refere
 
 /* ---- a panel of curves ---- */
 
+/* NaN where one of them is. */
+static double median_of(const double *x, size_t n, double *scratch)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isnan(x[i]))
+            return NAN;
+    memcpy(scratch, x, n * sizeof *scratch);
+    tp_sort(scratch, n);
+    return tp_median_sorted(scratch, n);
+}
+
 /* Median of the `width` values up to each of the points, the windows being whole; of a long curve
  * as many points as a picture can show, the last among them.  Returns how many. */
 static size_t running_median(const tp_curve *c, size_t width, double *at, double *median)
@@ -63,10 +74,8 @@ static size_t running_median(const tp_curve *c, size_t width, double *at, double
     TP_FREED double *window = tp_new(width, sizeof *window);
     size_t stride = (c->n - width) / MEDIANS + 1, n = 0;
     for (size_t end = width + (c->n - width) % stride; end <= c->n; end += stride) {
-        memcpy(window, c->value + end - width, width * sizeof *window);
-        tp_sort(window, width);
         at[n] = c->step[end - 1];
-        median[n++] = tp_median_sorted(window, width);
+        median[n++] = median_of(c->value + end - width, width, window);
     }
     return n;
 }
@@ -75,12 +84,18 @@ static void add_curve(dashboard *d, int at, tp_run_role role)
 {
     panel_data *p = &d->data[at];
     tp_curve *c = &p->curves[p->n_series];
-    *c = tp_curve_of(d->run, role);
-    if (c->n > 0)
-        p->series[p->n_series++] = (tp_series){
-            .name = c->tag, .x = c->step, .y = c->value, .n = c->n, .is_points = c->n == 1};
-    else
+    *c = tp_curve_drawn(d->run, role);
+    if (c->n > c->n_odd)
+        p->series[p->n_series++] = (tp_series){.name = c->tag,
+                                               .x = c->step,
+                                               .y = c->value,
+                                               .n = c->n,
+                                               .is_points = c->n - c->n_odd == 1};
+    else {
+        if (c->tag && !p->why[0])
+            snprintf(p->why, sizeof p->why, "%s has no finite value", c->tag);
         tp_curve_release(c);
+    }
 }
 
 /* The running median of the first curve as another one, where there is enough of it. */
@@ -94,9 +109,15 @@ static void add_median(dashboard *d, int at)
     p->smooth_at = tp_new(MEDIANS + 1, sizeof *p->smooth_at);
     p->smooth = tp_new(MEDIANS + 1, sizeof *p->smooth);
     size_t n = running_median(c, width, p->smooth_at, p->smooth);
-    snprintf(p->label, sizeof p->label, "median of %zu steps", width);
+    snprintf(p->label, sizeof p->label, "median of %zu values", width);
     p->series[p->n_series++] =
         (tp_series){.name = p->label, .x = p->smooth_at, .y = p->smooth, .n = n};
+}
+
+/* A bound may be infinite. */
+static bool has_interval(const tp_analysis_dimension *f)
+{
+    return !isnan(f->ci_lo) && !isnan(f->ci_hi);
 }
 
 /* "0.62 [0.58, 0.66], pass: improvement ..."  */
@@ -113,10 +134,22 @@ static void say_dimension(dashboard *d, int at, const char *name)
         return;
     }
     tp_buf_addf(note, "%s: %.4g", f->about, f->value);
-    if (isfinite(f->ci_lo) && isfinite(f->ci_hi))
+    if (has_interval(f))
         tp_buf_addf(note, " [%.4g, %.4g]", f->ci_lo, f->ci_hi);
     if (isfinite(f->threshold))
         tp_buf_addf(note, "; %s (threshold %.4g)", f->verdict, f->threshold);
+}
+
+/* Values that fall by factors lie flat on a linear axis; those that hardly move do on the other. */
+static bool is_for_logarithms(const tp_curve *c)
+{
+    enum { LEAST_FACTOR = 4 };
+    double least = INFINITY, most = -INFINITY;
+    for (size_t i = 0; i < c->n; i++) {
+        least = fmin(least, c->value[i]); /* fmin leaves NaN out */
+        most = fmax(most, c->value[i]);
+    }
+    return least > 0 && most > LEAST_FACTOR * least;
 }
 
 static void make_curves(dashboard *d)
@@ -137,10 +170,11 @@ static void make_curves(dashboard *d)
         panel_data *p = &d->data[i];
         for (int k = 0; k < rows[i].n_roles; k++)
             add_curve(d, i, rows[i].roles[k]);
-        bool is_loss = rows[i].roles[0] == TP_ROLE_REWARD && p->n_series == 0;
+        bool is_empty = p->n_series == 0 && !p->why[0];
+        bool is_loss = rows[i].roles[0] == TP_ROLE_REWARD && is_empty;
         if (is_loss) /* a reward is what RL trains; else the loss */
             add_curve(d, i, TP_ROLE_LOSS);
-        bool is_time = i == 1 && p->n_series == 0;
+        bool is_time = i == 1 && is_empty;
         if (is_time)
             add_curve(d, i, TP_ROLE_INFERENCE_TIME);
         if (p->n_series)
@@ -156,8 +190,8 @@ static void make_curves(dashboard *d)
                                   .n_series = p->n_series,
                                   .from_zero = rows[i].from_zero,
                                   /* an exponential approach is a line there */
-                                  .log_y = i == 3 && is_loss,
-                                  .why_empty = "the run recorded none"};
+                                  .log_y = i == 3 && is_loss && is_for_logarithms(&p->curves[0]),
+                                  .why_empty = p->why[0] ? p->why : "the run recorded none"};
         say_dimension(d, i, rows[i].name);
         d->panels[i].note = p->note.len ? p->note.data : NULL;
     }
@@ -208,7 +242,7 @@ static void put_row(tp_buf *out, const tp_analysis_dimension *f)
 {
     tp_buf_addf(out, "<tr><th scope=row>%s", f->name);
     put_cell(out, f->value);
-    if (isfinite(f->ci_lo) && isfinite(f->ci_hi))
+    if (has_interval(f))
         tp_buf_addf(out, "<td class=n>%.4g to %.4g", f->ci_lo, f->ci_hi);
     else
         tp_buf_adds(out, "<td class=n>unknown");
@@ -294,7 +328,7 @@ static tp_picture make_picture(dashboard *d)
 {
     make_curves(d);
     make_radar(d);
-    return (tp_picture){.title = tp_metrics_path(d->run),
+    return (tp_picture){.title = tp_metrics_name(d->run),
                         .subtitle = tp_metrics_about(d->run),
                         .panels = d->panels,
                         .n_panels = PANELS,

@@ -118,7 +118,7 @@ static void choose(drawing *d, const tp_run_comparison *c, tp_metrics *const *a,
 
 static void put_runs(tp_buf *out, char side, tp_metrics *const *runs, size_t n)
 {
-    tp_buf_addf(out, "%s%c: %s", out->len ? "; " : "", side, tp_metrics_path(runs[0]));
+    tp_buf_addf(out, "%s%c: %s", out->len ? "; " : "", side, tp_metrics_name(runs[0]));
     if (n > 1)
         tp_buf_addf(out, " and %zu more", n - 1);
 }

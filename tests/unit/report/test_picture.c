@@ -208,10 +208,27 @@ static void a_million_points_stay_a_small_picture(void **state)
     tp_buf_release(&svg);
 }
 
+static void a_threshold_between_unknown_ones_is_seen(void **state)
+{
+    (void)state;
+    tp_category rows[4];
+    for (int i = 0; i < 4; i++)
+        rows[i] = (tp_category){"a", 0.5, NAN, NAN, i == 3 ? 0.4 : NAN};
+    tp_panel panel = {.kind = TP_PANEL_RADAR, .categories = rows, .n_categories = 4};
+    tp_buf svg = {0};
+    tp_picture_svg(&(tp_picture){.panels = &panel, .n_panels = 1}, &svg);
+    assert_non_null(strstr(tp_buf_str(&svg), "<circle class=\"reference\""));
+    tp_buf_clear(&svg);
+    rows[0].reference = 0.4; /* the last one's neighbour: a side */
+    tp_picture_svg(&(tp_picture){.panels = &panel, .n_panels = 1}, &svg);
+    assert_null(strstr(tp_buf_str(&svg), "<circle class=\"reference\""));
+    tp_buf_release(&svg);
+}
+
 static void foreign_text_cannot_leave_its_element(void **state)
 {
     (void)state;
-    tp_category row = {"<script>\"&\x1b[31m\xff", 1, NAN, NAN, NAN};
+    tp_category row = {"<script>\"&\x1b[31m\xff\u202e", 1, NAN, NAN, NAN};
     tp_panel panel = {.kind = TP_PANEL_BARS, .categories = &row, .n_categories = 1};
     tp_buf svg = {0};
 
@@ -219,6 +236,7 @@ static void foreign_text_cannot_leave_its_element(void **state)
 
     assert_null(strstr(tp_buf_str(&svg), "<script"));
     assert_null(strchr(tp_buf_str(&svg), 0x1b));
+    assert_null(strstr(tp_buf_str(&svg), "\u202e"));
     assert_true(tp_utf8_valid(svg.data, svg.len));
     assert_non_null(strstr(tp_buf_str(&svg), "&lt;script&gt;&quot;&amp;[31m\xef\xbf\xbd"));
     tp_buf_release(&svg);
@@ -232,10 +250,16 @@ static void axes_have_round_ticks(void **state)
         bool is_log;
         const char *first, *last;
     } cases[] = {
-        {0, 0.97, false, "0.0", "1.0"},       {0, 19999, false, "0", "20k"},
-        {3, 3, false, "2.8", "3.2"},          {-2e-9, 2e-9, false, "-2e-09", "2e-09"},
-        {0.2, 40, true, "0.1", "100"},        {0.21, 2.9, true, "0.2", "5"},
-        {1e-12, 1e12, true, "1e-12", "100M"}, {0, 1.7e308, false, "0", "1.5e+308"},
+        {0, 0.97, false, "0.0", "1.0"},
+        {0, 19999, false, "0", "20k"},
+        {3, 3, false, "2.8", "3.2"},
+        {-2e-9, 2e-9, false, "-2e-09", "2e-09"},
+        {0.2, 40, true, "0.1", "100"},
+        {0.21, 2.9, true, "0.2", "5"},
+        {1e-12, 1e12, true, "1e-12", "100M"},
+        {0, 1.7e308, false, "0", "1.5e+308"},
+        {2, 2.0000004, false, "2.0000000", "2.0000004"},
+        {1e-5, 1.00004e-5, false, "1e-05", "1.00004e-05"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tp_axis a;
@@ -297,6 +321,7 @@ int main(void)
         cmocka_unit_test(random_pictures_have_no_overlapping_text),
         cmocka_unit_test(a_value_that_is_not_finite_breaks_the_line),
         cmocka_unit_test(a_million_points_stay_a_small_picture),
+        cmocka_unit_test(a_threshold_between_unknown_ones_is_seen),
         cmocka_unit_test(foreign_text_cannot_leave_its_element),
         cmocka_unit_test(axes_have_round_ticks),
         cmocka_unit_test(a_png_has_the_asked_resolution),

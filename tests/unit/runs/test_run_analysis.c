@@ -1,6 +1,7 @@
 /* test_run_analysis.c - dimensions over made runs: values, verdicts, errors that stop no other. */
 #include <math.h>
 
+#include "instrument/report/run_dashboard.h"
 #include "run_files.h"
 
 static double noise(unsigned i)
@@ -738,6 +739,44 @@ static void names_are_no_markup_of_the_report(void **state)
     tp_analysis_free(a);
 }
 
+/* How often the first line of a panel is put down anew; those of legends have one side, a dash. */
+static int pieces_of(const char *svg)
+{
+    const char *line = svg;
+    int n = 1;
+    do
+        line = strstr(line, "class=\"line\" stroke=\"#0072b2\" d=\"M") + 34;
+    while (strspn(line, "M0123456789. h") == strcspn(line, "\""));
+    for (; *line != '"'; line++)
+        n += *line == 'M';
+    return n;
+}
+
+static void the_dashboard_has_gaps_and_the_right_axis(void **state)
+{
+    for (int k = 0; k < 2; k++) {
+        tp_buf rows = {0}, page = {0};
+        tp_analysis *a;
+        for (int i = 0; i < 300; i++)
+            if (i >= 100 && i < 200)
+                tp_buf_addf(&rows, "{\"step\":%d,\"loss\":NaN}\n", i);
+            else
+                tp_buf_addf(&rows, "{\"step\":%d,\"loss\":%g}\n", i,
+                            100 * exp(-0.02 * i) - (k ? 10 : 0));
+        write_text("drawn.jsonl", rows.data);
+        tp_metrics *m = open_run(run_path("drawn.jsonl"));
+        assert_int_equal(tp_runs_analyze(&m, 1, NULL, &a, NULL), TP_OK);
+        tp_run_dashboard_html(a, m, &page);
+        assert_int_equal(pieces_of(page.data), 2);
+        assert_non_null(strstr(page.data, "median of 7 values"));
+        assert_true((strstr(page.data, ">0.1</text>") != NULL) == !k); /* of logarithms */
+        tp_buf_release(&rows);
+        tp_buf_release(&page);
+        tp_analysis_free(a);
+        tp_metrics_close(m);
+    }
+}
+
 #define ANALYSIS(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -765,6 +804,7 @@ int main(void)
         ANALYSIS(reasons_are_the_right_ones),
         ANALYSIS(a_threshold_is_held_against_something),
         ANALYSIS(names_are_no_markup_of_the_report),
+        ANALYSIS(the_dashboard_has_gaps_and_the_right_axis),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
