@@ -204,6 +204,8 @@ awk 'BEGIN { for (s = 1; s <= 50; s++) print "{\"step\": " s ", \"loss\": NaN}" 
 run analyze never.jsonl
 expect 1
 expect_out "training: loss has no finite value: 50 are NaN or infinite" "2 below the threshold"
+run alarms never.jsonl
+grep -q "too few" out err && fail "many values are too few"
 run analyze "$runs/trackio-manual/manual.db#run-a" --report
 grep -q 'manual.db#run-a</text>' report/dashboard.svg || fail "the dashboard does not name the run of the data base"
 run analyze lost.csv -d training -d convergence

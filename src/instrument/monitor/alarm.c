@@ -192,6 +192,9 @@ const char *tp_alarm_unjudged(const tp_alarm_set *set, size_t alarm, char *out, 
         else if (!e->series.n_judged && e->series.n && !isfinite(e->series.wall[e->series.n - 1]) &&
                  (c->over.is_time || c->hold.is_time))
             snprintf(out, size, "the run has no times");
+        else if (!e->series.n_judged && e->series.n_seen && !e->series.n_first)
+            snprintf(out, size, "none of the %zu values of %s is finite", e->series.n_seen,
+                     tp_string_get(&set->tags, e->tag));
         else if (!e->series.n_judged)
             snprintf(out, size, "%zu value%s of %s: too few for its window", e->series.n_seen,
                      tp_plural((uint64_t)e->series.n_seen), tp_string_get(&set->tags, e->tag));

@@ -292,6 +292,12 @@ static void too_few_values_are_said_to_be(void **state)
     assert_string_equal(tp_alarm_unjudged(&set, 0, why, sizeof why),
                         "1 value of train/loss: too few for its window");
     tp_alarm_set_release(&set);
+    set = set_of("train/loss rises by 3 sigma over 50 steps");
+    for (int i = 0; i < 100; i++)
+        tp_alarm_set_see(&set, "train/loss", i, NAN, i % 2 ? (double)NAN : INFINITY);
+    assert_string_equal(tp_alarm_unjudged(&set, 0, why, sizeof why),
+                        "none of the 100 values of train/loss is finite");
+    tp_alarm_set_release(&set);
 }
 
 /* ---- plans ---- */
