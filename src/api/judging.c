@@ -56,17 +56,52 @@ static tp_status read_thresholds(const tp_config *config, const tp_json *tree, t
     return TP_OK;
 }
 
-tp_status tp_judging_check(const tp_config *config, const tp_train_options *o, tp_error *err)
+static bool has_name(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static tp_status check_tasks(const tp_config *config, const char *const *tasks, size_t n,
+                             tp_error *err)
+{
+    static const char path[] = "performance_analysis.tasks";
+    for (size_t i = 0; i < n; i++) {
+        TP_TRY(check_dimension(config, path, tasks[i], err));
+        if (has_name(tasks, i, tasks[i]))
+            return tp_config_fail(config, path, err, "%s is there twice; name it once", tasks[i]);
+    }
+    return TP_OK;
+}
+
+/* A threshold of what is not asked would never be held against anything. */
+static tp_status check_thresholds(const tp_config *config, const tp_train_options *o, tp_error *err)
 {
     thresholds t = {.n = 0};
-    for (size_t i = 0; i < o->analysis.tasks.n; i++)
-        TP_TRY(check_dimension(config, "performance_analysis.tasks", o->analysis.tasks.v[i], err));
+    TP_TRY(read_thresholds(config, o->analysis.thresholds, &t, err));
+    for (size_t i = 0; o->analysis.tasks.n && i < t.n; i++) {
+        char where[128];
+        snprintf(where, sizeof where, "performance_analysis.thresholds.%s", t.names[i]);
+        if (!has_name(o->analysis.tasks.v, o->analysis.tasks.n, t.names[i]))
+            return tp_config_fail(config, where, err,
+                                  "%s is not among performance_analysis.tasks; name it there too, "
+                                  "or take the threshold away",
+                                  t.names[i]);
+    }
+    return TP_OK;
+}
+
+tp_status tp_judging_check(const tp_config *config, const tp_train_options *o, tp_error *err)
+{
+    TP_TRY(check_tasks(config, o->analysis.tasks.v, o->analysis.tasks.n, err));
     for (size_t i = 0; i < o->analysis.formats.n; i++)
         if (!tp_dashboard_format(o->analysis.formats.v[i]))
             return tp_config_fail(config, "performance_analysis.visualization.formats", err,
                                   "a dashboard is drawn as svg, html, png or pdf, not as '%.40s'",
                                   o->analysis.formats.v[i]);
-    return read_thresholds(config, o->analysis.thresholds, &t, err);
+    return check_thresholds(config, o, err);
 }
 
 static tp_status report(const tp_train_options *o, const tp_analysis *a, tp_metrics *m,
@@ -93,8 +128,10 @@ static void say(const tp_analysis *a, bool *ret_failed)
         if (strcmp(d->verdict, "fail") != 0)
             continue;
         *ret_failed = true;
-        tp_log(TP_LOG_WARNING, "analysis", "%s fails: %.4g, threshold %.4g%s%s", d->name, d->value,
-               d->threshold, d->advice ? "; " : "", d->advice ? d->advice : "");
+        char value[64];
+        snprintf(value, sizeof value, "%.4g, threshold %.4g", d->value, d->threshold);
+        tp_log(TP_LOG_WARNING, "analysis", "%s fails: %s%s%s", d->name,
+               d->error ? d->error : value, d->advice ? "; " : "", d->advice ? d->advice : "");
     }
 }
 

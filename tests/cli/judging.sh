@@ -22,6 +22,10 @@ run train --quiet tiny.yaml run.dir=refused 'performance_analysis.tasks=[trainni
 expect 2 "performance_analysis.tasks" "there is no dimension 'trainning'; known are training, inference, memory"
 run train --quiet tiny.yaml run.dir=refused '++performance_analysis.thresholds.speed=1'
 expect 2 "there is no dimension 'speed'"
+run train --quiet tiny.yaml run.dir=refused 'performance_analysis.tasks=[training]'
+expect 2 "performance_analysis.thresholds.memory" "memory is not among performance_analysis.tasks"
+run train --quiet tiny.yaml run.dir=refused 'performance_analysis.tasks=[training,memory,training]'
+expect 2 "performance_analysis.tasks" "training is there twice"
 run train --quiet tiny.yaml run.dir=refused performance_analysis.thresholds.training=much
 expect 2 "performance_analysis.thresholds.training" "a threshold is a finite number"
 run train --quiet tiny.yaml run.dir=refused 'performance_analysis.visualization.formats=[gif]'
