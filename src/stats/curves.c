@@ -31,13 +31,25 @@ typedef struct {
 
 static double at(const problem *p, size_t t) { return p->x ? p->x[t] - p->x[0] : (double)t; }
 
+/* Where the distance to the last one is another than that before it: most are as their neighbours,
+ * and e^(-k distance) is then what it was. */
+static bool has_new_distance(const problem *p, size_t t)
+{
+    if (t < 2)
+        return true;
+    double distance = at(p, t) - at(p, t - 1), before = at(p, t - 1) - at(p, t - 2);
+    return fabs(distance - before) > 1e-11 * distance;
+}
+
 static void find_powers(const problem *p, tp_two k)
 {
-    tp_two r = tp_two_exp(tp_two_negate(k));
-    for (size_t t = 0; t < p->n; t++)
-        p->e[t] = t == 0 ? tp_two_of(1)
-                  : p->x ? tp_two_exp(tp_two_negate(tp_two_mul_d(k, at(p, t))))
-                         : tp_two_mul(p->e[t - 1], r);
+    tp_two r = tp_two_of(1);
+    p->e[0] = r;
+    for (size_t t = 1; t < p->n; t++) {
+        if (has_new_distance(p, t))
+            r = tp_two_exp(tp_two_negate(tp_two_mul_d(k, at(p, t) - at(p, t - 1))));
+        p->e[t] = tp_two_mul(p->e[t - 1], r);
+    }
 }
 
 static tp_two residual(const problem *p, const fit *f, size_t t)
@@ -84,9 +96,11 @@ static fit fit_at(const problem *p, tp_two k)
 /* The sum of squares alone, in plain double: what the search over k looks at. */
 static double sse_at(const problem *p, double log_k)
 {
-    double k = exp(log_k), r = exp(-k), mean_e = 0, mean_y = 0;
+    double k = exp(log_k), r = 1, e = 1, mean_e = 0, mean_y = 0;
     for (size_t t = 0; t < p->n; t++) {
-        double e = t == 0 ? 1 : p->x ? exp(-k * at(p, t)) : p->e[t - 1].hi * r;
+        if (t && has_new_distance(p, t))
+            r = exp(-k * (at(p, t) - at(p, t - 1)));
+        e *= r;
         p->e[t].hi = e;
         mean_e += e;
         mean_y += p->y[t];
@@ -174,14 +188,6 @@ static double fastest_of(const double *x, size_t n)
     return x ? fastest / least : fastest;
 }
 
-static bool is_even(const double *x, size_t n)
-{
-    for (size_t t = 0; t < n; t++)
-        if (x[t] - x[0] < (double)t || x[t] - x[0] > (double)t)
-            return false;
-    return true;
-}
-
 static const char *unfit(const double *y, size_t n)
 {
     if (n < 4)
@@ -199,7 +205,7 @@ static const char *unfit(const double *y, size_t n)
 static void fit_decay(const double *x, const double *y, size_t n, double *residuals, tp_decay *r)
 {
     TP_FREED tp_two *powers = tp_vec_new(n, sizeof *powers);
-    problem p = {.x = x && is_even(x, n) ? NULL : x, .y = y, .n = n, .e = powers};
+    problem p = {.x = x, .y = y, .n = n, .e = powers};
     p.fastest = fastest_of(p.x, n);
     tp_two k = polish(&p, search_rate(&p));
     fit f = fit_at(&p, k);

@@ -41,7 +41,14 @@ typedef struct {
     tp_metrics *m[MOST_RUNS];
     double sizes[MOST_RUNS];
     size_t n;
+    bool is_uneven; /* every step is recorded at first, later every tenth */
 } made;
+
+/* Of record i of n, from 0. */
+static size_t step_of(bool is_uneven, size_t i, size_t n)
+{
+    return is_uneven && i > n / 2 ? n / 2 + 10 * (i - n / 2) : i;
+}
 
 /* A run of one metric, or of two, the second at every `every`-th step. */
 static void add_run(made *d, const char *tag, const double *x, size_t n, const char *second,
@@ -50,7 +57,8 @@ static void add_run(made *d, const char *tag, const double *x, size_t n, const c
     char name[24];
     tp_buf text = {0};
     for (size_t i = 0; i < n; i++) {
-        tp_buf_addf(&text, "{\"step\":%zu,\"%s\":%.17g", i + 1, tag, x[i]);
+        tp_buf_addf(&text, "{\"step\":%zu,\"%s\":%.17g", step_of(d->is_uneven, i, n) + 1, tag,
+                    x[i]);
         if (second && (i + 1) % every == 0)
             tp_buf_addf(&text, ",\"%s\":%.17g", second, y[(i + 1) / every - 1]);
         tp_buf_adds(&text, "}\n");
@@ -92,13 +100,14 @@ static double line(const row *r, made *d, tp_splitmix *s)
     double x[MOST], first = 0, last = 0;
     size_t fifth = r->n / 5;
     bool is_reward = strcmp(r->dimension, "training") == 0 && r->b > r->a;
+    double length = (double)step_of(d->is_uneven, r->n - 1, r->n);
     for (size_t i = 0; i < r->n; i++)
-        x[i] = r->a + (r->b - r->a) * (double)i / (double)(r->n - 1);
+        x[i] = r->a + (r->b - r->a) * (double)step_of(d->is_uneven, i, r->n) / length;
     for (size_t i = 0; i < fifth; i++) {
         first += x[i] / (double)fifth;
         last += x[r->n - fifth + i] / (double)fifth;
     }
-    double median = (r->a + r->b) / 2;
+    double median = (x[(r->n - 1) / 2] + x[r->n / 2]) / 2;
     add_noise(x, r->n, r->phi, r->sd, s);
     if (strcmp(r->dimension, "memory") == 0) {
         add_run(d, "memory/resident_bytes", x, r->n, NULL, NULL, 0);
@@ -130,7 +139,7 @@ static double decay(const row *r, made *d, tp_splitmix *s)
     double x[MOST];
     bool is_reward = strstr(r->what, "reward");
     for (size_t i = 0; i < r->n; i++)
-        x[i] = r->c + r->a * exp(-r->b * (double)i);
+        x[i] = r->c + r->a * exp(-r->b * (double)step_of(d->is_uneven, i, r->n));
     add_noise(x, r->n, r->phi, r->sd, s);
     for (size_t i = 0; is_reward && i < r->n; i++)
         x[i] = -x[i];
@@ -138,7 +147,7 @@ static double decay(const row *r, made *d, tp_splitmix *s)
     return r->input && strcmp(r->input, "plateau") == 0           ? r->c
            : r->input && strcmp(r->input, "steps_to_target") == 0 ? log(4) / r->b
            : r->input                                             ? log(20) / r->b
-                      : 1 - exp(-r->b * (double)(r->n - 1));
+                      : 1 - exp(-r->b * (double)step_of(d->is_uneven, r->n - 1, r->n));
 }
 
 /* Validation a share a above a training loss that falls, every b-th step. */
@@ -213,6 +222,10 @@ static const row rows[] = {
     {"scalability", "USL contention", "usl_contention", scaling, 2, 0.08, 0.01, 0, 0, 0.02, 0},
     {"scalability", "USL crosstalk", "usl_crosstalk", scaling, 2, 0.08, 0.01, 0, 0, 0.02, 0},
     {"efficiency", "MFU", NULL, level, 400, 0.42, 0, 0, 0.6, 0.03, 0},
+    {"memory", "grows, uneven steps", NULL, line, 400, 100, 108, 0, 0.5, 2, 0},
+    {"convergence", "loss, uneven steps", NULL, decay, 200, 1.5, 0.003, 2, 0.3, 0.05, 0},
+    {"convergence", "its steps, uneven steps", "steps_to_95_percent", decay, 200, 1.5, 0.003, 2,
+     0.3, 0.05, 0},
 };
 
 /* ---- counting ---- */
@@ -242,7 +255,7 @@ static double target_of(const row *r)
 
 static void repeat(const row *r, tp_splitmix *s, counts *c)
 {
-    made d = {0};
+    made d = {.is_uneven = strstr(r->what, "uneven")};
     double truth = r->make(r, &d, s);
     tp_analysis *a;
     tp_error err = {0};
@@ -366,7 +379,7 @@ int main(int argc, char **argv)
     if (repetitions < 1 || make_folder(NULL) != 0)
         return 2;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strstr(rows[i].dimension, word))
+        if (strstr(rows[i].dimension, word) || strstr(rows[i].what, word))
             off += !ask(&rows[i], repetitions);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (strstr("compare", word))
