@@ -51,6 +51,7 @@ expect 0
 expect_out "mixed-precision    off" "level basic"
 is "a lever of basic" "$("$TOOL" get runs/b/run.json levers.0.state)" off
 
+grep -h '"saved_[a-z]*": -0[.,]' runs/*/run.json && fail "a lever that saves less than nothing, by nothing"
 run train tiny.yaml run.name=rest policy.train_micro_batch_size=5 --level basic sft.max_num_steps=1
 expect 0
 is "micro-batches of 16 sequences by 5" "$(sed -n 's/.*"train\/num_micro_batches": *\([0-9]*\).*/\1/p' runs/rest/metrics.jsonl)" 4

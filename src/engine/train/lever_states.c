@@ -392,12 +392,12 @@ static void predict(const tp_run_plan *now, const tp_run_plan *other, unsigned t
 {
     double sign = r->state == TP_LEVER_OFF ? -1 : 1;
     if (told & TP_TELLS_BYTES)
-        r->saved_bytes = sign * ((double)other->peak_bytes - (double)now->peak_bytes);
-    if (told & TP_TELLS_SECONDS)
-        r->saved_s = sign * (other->step_s - now->step_s);
+        r->saved_bytes = sign * ((double)other->peak_bytes - (double)now->peak_bytes) + 0.0;
+    if (told & TP_TELLS_SECONDS) /* + 0.0: no -0 */
+        r->saved_s = sign * (other->step_s - now->step_s) + 0.0;
     if (told & TP_TELLS_LAUNCHES)
         r->saved_launches =
-            sign * ((double)other->session.n_launches - (double)now->session.n_launches);
+            sign * ((double)other->session.n_launches - (double)now->session.n_launches) + 0.0;
 }
 
 void tp_levers_predict(const tp_config *config, const tp_train_options *o, const tp_model *model,
