@@ -66,28 +66,13 @@ static double steps_of_settings(const tp_metrics *m)
     return NAN;
 }
 
-/* The metric of a role that has most points. */
-static size_t find_role(tp_metrics *m, tp_run_role role)
-{
-    size_t best = SIZE_MAX;
-    int best_rank = 0;
-    for (size_t i = 0; i < tp_metrics_count(m); i++) {
-        int rank = tp_role_rank(role, tp_metrics_tag(m, i));
-        if (rank >= 0 && (best == SIZE_MAX || rank < best_rank)) {
-            best = i;
-            best_rank = rank;
-        }
-    }
-    return best;
-}
-
 /* Steps and their speed, from the curve that every training has. */
 static void read_progress(watched *r)
 {
     const tp_metric_point *p;
-    size_t index = find_role(r->m, TP_ROLE_LOSS);
+    size_t index = tp_role_find(r->m, TP_ROLE_LOSS);
     if (index == SIZE_MAX)
-        index = find_role(r->m, TP_ROLE_REWARD);
+        index = tp_role_find(r->m, TP_ROLE_REWARD);
     if (index == SIZE_MAX)
         index = 0;
     r->step = r->wall = r->rate = NAN;
@@ -255,7 +240,7 @@ static void add_line_of(watched *r, tp_buf *out)
     for (size_t i = 0; i < TP_COUNTOF(shown); i++) {
         const tp_metric_point *p;
         char text[32];
-        size_t index = find_role(r->m, figures[shown[i]].role);
+        size_t index = tp_role_find(r->m, figures[shown[i]].role);
         size_t n = index == SIZE_MAX ? 0 : tp_metrics_curve(r->m, index, &p);
         if (n)
             tp_buf_addf(out, "  %s %s", figures[shown[i]].label,
@@ -341,7 +326,7 @@ static void add_figure(screen *s, watched *r, size_t which)
     const tp_metric_point *p;
     double values[MOST_COLUMNS], least = INFINITY, most = -INFINITY;
     char now[32], low[32], high[32];
-    size_t index = find_role(r->m, figures[which].role);
+    size_t index = tp_role_find(r->m, figures[which].role);
     size_t n = index == SIZE_MAX ? 0 : tp_metrics_curve(r->m, index, &p);
     if (!n)
         return;

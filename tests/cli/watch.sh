@@ -9,6 +9,9 @@ cp foreign/log.jsonl before
 COLUMNS=80 run watch --once foreign/log.jsonl "$runs/nemo-rl-grpo" "$runs/trackio-manual/manual.db#run-a"
 expect 0
 expect_out "foreign/log.jsonl  step 1" "loss            2.5000" "nemo-rl-grpo  step 12" "reward          0.5519"
+echo '{"step":1,"loss":2,"validation-default/preference_loss":0.25,"validation-default/loss":2.5}' >preference.jsonl
+run watch --once preference.jsonl
+expect_out "validation      2.5000"
 cmp foreign/log.jsonl before || fail "the run was written to"
 is "files" "$(ls foreign)" "log.jsonl"
 grep -q "$(printf '\033')" out && fail "styles where no terminal is"

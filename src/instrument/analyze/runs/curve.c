@@ -164,8 +164,7 @@ static tp_curve read_curve(tp_metrics *m, size_t index, bool keeps_odd)
 
 tp_curve tp_curve_at(tp_metrics *m, size_t index) { return read_curve(m, index, false); }
 
-/* The one with the most finite values of those that may be it, or the first; SIZE_MAX: none. */
-static size_t find_role(tp_metrics *m, tp_run_role role)
+size_t tp_role_find(tp_metrics *m, tp_run_role role)
 {
     size_t best = SIZE_MAX, most = 0;
     tp_metric_point last;
@@ -184,7 +183,7 @@ static size_t find_role(tp_metrics *m, tp_run_role role)
 
 tp_curve tp_curve_of(tp_metrics *m, tp_run_role role)
 {
-    size_t i = find_role(m, role);
+    size_t i = tp_role_find(m, role);
     return i == SIZE_MAX ? (tp_curve){0} : read_curve(m, i, false);
 }
 
@@ -197,7 +196,7 @@ tp_curve tp_curve_learned(tp_metrics *m, bool *ret_is_reward)
 
 tp_curve tp_curve_drawn(tp_metrics *m, tp_run_role role)
 {
-    size_t i = find_role(m, role);
+    size_t i = tp_role_find(m, role);
     return i == SIZE_MAX ? (tp_curve){0} : read_curve(m, i, true);
 }
 
@@ -219,7 +218,7 @@ void tp_curve_others(tp_metrics *m, tp_run_role role, const char *tag, char *out
 bool tp_curve_last(tp_metrics *m, tp_run_role role, double *ret_step, double *ret_value)
 {
     tp_metric_point last;
-    size_t finite, i = find_role(m, role);
+    size_t finite, i = tp_role_find(m, role);
     if (i == SIZE_MAX || tp_metrics_curve_end(m, i, &finite, &last) == 0)
         return false;
     *ret_step = (double)last.step;
@@ -267,7 +266,7 @@ size_t tp_curve_order(tp_metrics *m, size_t *ret)
 {
     size_t n = 0, n_first;
     for (int role = 0; role < TP_ROLE_COUNT; role++) {
-        size_t i = find_role(m, (tp_run_role)role);
+        size_t i = tp_role_find(m, (tp_run_role)role);
         if (i != SIZE_MAX && !is_among(ret, n, i))
             ret[n++] = i;
     }

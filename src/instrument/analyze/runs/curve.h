@@ -45,7 +45,6 @@ typedef struct {
     bool is_lost; /* the last value is one of them */
 } tp_curve;
 
-/* The metric of the role with the most finite values. */
 tp_curve tp_curve_of(tp_metrics *m, tp_run_role role);
 tp_curve tp_curve_at(tp_metrics *m, size_t index);
 /* What is learned from: the reward where there is one, for the loss of reinforcement learning is a
@@ -62,6 +61,8 @@ void tp_curve_release(tp_curve *c);
 const char *tp_role_names(tp_run_role role, char *out, size_t size);
 /* Which of the role's names the tag has, 0 being the first choice; -1: none. */
 int tp_role_rank(tp_run_role role, const char *tag);
+/* The metric with the most finite values of those that may be it, or the first; SIZE_MAX: none. */
+size_t tp_role_find(tp_metrics *m, tp_run_role role);
 
 /* The metric that another program, or another log of the same one, calls `tag`: itself, else by
  * transformers' two spellings, else by the names of a role whose unit they share.  SIZE_MAX: none.
