@@ -516,6 +516,22 @@ static void sets_that_are_not_judged_are_named(void **state)
     }
 }
 
+static void sets_that_do_not_fit_are_counted(void **state)
+{
+    tp_buf text = {0};
+    for (int i = 0; i < 30; i++) {
+        tp_buf_addf(&text, "{\"step\":%d,\"loss\":1", i);
+        for (int k = 0; k < 8; k++)
+            tp_buf_addf(&text, ",\"eval_a_long_name_of_set_%d_loss\":1", k);
+        tp_buf_adds(&text, "}\n");
+    }
+    tp_analysis *a = judge("many.jsonl", &text);
+    assert_string_equal(text_input(a, "generalization", "not_judged"),
+                        "eval_a_long_name_of_set_1_loss, eval_a_long_name_of_set_2_loss, "
+                        "eval_a_long_name_of_set_3_loss and 4 more");
+    tp_analysis_free(a);
+}
+
 /* Whatever is NaN from its first record on is a run that came to nothing, not one without metrics.
  */
 static void what_was_never_finite_fails(void **state)
@@ -796,6 +812,7 @@ int main(void)
         ANALYSIS(options_that_mean_nothing),
         ANALYSIS(a_part_of_a_loss_is_not_the_loss),
         ANALYSIS(sets_that_are_not_judged_are_named),
+        ANALYSIS(sets_that_do_not_fit_are_counted),
         ANALYSIS(what_was_never_finite_fails),
         ANALYSIS(steps_are_as_far_apart_as_they_are),
         ANALYSIS(gaps_and_records_are_no_steps),

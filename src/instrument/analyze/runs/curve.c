@@ -202,17 +202,24 @@ tp_curve tp_curve_drawn(tp_metrics *m, tp_run_role role)
 
 void tp_curve_others(tp_metrics *m, tp_run_role role, const char *tag, char *out, size_t size)
 {
+    enum { ROOM = 24 }; /* for those that do not fit */
     char other[300];
-    size_t at = 0;
+    size_t at = 0, more = 0;
     out[0] = 0;
     if (tp_role_rank(role, tag) < 0)
         return;
     const char *same = other_spelling(tag, other, sizeof other);
-    for (size_t i = 0; i < tp_metrics_count(m) && at + 1 < size; i++) {
+    for (size_t i = 0; i < tp_metrics_count(m); i++) {
         const char *name = tp_metrics_tag(m, i);
-        if (tp_role_rank(role, name) >= 0 && strcmp(name, tag) != 0 && strcmp(name, same) != 0)
+        bool is_other =
+            tp_role_rank(role, name) >= 0 && strcmp(name, tag) != 0 && strcmp(name, same) != 0;
+        if (is_other && at + strlen(name) + ROOM < size)
             at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", name);
+        else
+            more += is_other;
     }
+    if (more)
+        snprintf(out + at, size - at, "%s%zu more", at ? " and " : "", more);
 }
 
 bool tp_curve_last(tp_metrics *m, tp_run_role role, double *ret_step, double *ret_value)

@@ -52,7 +52,8 @@ tp_curve tp_curve_at(tp_metrics *m, size_t index);
 tp_curve tp_curve_learned(tp_metrics *m, bool *ret_is_reward);
 /* tp_curve_of() with NaN where values are not finite, counted in n: gaps of a picture. */
 tp_curve tp_curve_drawn(tp_metrics *m, tp_run_role role);
-/* Which further metrics of the role there are beside `tag`, as "a, b"; "" where it has none. */
+/* Which further metrics of the role there are beside `tag`, as "a, b and 2 more"; "" where it has
+ * none. */
 void tp_curve_others(tp_metrics *m, tp_run_role role, const char *tag, char *out, size_t size);
 /* The last value of the role, which may be NaN, and the step of that; false when there is none. */
 bool tp_curve_last(tp_metrics *m, tp_run_role role, double *ret_step, double *ret_value);
