@@ -25,7 +25,7 @@ typedef struct tp_tokenizer tp_tokenizer;
 typedef struct tp_tokenizer_scratch tp_tokenizer_scratch;
 
 /* `folder` holds tokenizer.json (and perhaps tokenizer_config.json,
- * special_tokens_map.json, chat_template.jinja, which are read too).
+ * special_tokens_map.json, chat_template.jinja and additional_chat_templates, which are read too).
  * TP_ERR_IO, TP_ERR_FORMAT, TP_ERR_UNSUPPORTED (not byte-level BPE). */
 TP_API TP_CHECKED tp_status tp_tokenizer_load(const char *folder, tp_tokenizer **ret,
                                               tp_error *err);
@@ -68,7 +68,8 @@ TP_API bool tp_tokenizer_is_special(const tp_tokenizer *tok, int32_t id);
 TP_API int32_t tp_tokenizer_bos(const tp_tokenizer *tok); /* -1 when the files name none */
 TP_API int32_t tp_tokenizer_eos(const tp_tokenizer *tok);
 TP_API int32_t tp_tokenizer_pad(const tp_tokenizer *tok);
-/* Jinja text for chat.h; NULL when there is none. */
+/* Jinja text for chat.h, which looks at `tools` where there is one for tools beside the default;
+ * NULL when there is none. */
 TP_API const char *tp_tokenizer_chat_template(const tp_tokenizer *tok);
 /* XXH3-128 (32 hex digits) over everything that decides how text becomes ids. */
 TP_API const char *tp_tokenizer_fingerprint(const tp_tokenizer *tok);

@@ -17,6 +17,24 @@ run export f32.gguf again.gguf --type F32 --name model
 expect 0
 cmp -s f32.gguf again.gguf || fail "an F32 file imported and exported is another file"
 
+# Of two chat templates both go out and come back; the one for tools renders rows with tools.
+cp -r model two
+mkdir two/additional_chat_templates
+printf 'D{{ messages[0].content }}' >two/chat_template.jinja
+printf 'T{{ messages[0].content }}\n' >two/additional_chat_templates/tool_use.jinja
+printf '%s\n' '{"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"f"}]}' \
+    '{"messages":[{"role":"user","content":"hi"}]}' >tools.jsonl
+run export two two.gguf --type F32
+expect 0
+run export two.gguf again.gguf --type F32 --name two
+expect 0
+cmp -s two.gguf again.gguf || fail "a file with two templates imported and exported is another file"
+for folder in two two.gguf; do
+    run generate --max-new-tokens 1 --prompts tools.jsonl --json "$folder"
+    expect 0
+    is "prompts of $folder" "$(sed 's/.*"prompt": *"\([^"]*\)".*/\1/' out | tr '\n' ' ')" "Thi Dhi "
+done
+
 # Rows of 32 do not divide into Q4_K's blocks: said, once for all that are alike.
 run export model q4k.gguf --type Q4_K
 expect 0 "13 tensors (token_embd.weight ...) are Q5_0: their rows of 32 do not divide into Q4_K's blocks of 256" \

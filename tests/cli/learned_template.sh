@@ -36,6 +36,28 @@ is "prompt of the model's own" "$(prompt runs/own | head -n 1)" "<|im_start|>use
 cmp -s model/tokenizer_config.json runs/own/checkpoints/step-1/model/tokenizer_config.json ||
     fail "nothing was to be changed"
 
+# A template for tools beside the default is kept, with variables as well.
+cp -r model two
+mkdir two/additional_chat_templates
+printf 'D{{ mood }}{{ messages[0].content }}' >two/chat_template.jinja
+printf 'T{{ mood }}{{ messages[0].content }}\n' >two/additional_chat_templates/tool_use.jinja
+sed 's/}$/, "tools": [{"name": "f"}]}/' chat.jsonl >tools.jsonl
+prompt_with_tools() { # of RUN
+    run generate "runs/$1" --prompts tools.jsonl -m 1 --json
+    expect 0
+    head -n 1 out >first
+    "$TOOL" get first prompt
+}
+train run.name=two policy.model_name=two data.train.data_path=tools.jsonl
+is "prompt with tools" "$(prompt_with_tools two)" "T2+2?"
+is "prompt without" "$(prompt runs/two)" "D2+2?"
+grep -q '"model/additional_chat_templates/tool_use.jinja"' runs/two/checkpoints/step-1/manifest.json ||
+    fail "the manifest lacks the template for tools"
+train run.name=moods policy.model_name=two data.train.data_path=tools.jsonl \
+    'policy.tokenizer.chat_template_kwargs={mood: "calm"}'
+is "prompt with tools and variables" "$(prompt_with_tools moods)" "Tcalm2+2?"
+is "prompt without, with variables" "$(prompt runs/moods)" "Dcalm2+2?"
+
 # A base model without a template has the one that it learned.
 cp -r model bare
 sed '/"chat_template"/d; s/\("tokenizer_class": "[A-Za-z]*"\),/\1/' model/tokenizer_config.json >bare/tokenizer_config.json

@@ -44,6 +44,8 @@ static bool is_of_model(const char *name)
            tp_str_starts(name, "NOTICE") || tp_str_starts(name, "USE_POLICY");
 }
 
+static bool is_of_templates(const char *name) { return tp_str_ends(name, ".jinja"); }
+
 /* Those that say how to chat; another template replaces what they say. */
 static bool has_template(const char *name)
 {
@@ -123,6 +125,22 @@ static tp_status each_of(visit *v, const char *folder, bool (*is_wanted)(const c
     return status;
 }
 
+/* The templates with names, which lie in a folder of their own. */
+static tp_status each_template(visit *v, tp_error *err)
+{
+    const char *tokenizer = v->c->tokenizer ? v->c->tokenizer : "";
+    tp_file_path from = tp_path_of("%s/" TP_MORE_TEMPLATES, tokenizer);
+    tp_file_path to = tp_path_of("%s/" TP_MORE_TEMPLATES, v->folder ? v->folder : "");
+    visit inner = {.c = v->c, .folder = v->folder ? to.text : NULL};
+    if (v->c->chat_template || !*tokenizer || !tp_dir_exists(from.text))
+        return TP_OK;
+    if (v->folder)
+        TP_TRY(tp_dir_make(to.text, err));
+    TP_TRY(each_of(&inner, from.text, is_of_templates, err));
+    v->bytes += inner.bytes;
+    return v->folder ? tp_dir_sync(to.text, err) : TP_OK;
+}
+
 static tp_status each(visit *v, tp_error *err)
 {
     const char *model = v->c->model ? v->c->model : v->c->tokenizer;
@@ -130,6 +148,7 @@ static tp_status each(visit *v, tp_error *err)
         TP_TRY(each_of_gguf(v, v->c->tokenizer, err));
     else
         TP_TRY(each_of(v, v->c->tokenizer, is_of_tokenizer, err));
+    TP_TRY(each_template(v, err));
     return model && tp_gguf_is_file(model) ? TP_OK : each_of(v, model, is_of_model, err);
 }
 

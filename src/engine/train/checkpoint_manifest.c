@@ -9,6 +9,7 @@
 #include "base/working.h"
 #include "engine/train/checkpoint_internal.h"
 #include "text/json/json.h"
+#include "text/tokenizer/tokenizer.h"
 
 typedef struct {
     char path[512]; /* below the folder */
@@ -20,6 +21,9 @@ typedef struct {
     listed_file *files;
     size_t n, n_pieces;
 } listing;
+
+/* A folder in the model's need not be there. */
+static const char more_templates[] = "model/" TP_MORE_TEMPLATES;
 
 static tp_status list(const char *folder, const char *sub, listing *l, tp_error *err)
 {
@@ -53,6 +57,8 @@ static tp_status list_together(const char *folder, tp_comm *comm, listing *l, tp
         status = list(folder, "", l, err);
         if (status == TP_OK)
             status = list(folder, "model", l, err);
+        if (status == TP_OK && tp_dir_exists(tp_path_of("%s/%s", folder, more_templates).text))
+            status = list(folder, more_templates, l, err);
     }
     TP_TRY(tp_comm_agree(comm, status, err));
     size_t counts[2] = {l->n, l->n_pieces};

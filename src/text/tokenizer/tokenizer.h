@@ -17,6 +17,9 @@
 #include "temper/tokenizer.h"
 #include "text/tokenizer/ids.h"
 
+/* The folder of chat templates beside chat_template.jinja. */
+#define TP_MORE_TEMPLATES "additional_chat_templates"
+
 typedef struct {
     bool add_special;   /* apply the post-processor (bos ...) */
     bool parse_special; /* special added tokens in the text become their ids */

@@ -34,7 +34,7 @@ typedef struct {
     const tp_gguf_value *tokens, *types, *merges;
     int64_t bos, eos, pad; /* -1: none */
     bool add_bos, add_eos;
-    tp_slice chat_template;
+    tp_slice chat_template, tool_template;
     tp_error *err;
 } source;
 
@@ -114,6 +114,7 @@ static tp_status read_special(source *s)
     TP_TRY(tp_gguf_get_bool(g, "tokenizer.ggml.add_bos_token", &s->add_bos, s->err));
     TP_TRY(tp_gguf_get_bool(g, "tokenizer.ggml.add_eos_token", &s->add_eos, s->err));
     TP_TRY(tp_gguf_get_string(g, "tokenizer.chat_template", &s->chat_template, s->err));
+    TP_TRY(tp_gguf_get_string(g, TP_GGUF_TOOL_TEMPLATE, &s->tool_template, s->err));
     s->add_bos &= s->bos >= 0;
     s->add_eos &= s->eos >= 0;
     return TP_OK;
@@ -319,6 +320,29 @@ tp_status tp_tokenizer_json_of_gguf(const tp_gguf *g, tp_buf *out, tp_error *err
     return TP_OK;
 }
 
+static void write_template(tp_json_w *w, const char *name, tp_slice text)
+{
+    if (!text.len)
+        return;
+    tp_json_w_begin(w, '{');
+    tp_json_w_put_str(w, "name", name);
+    tp_json_w_put_strn(w, "template", text.data, text.len);
+    tp_json_w_end(w, '}');
+}
+
+static void write_templates(const source *s, tp_json_w *w)
+{
+    tp_slice only = s->chat_template;
+    if (s->tool_template.len) {
+        tp_json_w_put_begin(w, "chat_template", '[');
+        write_template(w, "default", s->chat_template);
+        write_template(w, "tool_use", s->tool_template);
+        tp_json_w_end(w, ']');
+    } else if (only.len) {
+        tp_json_w_put_strn(w, "chat_template", only.data, only.len);
+    }
+}
+
 tp_status tp_tokenizer_config_of_gguf(const tp_gguf *g, tp_buf *out, tp_error *err)
 {
     static const char *const keys[] = {"bos_token", "eos_token", "pad_token"};
@@ -333,9 +357,7 @@ tp_status tp_tokenizer_config_of_gguf(const tp_gguf *g, tp_buf *out, tp_error *e
         tp_slice text = token(&s, ids[i]);
         tp_json_w_put_strn(&w, keys[i], text.data, text.len);
     }
-    if (s.chat_template.len) {
-        tp_json_w_put_strn(&w, "chat_template", s.chat_template.data, s.chat_template.len);
-    }
+    write_templates(&s, &w);
     tp_json_w_put_bool(&w, "clean_up_tokenization_spaces", false);
     tp_json_w_put_str(&w, "tokenizer_class", "PreTrainedTokenizerFast");
     tp_json_w_close(&w, '}');

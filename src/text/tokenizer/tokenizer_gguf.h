@@ -16,6 +16,8 @@
 #include "text/gguf/gguf.h"
 #include "text/tokenizer/tokenizer.h"
 
+#define TP_GGUF_TOOL_TEMPLATE "tokenizer.chat_template.tool_use"
+
 /* What a Hugging Face folder would hold: tokenizer.json, and tokenizer_config.json with the names
  * of special tokens and the chat template.  Appended to. */
 TP_CHECKED tp_status tp_tokenizer_json_of_gguf(const tp_gguf *g, tp_buf *out, tp_error *err);

@@ -28,9 +28,10 @@ struct tp_tokenizer {
     const int32_t *prefix, *suffix; /* what the post-processor puts around a text */
     size_t n_prefix, n_suffix;
 
-    int32_t bos, eos, pad; /* -1: none */
-    tp_named_token *named; /* the others that the settings name; NULL: none */
-    char *chat_template;   /* or NULL */
+    int32_t bos, eos, pad;                  /* -1: none */
+    tp_named_token *named;                  /* the others that the settings name; NULL: none */
+    char *default_template, *tool_template; /* as the files have them, or NULL */
+    char *chat_template;                    /* the one, or both in one, or NULL */
     char fingerprint[33];
 };
 
@@ -39,6 +40,10 @@ struct tp_tokenizer {
 TP_CHECKED tp_status tp_tokenizer_read_settings(tp_tokenizer *tok, tp_error *err);
 TP_CHECKED tp_status tp_tokenizer_take_settings(tp_tokenizer *tok, const char *path,
                                                 const tp_buf *config, tp_error *err);
+
+/* The chat templates of tok->folder, else of that configuration (tokenizer_template.c). */
+TP_CHECKED tp_status tp_tokenizer_take_templates(tp_tokenizer *tok, const tp_json *config,
+                                                 tp_error *err);
 
 /* The parts of tokenizer.json other than the model (tokenizer_parts.c). */
 TP_CHECKED tp_status tp_normalizer_parse(tp_tokenizer *tok, const tp_json *spec, tp_error *err);

@@ -12,7 +12,6 @@
 
 enum {
     MAX_FILE_BYTES = 256 << 20,
-    MAX_CONFIG_BYTES = 16 << 20,
     SPARE_IDS = 65536 /* the model's ids may have gaps, but not many more than tokens */
 };
 
@@ -415,24 +414,6 @@ tp_status tp_tokenizer_parse(const char *name, const char *json, size_t n, tp_to
     return parse_into(name, json, n, ret, err);
 }
 
-static tp_status read_template_file(tp_tokenizer *tok, tp_error *err)
-{
-    char *path = tp_arena_printf(&tok->arena, "%s/chat_template.jinja", tok->folder);
-    if (!tp_file_exists(path))
-        return TP_OK;
-    TP_OWN(tp_buf) text = {0};
-    TP_TRY(tp_file_read(path, MAX_CONFIG_BYTES, &text, err));
-    tok->chat_template = tp_arena_strndup(&tok->arena, tp_buf_str(&text), text.len);
-    return TP_OK;
-}
-
-static tp_status read_folder(tp_tokenizer *tok, const char *folder, tp_error *err)
-{
-    tok->folder = tp_arena_strdup(&tok->arena, folder);
-    TP_TRY(read_template_file(tok, err));
-    return tp_tokenizer_read_settings(tok, err);
-}
-
 /* The files that a folder would hold, from the keys of a GGUF file. */
 static tp_status load_gguf(const char *path, tp_tokenizer **ret, tp_error *err)
 {
@@ -488,7 +469,9 @@ tp_status tp_tokenizer_load(const char *folder, tp_tokenizer **ret, tp_error *er
     if (status == TP_OK)
         status = parse_into(path.data, tp_buf_str(&text), text.len, &tok, err);
     if (status == TP_OK)
-        status = read_folder(tok, folder, err);
+        tok->folder = tp_arena_strdup(&tok->arena, folder);
+    if (status == TP_OK)
+        status = tp_tokenizer_read_settings(tok, err);
     tp_buf_release(&text);
     if (status != TP_OK) {
         tp_tokenizer_free(tok);

@@ -3,11 +3,11 @@
  *
  * used     bos_token, eos_token, pad_token, chat_template; the other tokens with a name are
  *          variables of the template; special_tokens_map.json goes before, and
- *          is not read where added_tokens_decoder is given; GPT-2's and Qwen's classes name a token
+ *          is not read where added_tokens_decoder is given; the class, which may name tokens
  *          where none is named
  * refused  what would change ids or text: tokens that transformers would add, or take white space
- *          with; split_special_tokens; add_prefix_space of the classes that rebuild their
- *          pre-tokenizer, added_tokens_decoder of them without a token of tokenizer.json;
+ *          with; split_special_tokens; classes that build another tokenizer than tokenizer.json
+ *          says, add_prefix_space of them, added_tokens_decoder without a token of tokenizer.json;
  *          the clean-up of byte-level text; tokenizer_padding, which names another pad_token
  * others   change nothing: docs/guide/model-files.md, tests/reference/tokenizer_settings.json */
 #include <string.h>
@@ -19,12 +19,53 @@
 
 enum { MAX_CONFIG_BYTES = 64 << 20 };
 
+/* A class of transformers that takes the vocabulary, the merges and the added tokens of
+ * tokenizer.json and builds the rest anew. */
+typedef struct {
+    const char *name;                  /* the same with Fast behind it */
+    const char *bos, *eos, *pad, *unk; /* where none is named; NULL: none */
+    bool nfc, no_ends; /* its normalizer; it puts nothing around a text, whatever the file does */
+    tp_word_scanner scan;
+} builder;
+
+#define END "<|endoftext|>"
+static const builder builders[] = {
+    {"GPT2Tokenizer", END, END, NULL, END, false, false, tp_scan_gpt2},
+    {"CodeGenTokenizer", END, END, NULL, END, false, false, tp_scan_gpt2},
+    {"GPTNeoXTokenizer", END, END, "<|padding|>", END, true, true, tp_scan_gpt2},
+    {"Qwen2Tokenizer", NULL, END, END, END, true, false, tp_scan_qwen2},
+};
+
+/* Those whose tokenizers are not built here: they put tokens around a text, or are not BPE. */
+static const char *const foreign[] = {
+    "BartTokenizer",    "BlenderbotTokenizer", "ByT5Tokenizer",       "CanineTokenizer",
+    "CohereTokenizer",  "ConvBertTokenizer",   "DebertaTokenizer",    "DiaTokenizer",
+    "EsmcTokenizer",    "LEDTokenizer",        "LongformerTokenizer", "LukeTokenizer",
+    "MBart50Tokenizer", "MvpTokenizer",        "NougatTokenizer",     "PerceiverTokenizer",
+    "Qwen3_5Tokenizer", "RagTokenizer",        "RobertaTokenizer",    "Tipsv2Tokenizer",
+    "WhisperTokenizer"};
+
 /* Of a folder; what is not there has no members. */
 typedef struct {
     const char *config_path, *map_path;
     const tp_json *config, *map;
-    const char *class; /* of transformers; "" when nothing says */
+    const char *class;      /* of transformers; "" when nothing says */
+    const builder *builder; /* which it is; NULL: it takes tokenizer.json as it is */
 } settings;
+
+static bool is_class(const char *class, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(class, name, n) == 0 && (!class[n] || strcmp(class + n, "Fast") == 0);
+}
+
+static const builder *builder_of(const char *class)
+{
+    for (size_t i = 0; i < TP_COUNTOF(builders); i++)
+        if (is_class(class, builders[i].name))
+            return &builders[i];
+    return NULL;
+}
 
 /* ---- tokens ---- */
 
@@ -124,11 +165,6 @@ static tp_status check_decoder_entry(const tp_tokenizer *tok, const char *path, 
     return TP_OK;
 }
 
-static bool rebuilds(const settings *s)
-{
-    return tp_str_starts(s->class, "GPT2") || tp_str_starts(s->class, "Qwen2");
-}
-
 static tp_status check_decoder(const tp_tokenizer *tok, const settings *s, tp_error *err)
 {
     const tp_json *decoder = tp_json_get(s->config, "added_tokens_decoder");
@@ -137,7 +173,7 @@ static tp_status check_decoder(const tp_tokenizer *tok, const settings *s, tp_er
         return TP_OK;
     for (const tp_json *v = decoder->child; v; v = v->next, n++)
         TP_TRY(check_decoder_entry(tok, s->config_path, v, err));
-    if (rebuilds(s) && n < n_known)
+    if (s->builder && n < n_known)
         return tp_fail(err, TP_ERR_UNSUPPORTED,
                        "%s:%u: \"added_tokens_decoder\" has %zu of the %zu added tokens of "
                        "tokenizer.json; %s knows no others: complete it or remove it",
@@ -156,17 +192,51 @@ static tp_status refuse_flag(const settings *s, const char *key, const char *why
                    s->config_path, (unsigned)v->line, key, why);
 }
 
+/* Single digits in front are kept: models with GPT2Tokenizer were trained so, though transformers 5
+ * leaves them out. */
+static bool is_built_so(const tp_tokenizer *tok, const builder *b)
+{
+    const tp_normalizer *n = &tok->normalizer;
+    const tp_cut *cut = &tok->pretokenizer.cuts[0];
+    bool has_nfc = n->n == 1 && n->steps[0].kind == TP_NORMALIZE_NFC;
+    bool has_scan = tok->pretokenizer.n == 1 && cut->kind == TP_CUT_BYTE_LEVEL &&
+                    (cut->scan == b->scan ||
+                     (b->scan == tp_scan_gpt2 && !b->nfc && cut->scan == tp_scan_smollm2));
+    return has_scan && !cut->add_prefix_space && (b->nfc ? has_nfc : n->n == 0) &&
+           !tok->bpe.ignore_merges && !(b->no_ends && tok->n_prefix + tok->n_suffix);
+}
+
+static tp_status check_class(const tp_tokenizer *tok, const settings *s, tp_error *err)
+{
+    static const char remedy[] =
+        "\"tokenizer_class\": \"PreTrainedTokenizerFast\" there stands for tokenizer.json as it is";
+    for (size_t i = 0; i < TP_COUNTOF(foreign); i++)
+        if (is_class(s->class, foreign[i]))
+            return tp_fail(err, TP_ERR_UNSUPPORTED,
+                           "%s: transformers' %s is not supported: it makes more than "
+                           "tokenizer.json of a text; %s",
+                           s->config_path, s->class, remedy);
+    if (!s->builder || is_built_so(tok, s->builder))
+        return TP_OK;
+    return tp_fail(err, TP_ERR_UNSUPPORTED,
+                   "%s: transformers' %s has its own in place of normalizer, pre_tokenizer, "
+                   "ignore_merges%s of tokenizer.json, which are others; %s",
+                   s->config_path, s->class, s->builder->no_ends ? " and post_processor" : "",
+                   remedy);
+}
+
 static tp_status check_settings(const tp_tokenizer *tok, const settings *s, tp_error *err)
 {
     const tp_json *padding = tp_json_get(s->config, "tokenizer_padding");
     TP_TRY(refuse_flag(s, "split_special_tokens", "special tokens would be cut up", err));
-    if (rebuilds(s))
+    if (s->builder)
         TP_TRY(refuse_flag(s, "add_prefix_space", "this class puts a space before each text", err));
     if (flag_of(s->config, "clean_up_tokenization_spaces", false))
         TP_TRY(refuse_flag(
             s, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output",
             "spaces would be taken out of answers", err));
-    if (padding && padding->type == TP_JSON_OBJECT && !rebuilds(s))
+    TP_TRY(check_class(tok, s, err));
+    if (padding && padding->type == TP_JSON_OBJECT && !s->builder)
         return tp_fail(err, TP_ERR_UNSUPPORTED,
                        "%s:%u: \"tokenizer_padding\" names another pad_token; remove it",
                        s->config_path, (unsigned)padding->line);
@@ -182,10 +252,12 @@ static int32_t token_of(const tp_tokenizer *tok, const settings *s, const char *
     v = v ? v : tp_json_get(s->config, key);
     if (v)
         return token_text(v) ? tp_tokenizer_id(tok, token_text(v)) : -1;
-    bool is_gpt2 = tp_str_starts(s->class, "GPT2"), is_qwen = tp_str_starts(s->class, "Qwen2");
-    bool is_named =
-        (is_gpt2 && strcmp(key, "pad_token") != 0) || (is_qwen && strcmp(key, "bos_token") != 0);
-    return is_named ? tp_tokenizer_id(tok, "<|endoftext|>") : -1;
+    const builder none = {0}, *b = s->builder ? s->builder : &none;
+    const char *text = strcmp(key, "bos_token") == 0   ? b->bos
+                       : strcmp(key, "eos_token") == 0 ? b->eos
+                       : strcmp(key, "pad_token") == 0 ? b->pad
+                                                       : b->unk;
+    return text ? tp_tokenizer_id(tok, text) : -1;
 }
 
 static void add_named(tp_tokenizer *tok, const char *name, const char *text)
@@ -225,30 +297,14 @@ static void take_named(tp_tokenizer *tok, const settings *s)
         add_named(tok, "unk_token", tp_tokenizer_token(tok, unknown));
 }
 
-/* "chat_template": text, or a list of {"name", "template"} with one called default. */
-static const char *template_text(const tp_json *v)
-{
-    if (tp_json_str(v))
-        return tp_json_str(v);
-    for (const tp_json *t = v && v->type == TP_JSON_ARRAY ? v->child : NULL; t; t = t->next) {
-        const char *name = tp_json_str(tp_json_get(t, "name"));
-        if (name && strcmp(name, "default") == 0)
-            return tp_json_str(tp_json_get(t, "template"));
-    }
-    return NULL;
-}
-
 static tp_status take(tp_tokenizer *tok, const settings *s, tp_error *err)
 {
-    const char *template = template_text(tp_json_get(s->config, "chat_template"));
     TP_TRY(check_settings(tok, s, err));
     tok->bos = token_of(tok, s, "bos_token");
     tok->eos = token_of(tok, s, "eos_token");
     tok->pad = token_of(tok, s, "pad_token");
     take_named(tok, s);
-    if (template && !tok->chat_template)
-        tok->chat_template = tp_arena_strdup(&tok->arena, template);
-    return TP_OK;
+    return tp_tokenizer_take_templates(tok, s->config, err);
 }
 
 /* ---- files ---- */
@@ -266,6 +322,7 @@ static tp_status read_document(const char *path, tp_arena *arena, const tp_json 
 static const char *class_of(const tp_json *config, const tp_json *model)
 {
     const char *class = tp_json_str(tp_json_get(config, "tokenizer_class"));
+    class = class ? class : tp_json_str(tp_json_get(model, "tokenizer_class"));
     const char *type = tp_json_str(tp_json_get(model, "model_type"));
     if (class)
         return class;
@@ -288,12 +345,14 @@ tp_status tp_tokenizer_read_settings(tp_tokenizer *tok, tp_error *err)
         TP_TRY(read_document(map_path, &of_map, &map, err));
     if (read_document(model_path, &of_model, &model, NULL) != TP_OK)
         model = NULL; /* whoever reads the model will say so */
+    const char *class = class_of(config, model);
     return take(tok,
                 &(settings){.config_path = config_path,
                             .map_path = map_path,
                             .config = config,
                             .map = map,
-                            .class = class_of(config, model)},
+                            .class = class,
+                            .builder = builder_of(class)},
                 err);
 }
 
@@ -305,6 +364,10 @@ tp_status tp_tokenizer_take_settings(tp_tokenizer *tok, const char *path, const 
     TP_TRY(tp_arena_init(&arena, 64 * config->len + 4096, err));
     TP_TRY(tp_json_parse(&arena, path, tp_buf_str(config), config->len, &TP_JSON_TOLERANT, &root,
                          err));
+    const char *class = class_of(root, NULL);
     return take(
-        tok, &(settings){.config_path = path, .config = root, .class = class_of(root, NULL)}, err);
+        tok,
+        &(settings){
+            .config_path = path, .config = root, .class = class, .builder = builder_of(class)},
+        err);
 }

@@ -180,6 +180,17 @@ static void note_differences(const tp_tokenizer *tok, const tp_gguf_pre *pre, tp
         tp_buf_addf(notes, "an import of the file will not normalise either\n");
 }
 
+static void put_templates(const tp_tokenizer *tok, tp_gguf_keys *k)
+{
+    if (tok->tool_template) {
+        tp_gguf_put_string(k, TP_GGUF_TOOL_TEMPLATE, tp_slice_of(tok->tool_template));
+        tp_gguf_put_array(k, "tokenizer.chat_templates", TP_GGUF_STRING, 1);
+        tp_gguf_item_string(k, TP_SLICE("tool_use"));
+    }
+    if (tok->default_template)
+        tp_gguf_put_string(k, "tokenizer.chat_template", tp_slice_of(tok->default_template));
+}
+
 tp_status tp_tokenizer_put_gguf(const tp_tokenizer *tok, const tp_gguf_vocab *v, tp_gguf_keys *k,
                                 tp_buf *notes, tp_error *err)
 {
@@ -195,8 +206,7 @@ tp_status tp_tokenizer_put_gguf(const tp_tokenizer *tok, const tp_gguf_vocab *v,
     put_tokens(tok, v->vocab, k);
     put_merges(tok, k);
     TP_TRY(put_special(tok, v, k, notes, err));
-    if (tok->chat_template)
-        tp_gguf_put_string(k, "tokenizer.chat_template", tp_slice_of(tok->chat_template));
+    put_templates(tok, k);
     note_differences(tok, pre, notes);
     return TP_OK;
 }

@@ -723,8 +723,7 @@ static void a_folder_names_its_special_tokens(void **state)
     tp_error err = {0};
     put("tokenizer.json", WITH_SPECIAL);
     put("tokenizer_config.json", "{\"bos_token\": {\"content\": \"<s>\"}, \"eos_token\": null,"
-                                 " \"chat_template\": [{\"name\": \"tool_use\", \"template\": "
-                                 "\"T\"}, {\"name\": \"default\", \"template\": \"D\"}],"
+                                 " \"chat_template\": \"D\","
                                  " \"model_max_length\": 1000000000000000019884624838656}");
     put("special_tokens_map.json", "{\"bos_token\": \"</s>\", \"eos_token\": \"</s>\"}");
 
@@ -762,6 +761,93 @@ static void templates_know_every_named_token(void **state)
     tp_template_free(t);
     tp_tokenizer_free(tok);
     tp_buf_release(&out);
+}
+
+/* What the folder's template makes of a conversation; freed by the caller. */
+static tp_buf rendered(const char *conversation)
+{
+    tp_tokenizer *tok = NULL;
+    tp_template *t = NULL;
+    tp_buf out = {0};
+    tp_error err = {0};
+    tp_status status = tp_tokenizer_load(folder, &tok, &err);
+    const char *source = status == TP_OK ? tp_tokenizer_chat_template(tok) : "";
+    if (status == TP_OK)
+        status = tp_template_parse("t", source, strlen(source), &t, &err);
+    if (status == TP_OK)
+        status = tp_chat_render_json(t, tok, conversation, strlen(conversation), NULL, false, &out,
+                                     &err);
+    if (status != TP_OK) {
+        tp_buf_clear(&out);
+        tp_buf_adds(&out, err.message);
+    }
+    tp_template_free(t);
+    tp_tokenizer_free(tok);
+    return out;
+}
+
+#define TOOLS "{\"messages\": [], \"tools\": []}"
+
+static void expect_rendered(const char *conversation, const char *want)
+{
+    tp_buf out = rendered(conversation);
+    if (!strstr(tp_buf_str(&out), want))
+        fail_msg("renders '%s', not '%s'", tp_buf_str(&out), want);
+    tp_buf_release(&out);
+}
+
+static void conversations_with_tools_have_a_template_of_their_own(void **state)
+{
+    static const char *const configs[] = {
+        "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"T{{ tools|length }}\\n\"},"
+        " {\"name\": \"default\", \"template\": \"E\"}, {\"name\": \"rag\", \"template\": \"R\"},"
+        " {\"name\": \"default\", \"template\": \"D\"}]}",
+        "{\"chat_template\": {\"rag\": \"R\", \"default\": \"D\", \"tool_use\": "
+        "\"T{{ tools|length }}\"}}"};
+    char more[160];
+    put("tokenizer.json", WITH_SPECIAL);
+    for (size_t i = 0; i < TP_COUNTOF(configs); i++) {
+        put("tokenizer_config.json", configs[i]);
+        expect_rendered(TOOLS, "T0");
+        expect_rendered("[]", "D");
+        expect_rendered("{\"messages\": [], \"tools\": null}", "D");
+    }
+    put("tokenizer_config.json", "{\"chat_template\": {\"tool_use\": \"T\"}}");
+    expect_rendered(TOOLS, "T");
+    expect_rendered("[]", "none for others (default)");
+    put("tokenizer_config.json", "{\"chat_template\": {\"default\": \"D\"}}");
+    expect_rendered(TOOLS, "D");
+
+    put("chat_template.jinja", "J");
+    snprintf(more, sizeof more, "%s/additional_chat_templates", folder);
+    assert_int_equal(tp_dir_make(more, NULL), TP_OK);
+    put("additional_chat_templates/tool_use.jinja", "U");
+    expect_rendered("[]", "J");
+    expect_rendered(TOOLS, "U");
+}
+
+/* White space around tags is the same whether one template is there or two. */
+static void templates_side_by_side_render_as_alone(void **state)
+{
+    static const char *const sources[] = {"  {% if true %}\n a\n  {% endif %}\n\n", "\n{{ 1 }}\r\n",
+                                          " \n ", "{#- c -#} x \n\t", "{%- set a = 1 -%}\n a "};
+    char more[160];
+    put("tokenizer.json", WITH_SPECIAL);
+    snprintf(more, sizeof more, "%s/additional_chat_templates", folder);
+    assert_int_equal(tp_dir_make(more, NULL), TP_OK);
+    for (size_t i = 0; i < TP_COUNTOF(sources); i++) {
+        put("chat_template.jinja", sources[i]);
+        assert_int_equal(tp_dir_remove(more, NULL), TP_OK);
+        tp_buf alone = rendered("[]");
+        assert_int_equal(tp_dir_make(more, NULL), TP_OK);
+        put("additional_chat_templates/tool_use.jinja", sources[i]);
+        tp_buf plain = rendered("[]"), tools = rendered(TOOLS);
+        assert_string_equal(tp_buf_str(&plain), tp_buf_str(&alone));
+        assert_string_equal(tp_buf_str(&tools), tp_buf_str(&alone));
+        tp_buf_release(&alone);
+        tp_buf_release(&plain);
+        tp_buf_release(&tools);
+    }
 }
 
 static void a_folder_may_hold_tokenizer_json_alone(void **state)
@@ -809,6 +895,19 @@ static void settings_that_would_change_ids_are_refused(void **state)
         {"{\"split_special_tokens\": false, \"add_prefix_space\": true, \"add_bos_token\": true,"
          " \"additional_special_tokens\": [{\"content\": \"<s>\"}]}",
          NULL},
+        {"{\"tokenizer_class\": \"GPTNeoXTokenizer\"}",
+         "transformers' GPTNeoXTokenizer has its own"},
+        {"{\"tokenizer_class\": \"Qwen2TokenizerFast\"}",
+         "transformers' Qwen2TokenizerFast has its own"},
+        {"{\"tokenizer_class\": \"RobertaTokenizerFast\"}",
+         "RobertaTokenizerFast is not supported"},
+        {"{\"tokenizer_class\": \"CodeGenTokenizer\", \"add_prefix_space\": true}",
+         "this class puts a space before each text"},
+        {"{\"tokenizer_class\": \"CodeGenTokenizer\", \"added_tokens_decoder\": {}}",
+         "has 0 of the 2 added tokens"},
+        {"{\"tokenizer_class\": \"CodeGenTokenizer\"}", NULL},
+        {"{\"tokenizer_class\": \"GPT2Tokenizer\"}", NULL},
+        {"{\"tokenizer_class\": \"GPT2TokenizerOfMine\", \"add_prefix_space\": true}", NULL},
     };
     put("tokenizer.json", WITH_SPECIAL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -821,6 +920,28 @@ static void settings_that_would_change_ids_are_refused(void **state)
             fail_msg("%s: %s", cases[i].config, err.message);
         tp_tokenizer_free(tok);
     }
+}
+
+/* GPT-NeoX's class normalises; config.json names a class where tokenizer_config.json does not. */
+static void a_class_that_builds_its_own_takes_what_is_built_so(void **state)
+{
+    tp_tokenizer *tok = NULL;
+    tp_error err = {0};
+    put("tokenizer.json",
+        "{\"normalizer\":{\"type\":\"NFC\"},\"model\":{\"vocab\":{" BYTES_A_TO_D "},\"merges\":[]},"
+        "\"added_tokens\":[{\"id\":7,\"content\":\"<|endoftext|>\",\"special\":true},"
+        "{\"id\":8,\"content\":\"<|padding|>\",\"special\":true}]" TAIL(GPT2));
+    put("config.json", "{\"tokenizer_class\": \"GPTNeoXTokenizerFast\"}");
+    if (tp_tokenizer_load(folder, &tok, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(tp_tokenizer_eos(tok), 7);
+    assert_int_equal(tp_tokenizer_pad(tok), 8);
+    tp_tokenizer_free(tok);
+    put("config.json", "{\"tokenizer_class\": \"WhisperTokenizer\"}");
+    assert_int_equal(tp_tokenizer_load(folder, &tok, &err), TP_ERR_UNSUPPORTED);
+    put("tokenizer_config.json", "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}");
+    assert_int_equal(tp_tokenizer_load(folder, &tok, &err), TP_OK);
+    tp_tokenizer_free(tok);
 }
 
 static void a_folder_without_tokenizer_json_is_refused(void **state)
@@ -895,11 +1016,17 @@ int main(void)
                                         remove_folder),
         cmocka_unit_test_setup_teardown(templates_know_every_named_token, make_folder,
                                         remove_folder),
+        cmocka_unit_test_setup_teardown(conversations_with_tools_have_a_template_of_their_own,
+                                        make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(templates_side_by_side_render_as_alone, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_may_hold_tokenizer_json_alone, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_named_token_must_exist, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(settings_that_would_change_ids_are_refused, make_folder,
                                         remove_folder),
+        cmocka_unit_test_setup_teardown(a_class_that_builds_its_own_takes_what_is_built_so,
+                                        make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_without_tokenizer_json_is_refused, make_folder,
                                         remove_folder),
         cmocka_unit_test(a_search_that_runs_away_is_stopped),

@@ -729,13 +729,16 @@ static bool has(const char *folder, const char *name)
 
 static void companions_of_the_weights_are_copied(void **state)
 {
-    char from[128], to[128];
+    char from[128], to[128], templates[256];
     tp_tensor_out out[MAX_TENSORS];
     loaded a = load_reference("llama");
     snprintf(from, sizeof from, "%s", folder_with("from", "llama", out, tensors_of(&a, out)));
     snprintf(to, sizeof to, "%s/to", scratch);
     put(from, "tokenizer.json", "{}");
     put(from, "chat_template.jinja", "{{ x }}\n");
+    snprintf(templates, sizeof templates, "%s/additional_chat_templates", from);
+    assert_int_equal(tp_dir_make(templates, NULL), TP_OK);
+    put(templates, "tool_use.jinja", "{{ tools }}\n");
     put(from, "LICENSE.txt", "free");
     put(from, "README.md", "about another model");
     put(from, "optimizer.bin", "x");
@@ -750,6 +753,7 @@ static void companions_of_the_weights_are_copied(void **state)
 
     assert_same_file(from, to, "tokenizer.json");
     assert_same_file(from, to, "chat_template.jinja");
+    assert_same_file(from, to, "additional_chat_templates/tool_use.jinja");
     assert_same_file(from, to, "LICENSE.txt");
     assert_same_file(from, to, "model.safetensors");
     assert_same_file(from, to, "config.json");
