@@ -53,6 +53,29 @@ run generate --max-new-tokens 4 --json --prompts chat.jsonl model
 expect 0
 expect_out "<|im_start|>user" "<|im_start|>assistant"
 
+# Tools reach the template as a list or as JSON in a string, of a text under --chat as well; what a
+# row brings for the template and cannot be used is refused.
+cp -r model tools
+printf '{{ tools[0].name }}:{{ messages[0].content }}' >tools/chat_template.jinja
+prompts() { # of ROW OPTIONS...
+    echo "$1" >row.jsonl
+    shift
+    run generate --max-new-tokens 1 --json --prompts row.jsonl "$@" tools
+}
+for tools in '[{"name": "f"}]' '"[{\"name\": \"f\"}]"'; do
+    for row in '"messages": [{"role": "user", "content": "hi"}]' '"prompt": "hi"'; do
+        prompts "{$row, \"tools\": $tools}" --chat
+        expect 0
+        is "prompt of $row with $tools" "$("$TOOL" get out prompt)" "f:hi"
+    done
+done
+prompts '{"prompt": "hi", "tools": {"name": "f"}}' --chat
+expect 2 'row.jsonl:1:27: "tools" is an object; a list is needed'
+prompts '{"messages": [], "tools": "x"}'
+expect 2 'row.jsonl:1:27: "tools" is a string without JSON'
+prompts '{"messages": [], "chat_template_kwargs": {"a": 1}}'
+expect 2 'row.jsonl:1:42: "chat_template_kwargs": variables of a single row are not supported'
+
 # Stop strings end a text and are not part of it.
 run generate --max-new-tokens 40 --temperature 1 --json model "the quick"
 text=$("$TOOL" get out text)

@@ -84,12 +84,27 @@ tp_slice tp_message_text(tp_arena *arena, const tp_json *message)
     return (tp_slice){joined, n};
 }
 
+/* TRL renders such a row with variables of its own. */
+static tp_status refuse_variables(const tp_row *row, const tp_json *object, tp_error *err)
+{
+    static const char key[] = "chat_template_kwargs";
+    tp_row_step path[] = {{.key = key}};
+    const tp_json *v = tp_json_get(object, key);
+    if (!v || v->type == TP_JSON_NULL || v->n == 0)
+        return TP_OK;
+    return tp_row_fail_at(row, path, 1, err,
+                          "\"%s\": variables of a single row are not supported; give those of all "
+                          "rows as policy.tokenizer.chat_template_kwargs, or remove it",
+                          key);
+}
+
 tp_status tp_tools_read(const tp_row *row, const tp_json *object, const char *key, tp_arena *arena,
                         const tp_json **ret, tp_error *err)
 {
     const tp_json *tools = tp_json_get(object, key);
     tp_row_step path[] = {{.key = key}};
     *ret = NULL;
+    TP_TRY(refuse_variables(row, object, err));
     if (!tools || tools->type == TP_JSON_NULL)
         return TP_OK;
     if (tools->type == TP_JSON_STRING) {

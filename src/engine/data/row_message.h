@@ -24,7 +24,7 @@ TP_CHECKED tp_status tp_message_check(const tp_row *row, tp_message_place at,
 tp_slice tp_message_text(tp_arena *arena, const tp_json *message);
 
 /* A list of signatures under `key`, or the same as JSON in a string, which keeps the columns of a
- * table uniform; NULL where there are none. */
+ * table uniform; NULL where there are none.  A row with chat_template_kwargs is refused. */
 TP_CHECKED tp_status tp_tools_read(const tp_row *row, const tp_json *object, const char *key,
                                    tp_arena *arena, const tp_json **ret, tp_error *err);
 

@@ -226,20 +226,6 @@ static void format_prompt(const tp_schema *schema, tp_arena *arena, tp_json *lis
     }
 }
 
-/* TRL renders such a row with variables of its own. */
-static tp_status refuse_variables(reading *r, const tp_json *object)
-{
-    static const char key[] = "chat_template_kwargs";
-    tp_row_step path[] = {{.key = key}};
-    const tp_json *v = tp_json_get(object, key);
-    if (!v || v->type == TP_JSON_NULL || v->n == 0)
-        return TP_OK;
-    return tp_row_fail_at(r->row, path, 1, r->err,
-                          "\"%s\": variables of a single row are not supported; give those of all "
-                          "rows as policy.tokenizer.chat_template_kwargs",
-                          key);
-}
-
 static tp_status read_conversation(reading *r, const tp_json *object, tp_example *ret)
 {
     const tp_schema *schema = r->schema;
@@ -271,7 +257,6 @@ static tp_status read_conversation(reading *r, const tp_json *object, tp_example
     format_prompt(schema, r->arena, list);
     ret->first_target += add_system(schema, system, r->arena, list);
     ret->messages = list;
-    TP_TRY(refuse_variables(r, object));
     return tp_tools_read(r->row, object, schema->tools, r->arena, &ret->tools, r->err);
 }
 

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "engine/data/lines.h"
+#include "engine/data/row_message.h"
 #include "engine/model/adapter.h"
 
 enum { MOST_INPUT = 1 << 30 };
@@ -29,43 +30,43 @@ static tp_status check(const tp_text_prompt *item, tp_status status, tp_error *e
     return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", item->place);
 }
 
-tp_status tp_prompt_list_add_text(tp_prompt_list *p, tp_text_model *m, const char *place,
-                                  const char *text, size_t n, const tp_prompt_options *options,
-                                  tp_error *err)
-{
-    tp_text_prompt *item = add(p, place);
-    if (!options->chat) {
-        tp_buf_add(&item->text, text, n);
-        tp_text_model_encode(m, text, n, &item->ids);
-        return check(item, TP_OK, err);
-    }
-    TP_OWN(tp_buf) messages = {0};
-    tp_buf_adds(&messages, "[{\"role\":\"user\",\"content\":");
-    tp_json_quote(&messages, text, n);
-    tp_buf_adds(&messages, "}]");
-    tp_status status =
-        tp_text_model_encode_chat(m, messages.data, messages.len, &item->ids, &item->text, err);
-    return check(item, status, err);
-}
-
+/* Messages as JSON, for the chat template. */
 static tp_status add_conversation(tp_prompt_list *p, tp_text_model *m, const char *place,
-                                  const tp_json *messages, const tp_json *tools, tp_error *err)
+                                  const char *messages, const tp_json *tools, tp_error *err)
 {
     tp_text_prompt *item = add(p, place);
     TP_OWN(tp_buf) text = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &text, 0);
-    tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "messages");
-    tp_json_w_value(&w, messages);
-    if (tools && tools->type == TP_JSON_ARRAY) {
-        tp_json_w_key(&w, "tools");
-        tp_json_w_value(&w, tools);
-    }
+    tp_json_w w = tp_json_w_open(&text, 0, '{');
+    tp_json_w_put_raw(&w, "messages", messages);
+    if (tools)
+        tp_json_w_put_value(&w, "tools", tools);
     tp_json_w_end(&w, '}');
     tp_status status =
         tp_text_model_encode_chat(m, tp_buf_str(&text), text.len, &item->ids, &item->text, err);
     return check(item, status, err);
+}
+
+static tp_status add_text(tp_prompt_list *p, tp_text_model *m, const char *place, tp_slice text,
+                          const tp_json *tools, const tp_prompt_options *options, tp_error *err)
+{
+    if (!options->chat) {
+        tp_text_prompt *item = add(p, place);
+        tp_buf_add(&item->text, text.data, text.len);
+        tp_text_model_encode(m, text.data, text.len, &item->ids);
+        return check(item, TP_OK, err);
+    }
+    TP_OWN(tp_buf) messages = {0};
+    tp_buf_adds(&messages, "[{\"role\":\"user\",\"content\":");
+    tp_json_quote(&messages, text.data, text.len);
+    tp_buf_adds(&messages, "}]");
+    return add_conversation(p, m, place, messages.data, tools, err);
+}
+
+tp_status tp_prompt_list_add_text(tp_prompt_list *p, tp_text_model *m, const char *place,
+                                  const char *text, size_t n, const tp_prompt_options *options,
+                                  tp_error *err)
+{
+    return add_text(p, m, place, (tp_slice){text, n}, NULL, options, err);
 }
 
 static const tp_json *prompt_of(const tp_json *row, const char *key)
@@ -94,17 +95,24 @@ static tp_status read_adapter(tp_text_prompt *item, const tp_text_model *m, cons
     return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", item->place);
 }
 
-static tp_status add_row(tp_prompt_list *p, tp_text_model *m, const char *place, const tp_json *row,
-                         const tp_prompt_options *options, tp_error *err)
+static tp_status add_row(tp_prompt_list *p, tp_text_model *m, const char *place, const tp_row *row,
+                         const tp_json *object, tp_arena *arena, const tp_prompt_options *options,
+                         tp_error *err)
 {
-    const tp_json *value = prompt_of(row, options->key);
-    if (value && value->type == TP_JSON_STRING)
-        return tp_prompt_list_add_text(p, m, place, value->text.data, value->text.len, options,
-                                       err);
-    if (value && value->type == TP_JSON_ARRAY)
-        return add_conversation(p, m, place, value,
-                                row->type == TP_JSON_OBJECT ? tp_json_get(row, "tools") : NULL,
-                                err);
+    const tp_json *value = prompt_of(object, options->key), *tools = NULL;
+    bool is_text = value && value->type == TP_JSON_STRING;
+    bool is_list = value && value->type == TP_JSON_ARRAY;
+    if (object->type == TP_JSON_OBJECT && (is_list || (is_text && options->chat)))
+        TP_TRY(tp_tools_read(row, object, "tools", arena, &tools, err));
+    if (is_text)
+        return add_text(p, m, place, value->text, tools, options, err);
+    if (is_list) {
+        TP_OWN(tp_buf) messages = {0};
+        tp_json_w w;
+        tp_json_w_init(&w, &messages, 0);
+        tp_json_w_value(&w, value);
+        return add_conversation(p, m, place, messages.data, tools, err);
+    }
     if (options->key)
         return tp_fail(err, TP_ERR_FORMAT, "%s: '%s' is neither text nor a list of messages", place,
                        options->key);
@@ -118,15 +126,15 @@ static tp_status add_line(tp_prompt_list *p, tp_text_model *m, const char *name,
                           tp_slice line, const tp_prompt_options *options, tp_error *err)
 {
     TP_OWN(tp_arena) arena = {0};
-    const tp_json *row;
+    const tp_row row = {.file = name, .line = number, .text = line.data, .n = line.len};
+    const tp_json_options json = tp_row_json_options(&row);
+    const tp_json *object;
     char place[4200];
-    tp_json_options tolerant = TP_JSON_TOLERANT;
-    tolerant.first_line = (uint32_t)TP_MIN(number, (uint64_t)UINT32_MAX);
     snprintf(place, sizeof place, "%s:%llu", name, (unsigned long long)number);
-    TP_TRY(tp_arena_init(&arena, (1 << 16) + 64 * line.len, err));
-    TP_TRY(tp_json_parse(&arena, name, line.data, line.len, &tolerant, &row, err));
-    TP_TRY(add_row(p, m, place, row, options, err));
-    return read_adapter(&p->items[p->n - 1], m, row, err);
+    TP_TRY(tp_arena_init(&arena, (1 << 16) + 128 * line.len, err));
+    TP_TRY(tp_json_parse(&arena, name, line.data, line.len, &json, &object, err));
+    TP_TRY(add_row(p, m, place, &row, object, &arena, options, err));
+    return read_adapter(&p->items[p->n - 1], m, object, err);
 }
 
 static tp_status add_lines(tp_prompt_list *p, tp_text_model *m, const char *name,
