@@ -163,13 +163,13 @@ static const tp_generation_config *config_of(const tp_text_generator *gen, const
     return r->ignore_generation_config ? NULL : &gen->m.defaults;
 }
 
-/* Nothing where there is nothing to say. */
-static void tell(tp_text_generator *gen, const char *before, const char *what)
+/* `what` of the file with the defaults; nothing where there is nothing to say. */
+static void tell(tp_text_generator *gen, const char *before, const char *behind, const char *what)
 {
     TP_OWN(tp_buf) text = {0};
     if (!*what)
         return;
-    tp_buf_addf(&text, "%s%s", before, what);
+    tp_buf_addf(&text, "%s%s%s%s", before, tp_text_model_defaults_path(&gen->m).text, behind, what);
     tp_text_generator_notice(gen, text.data);
 }
 
@@ -188,26 +188,40 @@ tp_text_settings tp_text_generator_settle(tp_text_generator *gen, const tp_text_
                                    : r->min_p > 0 ? r->min_p
                                                   : NAN};
     tp_text_settle(config, usual, &s, &said);
-    tell(gen, "generation_config.json: not used: ", config ? config->unknown : "");
-    tell(gen, "from generation_config.json: ", tp_buf_str(&said));
+    tell(gen, "", ": not used: ", config ? config->unknown : "");
+    tell(gen, "from ", ": ", tp_buf_str(&said));
     return s;
 }
 
-tp_request tp_text_generator_request(const tp_text_generator *gen, const tp_text_request *r,
-                                     const tp_text_settings *settings, const tp_ids *prompt,
-                                     tp_ids *stops)
+/* The same refusal that --max-length brings. */
+static tp_status check_length(const tp_text_generator *gen, const tp_text_settings *settings,
+                              const tp_ids *prompt, tp_error *err)
 {
+    int64_t most = gen->m.defaults.max_length;
+    if (settings->max_new_tokens > 0 || (int64_t)prompt->len < most)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "the prompt has %zu tokens, \"max_length\" of '%s' is %lld; --max-new-tokens "
+                   "goes before it",
+                   prompt->len, tp_text_model_defaults_path(&gen->m).text, (long long)most);
+}
+
+tp_status tp_text_generator_request(const tp_text_generator *gen, const tp_text_request *r,
+                                    const tp_text_settings *settings, const tp_ids *prompt,
+                                    tp_ids *stops, tp_request *ret, tp_error *err)
+{
+    TP_TRY(check_length(gen, settings, prompt, err));
     for (size_t i = 0; i < r->n_stop_ids; i++)
         tp_ids_add(stops, r->stop_ids[i]);
     for (size_t i = 0; i < gen->m.stops.len && !r->ignore_eos; i++)
         tp_ids_add(stops, gen->m.stops.data[i]);
-    tp_request request = tp_text_request_of(config_of(gen, r), settings, prompt->data, prompt->len);
-    request.seed = r->seed;
-    request.stop_ids = stops->data;
-    request.n_stop_ids = stops->len;
-    request.stop_strings = r->stop_strings;
-    request.n_stop_strings = r->n_stop_strings;
-    return request;
+    *ret = tp_text_request_of(config_of(gen, r), settings, prompt->data, prompt->len);
+    ret->seed = r->seed;
+    ret->stop_ids = stops->data;
+    ret->n_stop_ids = stops->len;
+    ret->stop_strings = r->stop_strings;
+    ret->n_stop_strings = r->n_stop_strings;
+    return TP_OK;
 }
 
 /* ---- one answer ---- */
@@ -300,9 +314,9 @@ tp_status tp_text_generator_check_finish(const tp_text_generator *gen, tp_finish
                        "the logits of '%s' are no numbers: its weights are broken", folder);
     if (finish == TP_FINISH_RULED_OUT)
         return tp_fail(err, TP_ERR_CONFIG,
-                       "the rules of '%s/generation_config.json' leave no id to draw; "
-                       "--ignore-generation-config leaves the file out",
-                       folder);
+                       "the rules of '%s' leave no id to draw; --ignore-generation-config leaves "
+                       "them out",
+                       tp_text_model_defaults_path(&gen->m).text);
     return TP_OK;
 }
 
@@ -343,7 +357,8 @@ tp_status tp_text_generator_answer_ids(tp_text_generator *gen, const tp_ids *pro
     int32_t adapter;
     TP_TRY(tp_text_generator_adapter(gen, r->adapter, &adapter, err));
     following f = {.gen = gen, .request = r};
-    tp_request request = tp_text_generator_request(gen, r, settings, prompt, &stops);
+    tp_request request;
+    TP_TRY(tp_text_generator_request(gen, r, settings, prompt, &stops, &request, err));
     request.stream = stream;
     request.adapter = adapter;
     tp_streamed_answer_begin(&f.answer, gen->m.tokenizer, r->stop_strings, (int)r->n_stop_strings);

@@ -177,12 +177,15 @@ static tp_status submit_all(batch *b, tp_error *err)
     for (size_t i = 0; i < b->prompts->n; i++) {
         const tp_text_prompt *prompt = &b->prompts->items[i];
         TP_OWN(tp_ids) stops = {0};
-        tp_request request =
-            tp_text_generator_request(b->gen, b->request, &b->settings, &prompt->ids, &stops);
-        request.n_samples = b->samples;
-        request.adapter = adapter_of(b, prompt);
-        request.stream = (uint64_t)i * (uint64_t)b->samples;
-        tp_status status = tp_engine_submit(b->gen->m.engine, &request, &b->ids[i], err);
+        tp_request request;
+        tp_status status = tp_text_generator_request(b->gen, b->request, &b->settings, &prompt->ids,
+                                                     &stops, &request, err);
+        if (status == TP_OK) {
+            request.n_samples = b->samples;
+            request.adapter = adapter_of(b, prompt);
+            request.stream = (uint64_t)i * (uint64_t)b->samples;
+            status = tp_engine_submit(b->gen->m.engine, &request, &b->ids[i], err);
+        }
         if (status != TP_OK)
             return tp_error_prefix(err, status, "%s: ", prompt->place);
     }

@@ -37,8 +37,10 @@ TP_CHECKED tp_status tp_text_generator_answer_ids(tp_text_generator *gen, const 
 TP_CHECKED tp_status tp_text_generator_check_finish(const tp_text_generator *gen, tp_finish finish,
                                                     tp_error *err);
 /* The engine's request for them; `stops` (zeroed) is released after it was submitted. */
-tp_request tp_text_generator_request(const tp_text_generator *gen, const tp_text_request *r,
-                                     const tp_text_settings *settings, const tp_ids *prompt,
-                                     tp_ids *stops);
+TP_CHECKED tp_status tp_text_generator_request(const tp_text_generator *gen,
+                                               const tp_text_request *r,
+                                               const tp_text_settings *settings,
+                                               const tp_ids *prompt, tp_ids *stops, tp_request *ret,
+                                               tp_error *err);
 
 #endif

@@ -35,6 +35,30 @@ for folder in two two.gguf; do
     is "prompts of $folder" "$(sed 's/.*"prompt": *"\([^"]*\)".*/\1/' out | tr '\n' ' ')" "Thi Dhi "
 done
 
+# How to draw goes out, is obeyed, and begins a run that starts with the file.
+cp -r model drawn
+echo '{"do_sample": true, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "suppress_tokens": [97], "max_new_tokens": 6,
+ "repetition_penalty": 1.5}' >drawn/generation_config.json
+run export drawn drawn.gguf --type F32
+expect 0 "generation_config.json: max_new_tokens: GGUF has no key for that"
+run export drawn.gguf again.gguf --type F32 --name drawn
+expect 0
+cmp -s drawn.gguf again.gguf || fail "a file with settings imported and exported is another file"
+drawn() { # of MODEL: an answer drawn
+    run generate --max-new-tokens 8 --seed 3 --precision float32 --json "$1" "the quick"
+    expect 0
+    "$TOOL" get out ids
+}
+is "the answer drawn by a file" "$(drawn drawn.gguf)" "$(drawn drawn)"
+drawn drawn.gguf >/dev/null
+expect 0 "from drawn.gguf: temperature 0.6, top_k 20, top_p 0.95, min_p 0, repetition_penalty 1.5, ids not to be drawn 1"
+[ "$(drawn drawn.gguf)" != "$greedy" ] || fail "a file with a temperature is greedy"
+run train --quiet "$SOURCE/recipes/sft.yaml" policy.model_name=drawn.gguf policy.tokenizer.chat_template=null \
+    data.train.data_path=text.jsonl data.train.split_validation_size=0 policy.max_total_sequence_length=32 run.dir=from-drawn
+expect 0
+is "the temperature of a run that began with a file" \
+    "$("$TOOL" get from-drawn/checkpoints/step-1/model/generation_config.json temperature)" 0.6
+
 # Rows of 32 do not divide into Q4_K's blocks: said, once for all that are alike.
 run export model q4k.gguf --type Q4_K
 expect 0 "13 tensors (token_embd.weight ...) are Q5_0: their rows of 32 do not divide into Q4_K's blocks of 256" \

@@ -98,6 +98,26 @@ expect 2 "the rules of 'ruled/generation_config.json' leave no id to draw"
 run generate --max-new-tokens 8 --ignore-generation-config ruled "the quick"
 expect 0
 
+# Its length counts prompt and answer.
+cp -r model short
+echo '{"max_length": 3}' >short/generation_config.json
+run generate short "the" "the quick brown fox"
+expect 2 "prompt 2: the prompt has " " tokens, \"max_length\" of 'short/generation_config.json' is 3"
+run generate --max-new-tokens 2 short "the" "the quick brown fox"
+expect 0
+
+# Beside an adapter it is the base's that counts, and the note says so.
+run train --quiet "$SOURCE/recipes/sft.yaml" policy.model_name=short policy.tokenizer.chat_template=null \
+    data.train.data_path=text.jsonl data.train.split_validation_size=0 policy.max_total_sequence_length=32 \
+    policy.peft.enabled=true policy.peft.dim=4 run.dir=adapted
+expect 0
+mv adapted/checkpoints/step-*/model adapter
+echo '{"max_new_tokens": 2}' >short/generation_config.json
+echo '{"max_new_tokens": 5, "suppress_tokens": [1]}' >adapter/generation_config.json
+run generate --ignore-eos --json adapter "the"
+expect 0 "/short/generation_config.json: max_new_tokens 2"
+is "the length of an adapter's answer" "$("$TOOL" get out ids | tr -cd , | wc -c)" 1
+
 # What is wrong with prompts is said with their place.
 printf '"fine"\n{"word": "hm"}\n' >bad.jsonl
 run generate --prompts bad.jsonl model

@@ -23,7 +23,6 @@ static bool take_real(double *to, double from)
 /* transformers draws only with do_sample, then from 50 ids unless the file says otherwise. */
 static void take_sampling(const tp_generation_config *g, tp_text_settings *s, tp_buf *said)
 {
-    enum { USUAL_TOP_K = 50 };
     if (isnan(s->temperature) && !g->do_sample)
         return;
     if (isnan(s->temperature)) {
@@ -32,7 +31,7 @@ static void take_sampling(const tp_generation_config *g, tp_text_settings *s, tp
     }
     if (s->temperature == 0)
         return;
-    int64_t top_k = g->top_k >= 0 ? g->top_k : g->do_sample ? USUAL_TOP_K : 0;
+    int64_t top_k = g->top_k >= 0 ? g->top_k : g->do_sample ? TP_USUAL_TOP_K : 0;
     if (s->top_k < 0 && top_k > 0)
         add_number(said, "top_k", (double)top_k);
     s->top_k = s->top_k < 0 ? top_k : s->top_k;
@@ -90,7 +89,7 @@ tp_request tp_text_request_of(const tp_generation_config *g, const tp_text_setti
     if (!g)
         return r;
     if (r.max_new_tokens == 0) /* what max_length leaves */
-        r.max_new_tokens = TP_MAX(g->max_length - (int64_t)n_prompt, 1);
+        r.max_new_tokens = g->max_length - (int64_t)n_prompt;
     r.rules = (tp_logit_rules){
         .repetition_penalty = isnan(g->repetition_penalty) ? 0 : g->repetition_penalty,
         .no_repeat_ngram = TP_MAX(g->no_repeat_ngram, 0),

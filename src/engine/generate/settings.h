@@ -16,7 +16,8 @@ typedef struct {
  * the file decides is added to *said, comma-separated. */
 void tp_text_settle(const tp_generation_config *config, const tp_text_settings *usual,
                     tp_text_settings *settings, tp_buf *said);
-/* One request to continue n_prompt ids; it refers to *config. */
+/* One request to continue n_prompt ids, fewer than a max_length that decides; it refers to
+ * *config. */
 tp_request tp_text_request_of(const tp_generation_config *config, const tp_text_settings *settings,
                               const int32_t *prompt, size_t n_prompt);
 

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/files.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/model/adapter.h"
 #include "text/gguf/gguf.h"
@@ -89,11 +88,23 @@ tp_status tp_text_model_need_tokenizer(tp_text_model *m, tp_error *err)
     return m->tokenizer ? TP_OK : tp_tokenizer_load(m->folder.data, &m->tokenizer, err);
 }
 
+/* An adapter's folder may have such a file as well; as in transformers the base's counts. */
+static const char *defaults_folder(const tp_text_model *m)
+{
+    const char *folder = tp_model_base_folder(m->model);
+    return folder ? folder : m->folder.data;
+}
+
+tp_file_path tp_text_model_defaults_path(const tp_text_model *m)
+{
+    const char *folder = defaults_folder(m);
+    return tp_path_of(tp_gguf_is_file(folder) ? "%s" : "%s/generation_config.json", folder);
+}
+
 tp_status tp_text_model_read_defaults(tp_text_model *m, tp_error *err)
 {
     const tp_model_info *info = tp_model_get_info(m->model);
-    return tp_generation_config_read(folder_with(m, "generation_config.json"), info->eos,
-                                     info->n_eos, &m->defaults, err);
+    return tp_generation_config_read(defaults_folder(m), info->eos, info->n_eos, &m->defaults, err);
 }
 
 static tp_status start(tp_text_model *m, tp_engine_options *o, int threads, tp_load_report *report,

@@ -6,6 +6,7 @@
 #ifndef TP_ENGINE_GENERATE_TEXT_MODEL_H
 #define TP_ENGINE_GENERATE_TEXT_MODEL_H
 
+#include "base/files.h"
 #include "engine/generate/engine.h"
 #include "engine/model/generation_config.h"
 #include "text/json/json.h"
@@ -38,8 +39,9 @@ TP_CHECKED tp_status tp_text_model_add_adapter(tp_text_model *m, const char *nam
                                                tp_error *err);
 /* TP_OK when there is a tokenizer; else the error says which file is missing. */
 TP_CHECKED tp_status tp_text_model_need_tokenizer(tp_text_model *m, tp_error *err);
-/* generation_config.json into `defaults`. */
+/* generation_config.json, or the keys of a GGUF file, into `defaults`; and which file that is. */
 TP_CHECKED tp_status tp_text_model_read_defaults(tp_text_model *m, tp_error *err);
+tp_file_path tp_text_model_defaults_path(const tp_text_model *m);
 /* Device, memory, weights.  The members device, n_tokens and tokenizer of `options` are filled
  * in here; threads 0: one per core.  After a failure it can be tried again.  (optional) `say` hears
  * what a user should know. */

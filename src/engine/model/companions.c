@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "engine/model/gguf_config.h"
 #include "engine/model/model.h"
 #include "text/json/json.h"
 #include "text/tokenizer/tokenizer_gguf.h"
@@ -15,6 +16,7 @@ enum { MAX_TOKENIZER_CONFIG = 64 << 20 };
 
 static const char *const template_file = "chat_template.jinja";
 static const char *const config_file = "tokenizer_config.json";
+static const char *const generation_file = "generation_config.json";
 
 static bool is_one_of(const char *name, const char *const *names, size_t n)
 {
@@ -40,7 +42,7 @@ static bool is_of_tokenizer(const char *name)
 
 static bool is_of_model(const char *name)
 {
-    return strcmp(name, "generation_config.json") == 0 || tp_str_starts(name, "LICENSE") ||
+    return strcmp(name, generation_file) == 0 || tp_str_starts(name, "LICENSE") ||
            tp_str_starts(name, "NOTICE") || tp_str_starts(name, "USE_POLICY");
 }
 
@@ -125,6 +127,17 @@ static tp_status each_of(visit *v, const char *folder, bool (*is_wanted)(const c
     return status;
 }
 
+static tp_status generation_of_gguf(visit *v, const char *path, tp_error *err)
+{
+    TP_OWN(tp_buf) text = {0};
+    tp_generation_config config;
+    TP_TRY(tp_generation_config_read(path, NULL, 0, &config, err));
+    tp_gguf_generation_text(&config, &text);
+    v->bytes += text.len;
+    return v->folder && text.len ? tp_model_write_text(v->folder, generation_file, &text, err)
+                                 : TP_OK;
+}
+
 /* The templates with names, which lie in a folder of their own. */
 static tp_status each_template(visit *v, tp_error *err)
 {
@@ -149,7 +162,8 @@ static tp_status each(visit *v, tp_error *err)
     else
         TP_TRY(each_of(v, v->c->tokenizer, is_of_tokenizer, err));
     TP_TRY(each_template(v, err));
-    return model && tp_gguf_is_file(model) ? TP_OK : each_of(v, model, is_of_model, err);
+    return model && tp_gguf_is_file(model) ? generation_of_gguf(v, model, err)
+                                           : each_of(v, model, is_of_model, err);
 }
 
 /* ---- another chat template ---- */

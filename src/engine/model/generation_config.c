@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "engine/model/gguf_config.h"
 
 enum { MAX_BYTES = 1 << 20, JSON_FACTOR = 65 };
 
@@ -136,6 +137,8 @@ tp_status tp_generation_config_read(const char *folder, const int64_t *eos, int 
                                   .max_length = -1,
                                   .min_new_tokens = -1,
                                   .min_length = -1};
+    if (tp_gguf_is_file(folder))
+        return tp_gguf_generation_read(folder, ret, err);
     tp_buf_addf(&path, "%s/generation_config.json", folder);
     ret->is_there = tp_file_exists(path.data);
     if (ret->is_there)

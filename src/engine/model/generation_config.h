@@ -4,7 +4,10 @@
 
 #include "engine/model/config_keys.h"
 
-enum { TP_GENERATION_IDS = 1024 };
+enum {
+    TP_GENERATION_IDS = 1024,
+    TP_USUAL_TOP_K = 50 /* with do_sample, where the file is silent */
+};
 
 /* Numbers that the file lacks are NaN or -1. */
 typedef struct {
@@ -20,9 +23,9 @@ typedef struct {
 extern const tp_config_key tp_generation_keys[];
 extern const size_t tp_generation_key_count;
 
-/* `folder`/generation_config.json; a folder without one gives the defaults.  What would change
- * a text and is not done here is refused by name.  eos: ids that end a text, which are no bad
- * words in transformers. */
+/* `folder`/generation_config.json, or the keys of a GGUF file; a folder without one gives the
+ * defaults.  What would change a text and is not done here is refused by name.  eos: ids that end a
+ * text, which are no bad words in transformers. */
 TP_CHECKED tp_status tp_generation_config_read(const char *folder, const int64_t *eos, int n_eos,
                                                tp_generation_config *ret, tp_error *err);
 

@@ -117,8 +117,7 @@ static bool is_known(tp_slice name)
     return false;
 }
 
-/* 0, false: what the key would change is switched off. */
-static bool is_zero(const tp_gguf_value *v)
+bool tp_gguf_is_zero(const tp_gguf_value *v)
 {
     size_t sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
     bool zero = v->type < TP_COUNTOF(sizes) && sizes[v->type];
@@ -136,7 +135,7 @@ static tp_status check_keys(const keys *k)
             v->key.data[prefix - 1] != '.')
             continue;
         tp_slice name = {v->key.data + prefix, v->key.len - prefix};
-        if (!is_known(name) && !is_zero(v))
+        if (!is_known(name) && !tp_gguf_is_zero(v))
             return tp_gguf_fail(k->g, v, TP_ERR_UNSUPPORTED, k->err,
                                 "is not known here and may change what the model computes");
     }
@@ -293,8 +292,7 @@ static tp_status read_rope(keys *k)
 
 /* ---- the text ---- */
 
-/* The shortest decimal number that is this f32: 1e-05 and not 9.99999974737875e-06. */
-static double as_written(double value)
+double tp_gguf_as_written(double value)
 {
     char text[40];
     for (int digits = 1; digits < 9; digits++) {
@@ -308,10 +306,10 @@ static double as_written(double value)
 static void write_rope(const keys *k, tp_json_w *w)
 {
     tp_json_w_put_begin(w, "rope_parameters", '{');
-    tp_json_w_put_f64(w, "rope_theta", as_written(k->theta));
+    tp_json_w_put_f64(w, "rope_theta", tp_gguf_as_written(k->theta));
     tp_json_w_put_str(w, "rope_type", k->rope.is_llama3 ? "llama3" : "default");
     if (k->rope.is_llama3) {
-        tp_json_w_put_f64(w, "factor", as_written(k->rope.factor));
+        tp_json_w_put_f64(w, "factor", tp_gguf_as_written(k->rope.factor));
         tp_json_w_put_f64(w, "low_freq_factor", k->rope.low_freq_factor);
         tp_json_w_put_f64(w, "high_freq_factor", k->rope.high_freq_factor);
         tp_json_w_put_i64(w, "original_max_position_embeddings",
@@ -344,7 +342,7 @@ static void write_gpt2(const keys *k, tp_json_w *w)
     tp_json_w_put_i64(w, "n_layer", k->layers);
     tp_json_w_put_i64(w, "n_head", k->heads);
     tp_json_w_put_i64(w, "n_positions", k->context);
-    tp_json_w_put_f64(w, "layer_norm_epsilon", as_written(k->eps));
+    tp_json_w_put_f64(w, "layer_norm_epsilon", tp_gguf_as_written(k->eps));
 }
 
 static void write_decoder(const keys *k, tp_json_w *w)
@@ -357,7 +355,7 @@ static void write_decoder(const keys *k, tp_json_w *w)
     tp_json_w_put_i64(w, "num_key_value_heads", k->kv_heads);
     tp_json_w_put_i64(w, "head_dim", k->head_dim);
     tp_json_w_put_i64(w, "max_position_embeddings", k->context);
-    tp_json_w_put_f64(w, "rms_norm_eps", as_written(k->eps));
+    tp_json_w_put_f64(w, "rms_norm_eps", tp_gguf_as_written(k->eps));
     write_rope(k, w);
     if (k->has_qkv_bias && k->family != &tp_family_qwen2)
         tp_json_w_put_bool(w, "attention_bias", true);

@@ -154,6 +154,18 @@ static void place_divisors(exporting *x)
         .name = "rope_freqs.weight", .type = TP_GGML_F32, .rank = 1, .dim = {half, 1}};
 }
 
+/* Settings that generation would refuse stay behind. */
+static void put_generation(exporting *x)
+{
+    const tp_model_info *info = &x->model->info;
+    tp_generation_config config;
+    tp_error err;
+    if (tp_generation_config_read(x->model->folder, info->eos, info->n_eos, &config, &err) == TP_OK)
+        tp_gguf_put_generation(&config, &x->keys, &x->notes);
+    else
+        tp_buf_addf(&x->notes, "%s: of the settings of generation none is written\n", err.message);
+}
+
 static tp_status make_header(exporting *x, const tp_tokenizer *tokenizer, tp_error *err)
 {
     const tp_model_info *info = &x->model->info;
@@ -166,6 +178,7 @@ static tp_status make_header(exporting *x, const tp_tokenizer *tokenizer, tp_err
     tp_gguf_put_u32(&x->keys, "general.file_type", x->file_type);
     tp_gguf_put_u32(&x->keys, "general.quantization_version", 2);
     TP_TRY(tp_tokenizer_put_gguf(tokenizer, &vocab, &x->keys, &x->notes, err));
+    put_generation(x);
     TP_TRY(place_tensors(x, err));
     place_divisors(x);
     return tp_gguf_header(&x->keys, x->tensors, x->n, &x->header, &x->bytes, err);

@@ -126,6 +126,7 @@ typedef struct {
 } tp_gguf_keys;
 
 void tp_gguf_put_u32(tp_gguf_keys *k, const char *key, uint32_t value);
+void tp_gguf_put_i32(tp_gguf_keys *k, const char *key, int32_t value);
 void tp_gguf_put_f32(tp_gguf_keys *k, const char *key, float value);
 void tp_gguf_put_bool(tp_gguf_keys *k, const char *key, bool value);
 void tp_gguf_put_string(tp_gguf_keys *k, const char *key, tp_slice value);

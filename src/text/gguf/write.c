@@ -24,6 +24,12 @@ void tp_gguf_put_u32(tp_gguf_keys *k, const char *key, uint32_t value)
     add_u32(&k->bytes, value);
 }
 
+void tp_gguf_put_i32(tp_gguf_keys *k, const char *key, int32_t value)
+{
+    add_key(k, key, TP_GGUF_I32);
+    tp_gguf_item_i32(k, value);
+}
+
 void tp_gguf_put_f32(tp_gguf_keys *k, const char *key, float value)
 {
     add_key(k, key, TP_GGUF_F32);

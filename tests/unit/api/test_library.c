@@ -377,6 +377,18 @@ static void test_the_folders_generation_config_counts(void **state)
     assert_memory_equal(own.ids, smollm2_greedy, sizeof smollm2_greedy);
     tp_text_generator_free(gen);
 
+    /* A length that the prompt has reached leaves nothing to say. */
+    request = (tp_text_request){.size = sizeof request, .temperature = NAN};
+    assert_int_equal(open_with("{\"max_length\": 5}", &gen, &err), TP_OK);
+    assert_int_equal(
+        tp_text_generator_continue_ids(gen, smollm2_prompt, 5, &request, &result, &err),
+        TP_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "the prompt has 5 tokens, \"max_length\" of '"));
+    request.max_new_tokens = 1;
+    assert_int_equal(
+        tp_text_generator_continue_ids(gen, smollm2_prompt, 5, &request, &result, &err), TP_OK);
+    tp_text_generator_free(gen);
+
     assert_int_equal(open_with("{\"num_beams\": 4}", &gen, &err), TP_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "num_beams"));
 }

@@ -1,4 +1,5 @@
 /* test_gguf.c - GGUF files: reading, damage, writing, and what becomes of keys. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -380,6 +381,127 @@ static void add_half_rotation(tp_gguf_keys *k)
     tp_gguf_put_u32(k, "llama.rope.dimension_count", 8);
 }
 
+/* ---- keys that decide what is drawn ---- */
+
+/* Of a file with these keys alone, which is left at `path`. */
+static tp_status settings_of(const char *path, const tp_gguf_keys *k, tp_generation_config *ret,
+                             tp_error *err)
+{
+    tp_buf file = {0};
+    uint64_t bytes;
+    assert_int_equal(tp_gguf_header(k, NULL, 0, &file, &bytes, NULL), TP_OK);
+    while (file.len < bytes)
+        tp_buf_addc(&file, 0);
+    assert_int_equal(tp_output_put(path, file.data, file.len, err), TP_OK);
+    tp_buf_release(&file);
+    return tp_generation_config_read(path, NULL, 0, ret, err);
+}
+
+static void add_settings(tp_gguf_keys *k)
+{
+    tp_gguf_put_f32(k, "general.sampling.temp", 0.6f);
+    tp_gguf_put_f32(k, "general.sampling.top_p", 0.95f);
+    tp_gguf_put_f32(k, "general.sampling.min_p", 0.05f);
+    tp_gguf_put_i32(k, "general.sampling.top_k", 20);
+    tp_gguf_put_f32(k, "general.sampling.penalty_repeat", 1.5f);
+    tp_gguf_put_i32(k, "general.sampling.penalty_last_n", -1);
+    tp_gguf_put_array(k, "tokenizer.ggml.suppress_tokens", TP_GGUF_I32, 2);
+    tp_gguf_item_i32(k, 178);
+    tp_gguf_item_i32(k, 163);
+}
+
+static void settings_of_generation_come_and_go(void **state)
+{
+    tp_gguf_keys k = {0}, again = {0}, usual = {0}, none = {0};
+    tp_buf notes = {0}, json = {0};
+    tp_error err = {0};
+    tp_generation_config c;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/tp-settings-%d.gguf", (int)getpid());
+    add_settings(&k);
+    if (settings_of(path, &k, &c, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    assert_true(c.is_there && c.do_sample);
+    assert_true(c.temperature == 0.6 && c.top_p == 0.95 && c.min_p == 0.05 && c.top_k == 20);
+    assert_true(c.repetition_penalty == 1.5);
+    assert_int_equal(c.n_suppressed, 2);
+    assert_int_equal(c.suppressed[0], 178);
+
+    /* As the file of a folder that begins with it. */
+    tp_gguf_generation_text(&c, &json);
+    assert_non_null(strstr(tp_buf_str(&json), "\"temperature\": 0.6,"));
+    assert_non_null(strstr(tp_buf_str(&json), "\"do_sample\": true"));
+
+    tp_gguf_put_generation(&c, &again, &notes);
+    assert_int_equal(again.bytes.len, k.bytes.len);
+    assert_memory_equal(again.bytes.data, k.bytes.data, k.bytes.len);
+    assert_int_equal(notes.len, 0);
+
+    /* Where the file of a folder is silent, transformers' own numbers go out. */
+    c = (tp_generation_config){.do_sample = true,
+                               .temperature = NAN,
+                               .top_p = NAN,
+                               .min_p = NAN,
+                               .repetition_penalty = NAN,
+                               .top_k = -1,
+                               .max_new_tokens = 7};
+    tp_gguf_put_generation(&c, &usual, &notes);
+    assert_string_equal(tp_buf_str(&notes),
+                        "generation_config.json: max_new_tokens: GGUF has no key "
+                        "for that, the file does not ask for it\n");
+    assert_int_equal(settings_of(path, &usual, &c, &err), TP_OK);
+    assert_true(c.do_sample && c.temperature == 1 && c.top_p == 1 && c.min_p == 0 && c.top_k == 50);
+
+    assert_int_equal(settings_of(path, &none, &c, &err), TP_OK);
+    assert_true(!c.is_there && !c.do_sample);
+    unlink(path);
+    tp_buf_release(&k.bytes);
+    tp_buf_release(&again.bytes);
+    tp_buf_release(&usual.bytes);
+    tp_buf_release(&notes);
+    tp_buf_release(&json);
+}
+
+static void refuse_settings(void (*more)(tp_gguf_keys *k), const char *message)
+{
+    tp_gguf_keys k = {0};
+    tp_error err = {0};
+    tp_generation_config c;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/tp-settings-%d.gguf", (int)getpid());
+    more(&k);
+    assert_true(settings_of(path, &k, &c, &err) != TP_OK);
+    if (!strstr(err.message, message))
+        fail_msg("%s", err.message);
+    unlink(path);
+    tp_buf_release(&k.bytes);
+}
+
+static void add_mirostat(tp_gguf_keys *k) { tp_gguf_put_i32(k, "general.sampling.mirostat", 2); }
+static void add_xtc(tp_gguf_keys *k)
+{
+    tp_gguf_put_f32(k, "general.sampling.xtc_probability", 0.5f);
+}
+static void add_sequence(tp_gguf_keys *k)
+{
+    tp_gguf_put_string(k, "general.sampling.sequence", TP_SLICE("top_k;temperature"));
+}
+static void add_last_n(tp_gguf_keys *k)
+{
+    tp_gguf_put_f32(k, "general.sampling.penalty_repeat", 1.5f);
+    tp_gguf_put_i32(k, "general.sampling.penalty_last_n", 64);
+}
+static void add_wide_top_p(tp_gguf_keys *k) { tp_gguf_put_f32(k, "general.sampling.top_p", 2); }
+
+static void refuses_other_ways_to_draw_by_name(void **state)
+{
+    refuse_settings(add_mirostat, "'general.sampling.mirostat' may change what is drawn");
+    refuse_settings(add_xtc, "'general.sampling.xtc_probability' may change what is drawn");
+    refuse_settings(add_sequence, "'general.sampling.sequence' may change what is drawn");
+    refuse_settings(add_last_n, "'general.sampling.penalty_last_n' is 64: a penalty on the last");
+    refuse_settings(add_wide_top_p, "'general.sampling.top_p' is 2; expected a number from 0 to 1");
+}
+
 /* The tokenizers library numbers new added tokens behind the vocabulary: those that stand elsewhere
  * are in it. */
 static void special_tokens_before_others_keep_their_ids(void **state)
@@ -582,6 +704,8 @@ int main(void)
         cmocka_unit_test(refuses_every_beginning_of_a_file),
         cmocka_unit_test(opens_a_file_of_llama_cpp),
         cmocka_unit_test(refuses_tensors_that_no_key_explains),
+        cmocka_unit_test(settings_of_generation_come_and_go),
+        cmocka_unit_test(refuses_other_ways_to_draw_by_name),
         cmocka_unit_test(special_tokens_before_others_keep_their_ids),
         cmocka_unit_test(refuses_other_tokenizers_by_name),
         cmocka_unit_test(refuses_what_changes_the_model_by_name),
