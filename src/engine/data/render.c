@@ -265,11 +265,23 @@ static tp_status choose_spans(rendering *r)
     return TP_OK;
 }
 
+static bool has_answer(rendering *r)
+{
+    size_t i = 0;
+    for (const tp_json *m = r->example->messages->child; m; m = m->next, i++)
+        if (is_target(r, m, i) && tp_message_text(r->arena, m).len)
+            return true;
+    return false;
+}
+
+/* Of two sides of a template, with tools and without, one may have no blocks. */
 static tp_status spans_by_blocks(rendering *r)
 {
     tp_spans_release(&r->out->spans);
     r->out->spans_cap = 0;
     TP_TRY(apply_template(r, r->example->messages->n, false, &r->out->text, &r->out->spans));
+    if (r->out->spans.n == 0 && has_answer(r))
+        return spans_by_prefix(r);
     r->out->spans_cap = r->out->spans.n;
     return choose_spans(r);
 }

@@ -149,6 +149,19 @@ static void blocks_find_what_the_assistant_wrote(void **state)
            "| <|start|>user\\n\n| c<|end|>\\n\n| <|start|>assistant\\n\n> d<|end|>\n| \\n\n");
 }
 
+/* As where a folder has a template for tools, which nobody gave blocks. */
+static void a_side_without_blocks_is_learned_by_prefixes(void **state)
+{
+    tp_render_options options = {.chat_template = "{% if tools is none %}" BLOCKS
+                                                  "{% else %}" CHATML "{% endif %}"};
+    expect(HELLO, options,
+           "| <|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n> yo<|end|>\n| \\n\n");
+    expect("{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},"
+           "{\"role\":\"assistant\",\"content\":\"yo\"}],\"tools\":[{\"name\":\"f\"}]}",
+           options,
+           "| <|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n> yo<|end|>\\n\n");
+}
+
 /* A block more for what ends the text, as some have, and none for an empty answer. */
 #define UNEVEN                                                                        \
     "{% for m in messages %}<|start|>{{ m.role }}\n{% if m.role == 'assistant' %}"    \
@@ -369,6 +382,7 @@ int main(void)
         cmocka_unit_test(prefixes_find_what_the_assistant_wrote),
         cmocka_unit_test(a_composed_character_is_learned_whole),
         cmocka_unit_test(blocks_find_what_the_assistant_wrote),
+        cmocka_unit_test(a_side_without_blocks_is_learned_by_prefixes),
         cmocka_unit_test(blocks_that_are_no_answers_do_not_teach_the_prompt),
         cmocka_unit_test(the_last_answer_is_found_where_earlier_turns_are_rewritten),
         cmocka_unit_test(a_template_may_not_render_nothing),
