@@ -56,14 +56,14 @@ static tp_baseline_metric *metric_of(const tp_bench_baseline *item, const char *
     return NULL;
 }
 
-static double sd_of_sessions(const double *sessions, size_t n)
+/* Mean and deviation of the logarithms of sessions; NaN where there are too few. */
+static double describe_sessions(const double *sessions, size_t n, double *ret_sd)
 {
     double logs[TP_BASELINE_SESSIONS];
-    if (n < TP_BASELINE_LEAST_SESSIONS || n > TP_BASELINE_SESSIONS)
-        return NAN;
     for (size_t i = 0; i < n; i++)
-        logs[i] = log(sessions[i]);
-    return tp_sd(logs, n);
+        logs[i] = log(sessions[i] / sessions[0]);
+    *ret_sd = n >= TP_BASELINE_LEAST_SESSIONS ? tp_sd(logs, n) : NAN;
+    return n ? sessions[0] * exp(tp_mean(logs, n)) : NAN;
 }
 
 /* ---- reading ---- */
@@ -169,8 +169,9 @@ static tp_status read_metric(const reader *in, const tp_json *m, tp_bench_baseli
             return tp_fail(in->err, TP_ERR_FORMAT, "%s:%u: a session of '%s' with the value 0",
                            in->file, m->line, item->name);
     }
-    out->sd_between =
-        metric.kind == TP_METRIC_NOISY ? sd_of_sessions(out->sessions, out->n_sessions) : NAN;
+    out->sd_between = NAN;
+    if (metric.kind == TP_METRIC_NOISY)
+        describe_sessions(out->sessions, out->n_sessions, &out->sd_between);
     if (!isnan(out->level))
         item->n_metrics++;
     return TP_OK;
@@ -337,9 +338,13 @@ static void compare_metric(tp_bench_report *r, const tp_bench_baseline *item,
     if (exact)
         tp_rule_exact(&rule, &m->metric, before->level, m->b[0], &m->comparison);
     else
-        tp_rule_baseline(&rule, &m->metric, before->level, before->sd_between,
-                         *item->host ? TP_BASELINE_SD_SAME_HOST : TP_BASELINE_SD_UNKNOWN_HOST, m->b,
-                         m->n_b, &m->comparison);
+        tp_rule_baseline(&rule, &m->metric,
+                         &(tp_stored_level){.level = before->level,
+                                            .n_sessions = before->n_sessions,
+                                            .sd_between = before->sd_between,
+                                            .assumed = *item->host ? TP_BASELINE_SD_SAME_HOST
+                                                                   : TP_BASELINE_SD_UNKNOWN_HOST},
+                         m->b, m->n_b, &m->comparison);
 }
 
 static void compare_result(const tp_bench_baseline *item, tp_bench_report *r,
@@ -420,6 +425,19 @@ static tp_status check_result(const tp_baselines *b, const tp_bench_report *r,
     return TP_OK;
 }
 
+/* Sessions of before that count on: none of an exact figure, whose history is that of the program,
+ * of one that has changed since, or of another unit. */
+static size_t sessions_kept(const tp_baseline_metric *before, const tp_bench_metric *m)
+{
+    tp_bench_verdict verdict = m->is_compared ? m->comparison.verdict : TP_BENCH_NONE;
+    bool has_changed = verdict == TP_BENCH_REGRESSION || verdict == TP_BENCH_IMPROVED;
+    size_t most = TP_BASELINE_SESSIONS - 1;
+    if (m->metric.kind == TP_METRIC_EXACT || has_changed || !before->metric.unit ||
+        strcmp(before->metric.unit, m->metric.unit) != 0)
+        return 0;
+    return before->n_sessions < most ? before->n_sessions : most;
+}
+
 static void update_metric(tp_baselines *b, tp_bench_baseline *item, const tp_bench_metric *m)
 {
     tp_baseline_metric *to = metric_of(item, m->metric.name);
@@ -429,22 +447,23 @@ static void update_metric(tp_baselines *b, tp_bench_baseline *item, const tp_ben
         to = &item->metrics[item->n_metrics++];
         *to = (tp_baseline_metric){0};
     }
+    size_t keep = sessions_kept(to, m), skip = to->n_sessions - keep;
     to->metric = m->metric;
     to->metric.name = tp_arena_strdup(&b->arena, m->metric.name);
     to->metric.unit = tp_arena_strdup(&b->arena, m->metric.unit);
-    bool exact = m->metric.kind == TP_METRIC_EXACT;
-    to->level = exact ? m->b[0] : m->side_b.median;
-    /* Exact figures do not scatter: their history is the history of the program. */
-    size_t keep = exact                                   ? 0
-                  : to->n_sessions < TP_BASELINE_SESSIONS ? to->n_sessions
-                                                          : TP_BASELINE_SESSIONS - 1;
+    if (m->metric.kind == TP_METRIC_EXACT) {
+        to->level = m->b[0];
+        to->n_sessions = 0;
+        to->sd_between = NAN;
+        return;
+    }
     double *sessions = tp_arena_array(&b->arena, double, keep + 1);
     if (keep)
-        memcpy(sessions, to->sessions + (to->n_sessions - keep), keep * sizeof *sessions);
-    sessions[keep] = to->level;
+        memcpy(sessions, to->sessions + skip, keep * sizeof *sessions);
+    sessions[keep] = m->side_b.median;
     to->sessions = sessions;
-    to->n_sessions = exact ? 0 : keep + 1;
-    to->sd_between = exact ? NAN : sd_of_sessions(sessions, keep + 1);
+    to->n_sessions = keep + 1;
+    to->level = describe_sessions(sessions, keep + 1, &to->sd_between);
 }
 
 tp_status tp_baselines_update(tp_baselines *b, const tp_bench_report *r, tp_error *err)
@@ -459,7 +478,7 @@ tp_status tp_baselines_update(tp_baselines *b, const tp_bench_report *r, tp_erro
             continue;
         tp_bench_baseline *item = tp_baselines_find(b, result->name);
         item = item ? item : add(b, result->name);
-        if (isnan(item->tolerance))
+        if (isnan(item->tolerance) || r->rule.is_tolerance_given)
             item->tolerance = r->rule.tolerance;
         item->version = tp_arena_strdup(&b->arena, r->version);
         item->timestamp = tp_arena_strdup(&b->arena, r->started);

@@ -27,7 +27,7 @@ enum { TP_BASELINE_SESSIONS = 50, TP_BASELINE_LEAST_SESSIONS = 3 };
 
 typedef struct {
     tp_metric metric;
-    double level;
+    double level;           /* of the sessions: the geometric mean */
     const double *sessions; /* medians of earlier sessions, oldest first */
     size_t n_sessions;
     double sd_between; /* of ln sessions; NaN: fewer than TP_BASELINE_LEAST_SESSIONS */
@@ -66,7 +66,8 @@ TP_CHECKED tp_status tp_baselines_compare(const tp_baselines *b, tp_bench_report
                                           tp_error *err);
 
 /* Take the report's results over.  Refused, with the reason: failed or short measurements,
- * degenerate values, and entries that another host recorded.  Nothing is changed then. */
+ * degenerate values, and entries that another host recorded.  Nothing is changed then.  Where the
+ * comparison showed a change, the sessions before it no longer count: the level is the new one. */
 TP_CHECKED tp_status tp_baselines_update(tp_baselines *b, const tp_bench_report *r, tp_error *err);
 
 #endif

@@ -342,31 +342,44 @@ void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double
     free(x);
 }
 
-void tp_rule_baseline(const tp_rule *rule, const tp_metric *metric, double level, double sd_between,
-                      double assumed, const double *b, size_t n, tp_bench_comparison *ret)
+/* How far one more session may lie from the level: the level is itself a mean of sessions, and
+ * their deviation is known from so many.  The rounds of the new one add their own error. */
+static double predict(const tp_stored_level *stored, tp_bench_comparison *c, double *ret_df)
+{
+    double k = stored->n_sessions ? (double)stored->n_sessions : 1, n = (double)c->n;
+    double within = c->n >= 2 ? c->sd_within * c->sd_within / n : 0;
+    c->is_sd_assumed = isnan(stored->sd_between);
+    c->sd_between = c->is_sd_assumed ? stored->assumed : stored->sd_between;
+    double between = c->sd_between * c->sd_between * (1 + 1 / k), both = between + within;
+    /* Welch and Satterthwaite; a deviation that was not measured in sessions is taken as known. */
+    double spent = (stored->n_sessions > 1 && !c->is_sd_assumed ? between * between / (k - 1) : 0) +
+                   (c->n >= 2 ? within * within / (n - 1) : 0);
+    *ret_df = spent > 0 ? fmin(both * both / spent, 1e6) : 1e6;
+    return sqrt(both);
+}
+
+void tp_rule_baseline(const tp_rule *rule, const tp_metric *metric, const tp_stored_level *stored,
+                      const double *b, size_t n, tp_bench_comparison *ret)
 {
     *ret = blank(rule, metric, TP_COMPARED_BASELINE, n);
-    double *d = calloc(n + 1, sizeof *d), m = log1p(ret->tolerance);
+    double *d = calloc(n + 1, sizeof *d), m = log1p(ret->tolerance), df;
     if (!d)
         return;
     for (size_t i = 0; i < n; i++)
-        d[i] = sign_of(metric) * (log(b[i]) - log(level));
-    ret->is_sd_assumed = isnan(sd_between);
-    ret->sd_between = ret->is_sd_assumed ? assumed : sd_between;
-    ret->center = ret->mean = tp_mean(d, n);
+        d[i] = sign_of(metric) * (log(b[i]) - log(stored->level));
+    ret->center = median_of(d, n);
+    ret->mean = tp_mean(d, n);
     ret->sd_within = n >= 2 ? tp_sd(d, n) : NAN;
-    double within = n >= 2 ? ret->sd_within : 0, df = n >= 2 ? (double)(n - 1) : 1;
-    double se = sqrt(ret->sd_between * ret->sd_between + within * within / (double)n);
-    double half = tp_t_isf(rule->alpha, df) * se;
-    ret->lower = ret->mean_lower = ret->center - half;
-    ret->upper = ret->mean_upper = ret->center + half;
+    double se = predict(stored, ret, &df), half = tp_t_isf(rule->alpha, df) * se;
+    ret->lower = ret->center - half;
+    ret->upper = ret->center + half;
     ret->p = se > 0 ? tp_t_sf((ret->center - m) / se, df) : ret->center > m ? 0 : 1;
     ret->mde = exp(2.4865 * se) - 1;
     set_ratio(metric, ret);
     classify(rule, ret);
     double median_b = median_of(b, n);
-    apply_floor(metric, level, median_b, ret);
-    set_point(metric, level, median_b, ret);
+    apply_floor(metric, stored->level, median_b, ret);
+    set_point(metric, stored->level, median_b, ret);
     if (!ret->reason[0])
         snprintf(ret->reason, sizeof ret->reason,
                  "unpaired: a stored level, between-session sd %.2g %% (%s)", 100 * ret->sd_between,

@@ -99,10 +99,17 @@ void tp_rule_bootstrap(const tp_metric *metric, const double *a, const double *b
  * Welch's test of the logarithms: worse, and not worse, is what both say. */
 void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double *a, size_t n_a,
                       const double *b, size_t n_b, tp_bench_comparison *ret);
-/* Against a stored level.  sd_between: of the log of session medians; NaN: unknown,
- * then `assumed` is used and said. */
-void tp_rule_baseline(const tp_rule *rule, const tp_metric *metric, double level, double sd_between,
-                      double assumed, const double *b, size_t n, tp_bench_comparison *ret);
+/* A level of earlier sessions: what their medians scatter around. */
+typedef struct {
+    double level;      /* the geometric mean of those medians */
+    size_t n_sessions; /* of which it is; 0: not known, taken as one */
+    double sd_between; /* of the logarithms of the medians; NaN: unknown, then `assumed` is used */
+    double assumed;
+} tp_stored_level;
+/* The median of the rounds against a stored level: within the prediction interval of one more
+ * session? */
+void tp_rule_baseline(const tp_rule *rule, const tp_metric *metric, const tp_stored_level *stored,
+                      const double *b, size_t n, tp_bench_comparison *ret);
 /* One number each; either may be 0. */
 void tp_rule_exact(const tp_rule *rule, const tp_metric *metric, double a, double b,
                    tp_bench_comparison *ret);

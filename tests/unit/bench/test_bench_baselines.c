@@ -197,14 +197,37 @@ static void sessions_add_up_to_a_spread(void **state)
     assert_int_equal(x->n_samples, 10);
     assert_true(x->tolerance == 0.05);
     assert_int_equal(x->metrics[0].n_sessions, 4);
-    assert_true(x->metrics[0].level == 1010);
+    /* the geometric mean */
+    assert_true(fabs(x->metrics[0].level - 1002.3904) < 1e-3);
     /* sd of ln 1000, 1020, 980, 1010 */
     assert_true(fabs(x->metrics[0].sd_between - 0.01710) < 2e-5);
     assert_non_null(strstr(text.data, "\"peak_memory_mb\": 8,"));
-    assert_non_null(strstr(text.data, "\"throughput_tokens_per_sec\": 1010,"));
+    assert_non_null(strstr(text.data, "\"throughput_tokens_per_sec\": 1002.39"));
     tp_buf_release(&text);
     tp_baselines_release(&b);
     tp_baselines_release(&again);
+}
+
+/* What was compared and has changed has a level of its own, not one between before and after. */
+static void a_change_that_is_accepted_is_the_new_level(void **state)
+{
+    tp_baselines b;
+    assert_int_equal(tp_baselines_init(&b, NULL), TP_OK);
+    for (int i = 0; i < 6; i++) {
+        tp_bench_report r;
+        measure(&r, i < 4 ? 1000 : 500, 8 << 20);
+        r.rule.tolerance = i < 4 ? 0.05 : 0.1;
+        r.rule.is_tolerance_given = i >= 4;
+        assert_int_equal(tp_baselines_compare(&b, &r, NULL, NULL, NULL), TP_OK);
+        assert_true((r.results[0].verdict == TP_BENCH_REGRESSION) == (i == 4));
+        assert_int_equal(tp_baselines_update(&b, &r, NULL), TP_OK);
+        tp_bench_report_release(&r);
+        const tp_baseline_metric *speed = &b.items[0].metrics[0];
+        assert_int_equal(speed->n_sessions, i < 4 ? i + 1 : i - 3);
+        assert_true(fabs(speed->level / (i < 4 ? 1000 : 500) - 1) < 1e-12);
+        assert_true(b.items[0].tolerance == (i < 4 ? 0.05 : 0.1)); /* the one that was given */
+    }
+    tp_baselines_release(&b);
 }
 
 static void expect_no_update(tp_bench_report *r, const char *text, const char *message)
@@ -248,6 +271,7 @@ int main(void)
         cmocka_unit_test(degenerate_levels_are_refused_with_their_place),
         cmocka_unit_test(what_a_baseline_cannot_mean_is_refused),
         cmocka_unit_test(sessions_add_up_to_a_spread),
+        cmocka_unit_test(a_change_that_is_accepted_is_the_new_level),
         cmocka_unit_test(degenerate_measurements_become_no_baseline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

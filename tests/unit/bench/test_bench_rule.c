@@ -13,6 +13,7 @@
 #include "instrument/bench/gate.h"
 #include "instrument/bench/order.h"
 #include "stats/stats.h"
+#include "support/draws.h"
 
 static const tp_metric time_metric = {.name = "time", .unit = "s"};
 static const tp_metric speed = {
@@ -222,15 +223,40 @@ static void a_stored_level_is_judged_with_the_spread_of_sessions(void **state)
 {
     const double b[] = {110, 111, 109, 110, 112, 108, 110, 110};
     tp_bench_comparison c;
-    /* ln 1.1 = 0.0953; t(7, 0.95) = 1.8946; with sd 0.5 % the lower end is 0.0838 > 0.0488 */
-    tp_rule_baseline(&rule, &time_metric, 100, 0.005, 0.06, b, 8, &c);
+    tp_stored_level stored = {.level = 100, .n_sessions = 5, .sd_between = 0.005, .assumed = 0.06};
+    tp_rule_baseline(&rule, &time_metric, &stored, b, 8, &c);
     assert_int_equal(c.verdict, TP_BENCH_REGRESSION);
     assert_false(c.is_sd_assumed);
-    assert_near(c.lower, 0.0953 - 1.8946 * sqrt(0.005 * 0.005 + 0.0116 * 0.0116 / 8), 5e-4);
+    /* ln 1.1 = 0.0953; of the variance 0.005^2 * 6/5 + sd^2 / 8, with df = 7.82: t = 1.8650 */
+    assert_near(c.lower, 0.09531 - 1.8650 * sqrt(0.005 * 0.005 * 1.2 + 0.010867 * 0.010867 / 8),
+                1e-5);
 
-    tp_rule_baseline(&rule, &time_metric, 100, NAN, 0.06, b, 8, &c);
+    stored.sd_between = NAN;
+    tp_rule_baseline(&rule, &time_metric, &stored, b, 8, &c);
     assert_int_equal(c.verdict, TP_BENCH_INCONCLUSIVE);
     assert_true(c.is_sd_assumed);
+}
+
+/* Nine of ten sessions lie in the interval, however few the level is of. */
+static void a_stored_level_predicts_the_next_session(void **state)
+{
+    enum { TRIALS = 4000 };
+    tp_rng rng = tp_rng_make(3, 0);
+    for (size_t k = 3; k <= 10; k += 7) {
+        int held = 0;
+        for (int i = 0; i < TRIALS; i++) {
+            double logs[10], next;
+            tp_bench_comparison c;
+            for (size_t j = 0; j < k; j++)
+                logs[j] = 0.06 * draw_normal(&rng);
+            next = exp(0.06 * draw_normal(&rng));
+            tp_stored_level stored = {
+                .level = exp(tp_mean(logs, k)), .n_sessions = k, .sd_between = tp_sd(logs, k)};
+            tp_rule_baseline(&rule, &time_metric, &stored, (const double[]){next, next}, 2, &c);
+            held += c.lower <= 0 && c.upper >= 0;
+        }
+        assert_near((double)held / TRIALS, 0.9, 0.02);
+    }
 }
 
 static void unpaired_samples_are_labelled(void **state)
@@ -392,6 +418,7 @@ int main(void)
         cmocka_unit_test(nan_zero_and_short_are_refused_with_the_reason),
         cmocka_unit_test(an_exact_figure_that_varies_is_an_error),
         cmocka_unit_test(a_stored_level_is_judged_with_the_spread_of_sessions),
+        cmocka_unit_test(a_stored_level_predicts_the_next_session),
         cmocka_unit_test(unpaired_samples_are_labelled),
         cmocka_unit_test(worse_is_what_ranks_and_means_both_say),
         cmocka_unit_test(unpaired_rounds_that_resemble_each_other_are_told),
