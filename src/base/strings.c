@@ -255,11 +255,13 @@ bool tp_str_to_bytes(const char *text, double *ret)
     return false;
 }
 
+/* A unit is the largest of which the rounded figure is at least 1: 999.6 is 1 k, not 1000. */
+
 char *tp_human_bytes(double bytes, char *out)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     int u = 0;
-    while (fabs(bytes) >= 1024 && u < 5) {
+    while (fabs(bytes) >= 1023.95 && u < 5) {
         bytes /= 1024;
         u++;
     }
@@ -271,7 +273,7 @@ char *tp_human_count(double count, char *out)
 {
     static const char *const units[] = {"", " k", " M", " G", " T", " P"};
     int u = 0;
-    while (fabs(count) >= 1000 && u < 5) {
+    while (fabs(count) >= 999.5 && u < 5) {
         count /= 1000;
         u++;
     }
@@ -283,12 +285,14 @@ char *tp_human_seconds(double seconds, char *out)
 {
     if (seconds < 0 || !isfinite(seconds))
         snprintf(out, 32, "unknown");
-    else if (seconds < 1e-3)
+    else if (seconds < 0.99995e-3)
         snprintf(out, 32, "%.1f us", seconds * 1e6);
-    else if (seconds < 1)
+    else if (seconds < 0.99995)
         snprintf(out, 32, "%.1f ms", seconds * 1e3);
-    else if (seconds < 60)
+    else if (seconds < 59.95)
         snprintf(out, 32, "%.1f s", seconds);
+    else if (seconds < 60)
+        snprintf(out, 32, "1m00s");
     else if (seconds < 3600)
         snprintf(out, 32, "%dm%02ds", (int)(seconds / 60), (int)fmod(seconds, 60));
     else if (seconds < 48 * 3600)

@@ -145,6 +145,9 @@ static void sizes_are_readable(void **state)
     assert_string_equal(tp_human_count(999, out), "999");
     assert_string_equal(tp_human_count(12345, out), "12.3 k");
     assert_string_equal(tp_human_count(124e6, out), "124 M");
+    assert_string_equal(tp_human_count(999.4, out), "999");
+    assert_string_equal(tp_human_count(999.6, out), "1 k"); /* what is rounded up has the next */
+    assert_string_equal(tp_human_count(999700, out), "1 M");
     assert_string_equal(tp_human_seconds(5e-6, out), "5.0 us");
     assert_string_equal(tp_human_seconds(0.25, out), "250.0 ms");
     assert_string_equal(tp_human_seconds(12, out), "12.0 s");
