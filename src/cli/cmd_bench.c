@@ -182,6 +182,78 @@ static int resolve(const flags *f, tp_bench_options *o)
     return 0;
 }
 
+/* ---- what a command would ignore ---- */
+
+enum { SUITE = 1, COMMANDS = 2, FILES = 4 };
+
+/* What measures a suite, two commands, or compares two files; a flag that is not here is for a
+ * suite. */
+static const struct {
+    const char *names;
+    int modes;
+} used[] = {
+    {"json verbose rule tolerance exact-tolerance alpha strict allow-missing save benchmark-json "
+     "no-history",
+     SUITE | COMMANDS | FILES},
+    {"budget rounds max-rounds keep-disturbed seed timeout ignore-failure name", SUITE | COMMANDS},
+    {"cmd vs instructions", COMMANDS},
+};
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)); at += n)
+        if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' '))
+            return true;
+    return false;
+}
+
+static int modes_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof used / sizeof *used; i++)
+        if (has_word(used[i].names, name))
+            return used[i].modes;
+    return SUITE;
+}
+
+static const flags defaults = {.o = {.size = sizeof defaults.o,
+                                     .alpha = 0.05,
+                                     .timeout_s = 600,
+                                     .fresh = 2,
+                                     .has_seed = true,
+                                     .seed = 1,
+                                     .warm_up = -1}};
+
+static bool is_given(const flags *f, const tp_flag *flag)
+{
+    size_t n = flag->type == TP_FLAG_BOOL     ? sizeof(bool)
+               : flag->type == TP_FLAG_STRING ? sizeof(char *)
+                                              : sizeof(int64_t);
+    return memcmp((const char *)f + flag->offset, (const char *)&defaults + flag->offset, n) != 0;
+}
+
+static int refuse_unused(const flags *f, int mode, int n_words)
+{
+    for (const tp_flag *flag = flag_table; flag->name; flag++)
+        if (is_given(f, flag) && !(modes_of(flag->name) & mode))
+            return tp_cli_refuse("bench", "--%s does nothing where %s: leave it out", flag->name,
+                                 mode == SUITE      ? "benchmarks are measured"
+                                 : mode == COMMANDS ? "two commands are compared"
+                                                    : "two files are compared");
+    if (mode != SUITE)
+        return 0;
+    if (f->width && (f->o.against || f->o.aa))
+        return tp_cli_refuse("bench", "--width is for measuring alone: a comparison ends when it "
+                                      "is decided; leave it out");
+    if (f->o.name && n_words)
+        return tp_cli_refuse("bench", "--name measures one benchmark made of the options: leave "
+                                      "out the patterns");
+    if (f->o.kind && !f->o.name && (n_words || !f->o.model))
+        return tp_cli_refuse("bench", "--kind is for a benchmark made of the options: give it "
+                                      "with --name");
+    return 0;
+}
+
 /* ---- what is said ---- */
 
 static void print(void *user, const char *text)
@@ -300,13 +372,7 @@ static int list(char **words, int n, const tp_bench_options *o)
 
 static int start(int argc, char **argv)
 {
-    flags f = {.o = {.size = sizeof f.o,
-                     .alpha = 0.05,
-                     .timeout_s = 600,
-                     .fresh = 2,
-                     .has_seed = true,
-                     .seed = 1,
-                     .warm_up = -1}};
+    flags f = defaults;
     char *words[argc + 1], *a[argc + 1], *b[argc + 1], *rest[argc + 1];
     two_commands commands = {.a = a, .b = b};
     tp_error err = {0};
@@ -327,9 +393,15 @@ static int start(int argc, char **argv)
         return status;
     if (f.formats)
         return print_formats();
-    if (is_vs || f.vs || f.command)
+    int mode = is_vs || f.vs || f.command                  ? COMMANDS
+               : n > 0 && strcmp(words[0], "compare") == 0 ? FILES
+                                                           : SUITE;
+    status = refuse_unused(&f, mode, n);
+    if (status)
+        return status;
+    if (mode == COMMANDS)
         return run_commands(&f, &commands, &o);
-    if (n > 0 && strcmp(words[0], "compare") == 0)
+    if (mode == FILES)
         return compare_files(words + 1, n - 1, &o);
     return f.list ? list(words, n, &o) : run_suite(words, n, &o);
 }

@@ -51,6 +51,28 @@ expect 2 "compare OLD NEW"
 run bench compare no-file.json no-file.json
 expect 2 "no-file.json"
 
+# What a mode cannot use decides nothing, and is refused.
+: >empty.json
+for words in "--baseline x.json --update-baseline" --aa "--against v1" "--kind train" "--model llama" "--batch-size 1" \
+    "--steps 1" "--cases x.yaml" "--fresh 1" "--width 2%" "--threads 1" "--backend ref" "--precision float32" "--history h"; do
+    run bench true --vs true $words
+    expect 2 "does nothing where two commands are compared"
+    run bench compare empty.json empty.json $words
+    expect 2 "does nothing where two files are compared"
+done
+for words in "--rounds 6" "--budget 1s" "--seed 2" --instructions "--name x" "--timeout 1" --list --keep-disturbed; do
+    run bench compare empty.json empty.json $words
+    expect 2 "does nothing where two files are compared"
+done
+run bench kernel/rmsnorm --instructions
+expect 2 "--instructions does nothing where benchmarks are measured"
+run bench kernel/rmsnorm --aa --width 2%
+expect 2 "--width is for measuring alone"
+run bench kernel/rmsnorm --kind train
+expect 2 "--kind is for a benchmark made of the options"
+run bench kernel/rmsnorm --name x
+expect 2 "leave out the patterns"
+
 # ---- really measuring ----
 run bench kernel/rmsnorm --rounds 6 --json
 expect 0
@@ -314,6 +336,16 @@ expect 0
 run bench compare none.txt some.txt
 expect 1
 expect_out "Y-8" "0 B/op -> 64 B/op  more than 0" "0 B/op became 64"
+for i in 1 2 3 4 5; do
+    for k in a b c d e f g h i j k l m; do echo "Benchmark$k 100 100$i ns/op"; done
+done >short.txt
+sed 's/ 100/ 900/' short.txt >slow.txt
+run bench compare short.txt slow.txt
+expect 0
+is "notes on rounds" "$(grep -c "13 of 13 comparisons have too few rounds to ever show a regression" err)" 1
+grep -v m short.txt >fewer.txt
+run bench compare fewer.txt fewer.txt
+grep -q "too few rounds" err && fail "12 comparisons of 5 rounds can be shown"
 run bench 'sh -c "exit 3"' --vs true --ignore-failure --rounds 6 --tolerance 99% --save hyperfine:two.json
 is "members that are not known" "$("$TOOL" keys two.json results.0 | grep -c exit_codes)" 0
 is "the first command's own time" "$("$TOOL" keys two.json results.0 | grep -cx user)" 1

@@ -129,6 +129,29 @@ tp_gate_summary tp_gate_conclude(const tp_bench_report *r, const tp_gate_options
     return s;
 }
 
+/* The smallest p that the ranks of so many rounds have: all of one side above the other. */
+static double least_p(size_t n_a, size_t n_b)
+{
+    double a = (double)n_a, b = (double)n_b;
+    return exp(lgamma(a + 1) + lgamma(b + 1) - lgamma(a + b + 1));
+}
+
+size_t tp_gate_too_short(const tp_bench_report *r, size_t *ret_rounds)
+{
+    double most = r->rule.alpha / (double)r->rule.family;
+    size_t n = 0, rounds = 2;
+    while (least_p(rounds, rounds) > most)
+        rounds++;
+    *ret_rounds = rounds;
+    for (size_t i = 0; i < r->n_results && !r->rule.by_point; i++)
+        for (size_t k = 0; k < r->results[i].n_metrics; k++) {
+            const tp_bench_metric *m = &r->results[i].metrics[k];
+            n += is_in_family(m) && m->comparison.how == TP_COMPARED_UNPAIRED &&
+                 least_p(m->n_a, m->n_b) > most;
+        }
+    return n;
+}
+
 void tp_gate_suspects(const tp_bench_report *r, double rate, tp_buf *out)
 {
     size_t n = tp_gate_family(r), at = 0, listed = 0;

@@ -33,6 +33,10 @@ typedef struct {
 } tp_gate_summary;
 tp_gate_summary tp_gate_conclude(const tp_bench_report *r, const tp_gate_options *options);
 
+/* How many unpaired comparisons of a settled report could not show a regression whatever their
+ * values are; *ret_rounds: on each side would be enough. */
+size_t tp_gate_too_short(const tp_bench_report *r, size_t *ret_rounds);
+
 /* Benjamini-Hochberg at this rate: benchmarks worth a look although the gate passes.
  * Appends their names, comma-separated. */
 void tp_gate_suspects(const tp_bench_report *r, double rate, tp_buf *out);

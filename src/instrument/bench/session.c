@@ -45,12 +45,18 @@ tp_bench_plan tp_bench_make_plan(const tp_bench_setup *f, bool compares, size_t 
     plan.seed = (uint64_t)f->o.seed;
     plan.fresh = (size_t)f->o.fresh;
     plan.read_machine = f->o.keep_disturbed ? NULL : tp_machine_read;
-    if (plan.rounds && compares && plan.rounds < least)
+    return plan;
+}
+
+void tp_bench_note_rounds(const tp_bench_setup *f, size_t n_family)
+{
+    tp_bench_plan plan = tp_bench_make_plan(f, true, n_family, 1);
+    size_t least = tp_rule_least_rounds(&plan.rule);
+    if (plan.rounds && plan.rounds < least)
         tp_bench_note(f,
                       "%zu rounds are too few to ever show a regression among %zu comparisons; at "
                       "least %zu",
                       plan.rounds, n_family, least);
-    return plan;
 }
 
 void tp_bench_describe(tp_bench_report *r, const tp_bench_setup *f)
@@ -257,11 +263,13 @@ static double budget_of(const session *s)
     return share > 0.05 ? share : 0.05;
 }
 
+/* Speed and resident memory of each benchmark are noisy and judged together. */
+static size_t family_of(const session *s) { return 2 * s->n_chosen; }
+
 static tp_status measure_case(session *s, const tp_bench_case *c, tp_error *err)
 {
     any_subject a, b;
-    /* Speed and resident memory of each benchmark are noisy and judged together. */
-    tp_bench_plan plan = tp_bench_make_plan(s->f, s->compares, 2 * s->n_chosen, budget_of(s));
+    tp_bench_plan plan = tp_bench_make_plan(s->f, s->compares, family_of(s), budget_of(s));
     plan.observe = tp_bench_show_progress;
     plan.user = &s->show;
     s->show.each_s = plan.rounds ? (double)NAN : plan.budget_s;
@@ -296,6 +304,8 @@ static void judge_again(session *s)
 static tp_status measure_all(session *s, tp_error *err)
 {
     s->start_s = tp_clock_s();
+    if (s->compares)
+        tp_bench_note_rounds(s->f, family_of(s));
     for (size_t i = 0; i < s->n_chosen; i++)
         TP_TRY(measure_case(s, &s->chosen[i], err));
     return TP_OK;
@@ -341,11 +351,25 @@ static bool is_results_file(const char *path)
     return true;
 }
 
+/* Ranks of few rounds cannot reach what many comparisons together ask for.  Means alone would, and
+ * fail far too often where one side stalls now and then. */
+static void note_few_rounds(const tp_bench_setup *f, const tp_bench_report *r)
+{
+    size_t rounds = 0, n = tp_gate_too_short(r, &rounds);
+    if (n)
+        tp_bench_note(f,
+                      "%zu of %zu comparisons have too few rounds to ever show a regression among "
+                      "so many; at least %zu on each side",
+                      n, r->rule.family, rounds);
+}
+
 static tp_status compare_with_results(session *s, tp_error *err)
 {
     TP_OWN(tp_bench_report) base = {0};
     TP_TRY(tp_bench_load(s->f->o.baseline, &base, err));
-    return tp_gate_compare_stored(&base, &s->report, is_asked_for, s, err);
+    TP_TRY(tp_gate_compare_stored(&base, &s->report, is_asked_for, s, err));
+    note_few_rounds(s->f, &s->report);
+    return TP_OK;
 }
 
 static tp_status judge(session *s, tp_baselines *baselines, bool *ret_judged, tp_error *err)
@@ -464,6 +488,7 @@ static tp_status compare_loaded(const tp_bench_setup *f, tp_bench_report *base,
     TP_OWN(tp_bench_show) show = {0};
     size_t widest = 0;
     TP_TRY(tp_gate_compare_stored(base, current, NULL, NULL, err));
+    note_few_rounds(f, current);
     for (size_t i = 0; i < current->n_results; i++)
         widest = TP_MAX(widest, strlen(current->results[i].name));
     current->exit_status = tp_gate_conclude(current, &f->gate).exit_status;

@@ -48,6 +48,8 @@ TP_CHECKED tp_status tp_trends_write(const tp_bench_history_options *options,
 /* The plan of a measurement; `n_family` comparisons are judged together. */
 tp_bench_plan tp_bench_make_plan(const tp_bench_setup *setup, bool compares, size_t n_family,
                                  double budget_s);
+/* Say that a fixed number of rounds can show nothing among so many comparisons, if so. */
+void tp_bench_note_rounds(const tp_bench_setup *setup, size_t n_family);
 /* Who, where and when; settings. */
 void tp_bench_describe(tp_bench_report *r, const tp_bench_setup *setup);
 

@@ -60,8 +60,10 @@ static tp_status measure(const tp_bench_setup *f, tp_bench_report *r, const char
     const char *name = f->o.name ? f->o.name : "command";
     tp_bench_show_init(&show, f, true, 1, (int)strlen(name));
     tp_bench_show_heading(&show, r);
-    /* Time and memory are two comparisons. */
-    tp_bench_plan plan = tp_bench_make_plan(f, true, 2, f->o.budget_s > 0 ? f->o.budget_s : 60);
+    enum { FAMILY = 2 }; /* time and memory */
+    tp_bench_note_rounds(f, FAMILY);
+    tp_bench_plan plan =
+        tp_bench_make_plan(f, true, FAMILY, f->o.budget_s > 0 ? f->o.budget_s : 60);
     plan.fresh = 0;
     plan.observe = tp_bench_show_progress;
     plan.user = &show;
