@@ -380,7 +380,7 @@ expect 2 "fifo.sqlite: it is a pipe, a file is expected here"
 run $worker --history sealed/h.sqlite/inside
 expect 2 "a file of that name is in the way"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    [ $i -le 6 ] && echo $((1000 + i)) >speed || echo $((800 + i)) >speed
+    [ $i -le 6 ] && echo $((1000 + i % 3)) >speed || echo $((800 + i % 3)) >speed
     run $worker --history h.sqlite
     expect 0
 done
@@ -399,6 +399,21 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12; do # a machine that drifts changes nowhere
 done
 run bench history own --history drift.sqlite
 expect_out "changed at" "not judged: between these points sessions still resemble the ones before"
+run bench history own --history drift.sqlite --json --metric throughput
+is "judged" "$("$TOOL" get out 0.judged)" false
+is "p of what is not judged" "$("$TOOL" get out 0.changes.0.p)" null
+is "commit of a change" "$("$TOOL" get out 0.changes.0.commit)" null
+run bench history own --history h.sqlite --json --metric throughput
+is "judged" "$("$TOOL" get out 0.judged)" true
+# Another unit is another series.
+sed 's/tokens.s/ktokens\/s/' worker.sh >kilo.sh
+sed 's/worker.sh/kilo.sh/' cases.yaml >kilo.yaml
+run bench --cases kilo.yaml own/worker --rounds 6 --history h.sqlite
+expect 0
+run bench history own --history h.sqlite --metric throughput --svg units
+expect 0
+expect_out "n = 12" "n = 1 "
+is "pictures" "$(ls units | tr '\n' ' ')" "own-worker-throughput-ktokens-s.svg own-worker-throughput-tokens-s.svg "
 run bench history nothing/here --history h.sqlite
 expect 2
 finish

@@ -22,6 +22,7 @@ typedef struct {
     const char *name, *metric, *unit, *direction, *kind;
     point *points;
     size_t n, cap;
+    bool has_other_units; /* of the same metric there is another series */
     tp_changepoint *changes;
     size_t n_changes;
     bool wanders; /* the changes are those of a series that moves without one */
@@ -42,14 +43,20 @@ typedef struct {
 static series *series_of(collection *c, const tp_history_point *p)
 {
     series *last = c->n ? &c->all[c->n - 1] : NULL; /* they come in order */
-    if (last && strcmp(last->name, p->name) == 0 && strcmp(last->metric, p->metric) == 0)
+    bool is_metric =
+        last && strcmp(last->name, p->name) == 0 && strcmp(last->metric, p->metric) == 0;
+    if (is_metric && strcmp(last->unit, p->unit) == 0)
         return last;
+    if (is_metric)
+        last->has_other_units = true;
     series *s = TP_ARENA_PUSH(&c->arena, c->all, c->n, c->cap);
     *s = (series){.name = tp_arena_strdup(&c->arena, p->name),
                   .metric = tp_arena_strdup(&c->arena, p->metric),
                   .unit = tp_arena_strdup(&c->arena, p->unit),
                   .direction = tp_arena_strdup(&c->arena, p->direction),
-                  .kind = tp_arena_strdup(&c->arena, p->kind)};
+                  .kind = tp_arena_strdup(&c->arena, p->kind),
+                  .has_other_units = is_metric,
+                  .lag1 = NAN};
     return s;
 }
 
@@ -116,11 +123,16 @@ static void show(const series *s, tp_buf *out)
     for (size_t i = 0; i < s->n_changes; i++) {
         const tp_changepoint *change = &s->changes[i];
         const point *p = &s->points[change->index];
-        tp_buf_addf(out, "    changed at %.12s%s (%.10s): %s -> %s, %+.2f %%, %s (p %.3g)\n",
-                    *p->commit ? p->commit : "unknown commit", p->is_dirty ? "+dirty" : "",
-                    p->started, tp_bench_value(change->median_before, s->unit, first),
-                    tp_bench_value(change->median_after, s->unit, after), percent_of(change),
-                    word_of(s, change), change->p);
+        if (*p->commit)
+            tp_buf_addf(out, "    changed at %.12s%s", p->commit, p->is_dirty ? "+dirty" : "");
+        else
+            tp_buf_adds(out, "    changed at an unknown commit");
+        tp_buf_addf(out, " (%.10s): %s -> %s, %+.2f %%", p->started,
+                    tp_bench_value(change->median_before, s->unit, first),
+                    tp_bench_value(change->median_after, s->unit, after), percent_of(change));
+        if (!s->wanders)
+            tp_buf_addf(out, ", %s (p %.3g)", word_of(s, change), change->p);
+        tp_buf_addc(out, '\n');
     }
     if (s->n < LEAST_POINTS)
         tp_buf_addf(out, "    too few points to look for changes (at least %d)\n", LEAST_POINTS);
@@ -131,6 +143,11 @@ static void show(const series *s, tp_buf *out)
                     "    not judged: between these points sessions still resemble the ones before "
                     "(lag-1 %.2f), as where a machine drifts\n",
                     s->lag1);
+}
+
+static void put_commit(tp_json_w *w, const point *p)
+{
+    tp_json_w_put_str(w, "commit", *p->commit ? p->commit : NULL);
 }
 
 static void put_series(tp_json_w *w, const series *s)
@@ -145,7 +162,7 @@ static void put_series(tp_json_w *w, const series *s)
         const point *p = &s->points[i];
         tp_json_w_begin(w, '{');
         tp_json_w_put_str(w, "started", p->started);
-        tp_json_w_put_str(w, "commit", *p->commit ? p->commit : NULL);
+        put_commit(w, p);
         tp_json_w_put_bool(w, "dirty", p->is_dirty);
         tp_json_w_put_str(w, "host", p->host);
         tp_json_w_put_finite(w, "median", p->value);
@@ -163,16 +180,18 @@ static void put_series(tp_json_w *w, const series *s)
             const tp_changepoint *change = &s->changes[i];
             tp_json_w_begin(w, '{');
             tp_json_w_put_i64(w, "index", (int64_t)change->index);
-            tp_json_w_put_str(w, "commit", s->points[change->index].commit);
+            put_commit(w, &s->points[change->index]);
             tp_json_w_put_finite(w, "before", change->median_before);
             tp_json_w_put_finite(w, "after", change->median_after);
             tp_json_w_put_finite(w, "percent", percent_of(change));
-            tp_json_w_put_str(w, "word", word_of(s, change));
-            tp_json_w_put_finite(w, "p", change->p);
+            tp_json_w_put_str(w, "word", s->wanders ? NULL : word_of(s, change));
+            tp_json_w_put_finite(w, "p", s->wanders ? NAN : change->p);
             tp_json_w_end(w, '}');
         }
         tp_json_w_end(w, ']');
     }
+    tp_json_w_put_bool(w, "judged", s->n >= LEAST_POINTS && !s->wanders);
+    tp_json_w_put_finite(w, "lag1", s->lag1);
     tp_json_w_end(w, '}');
 }
 
@@ -226,7 +245,8 @@ static tp_status draw(collection *c, const series *s, tp_error *err)
     const tp_picture picture = {
         .panels = &panel, .n_panels = 1, .panel_width = 720, .follows_scheme = true};
     int n = snprintf(file, sizeof file, "%s/", c->f->svg);
-    snprintf(file + n, sizeof file - (size_t)n, "%s-%s.svg", s->name, s->metric);
+    snprintf(file + n, sizeof file - (size_t)n, "%s-%s%s%s.svg", s->name, s->metric,
+             s->has_other_units ? "-" : "", s->has_other_units ? s->unit : "");
     for (char *p = file + n; *p; p++)
         *p = strchr("/ :*?\"<>|", *p) ? '-' : *p;
     return tp_picture_write(&picture, file, 0, err);

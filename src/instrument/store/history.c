@@ -327,7 +327,8 @@ tp_status tp_history_read(tp_history *h, const char *host, tp_history_visit visi
                 "SELECT r.name, m.name, m.unit, m.direction, s.started, s.commit_id, s.host, "
                 "s.dirty, m.informative, m.median, m.lower, m.upper, m.samples, m.class "
                 "FROM metric m JOIN result r ON r.id = m.result JOIN session s ON s.id = r.session "
-                "WHERE ?1 IS NULL OR s.host = ?1 ORDER BY r.name, m.name, s.started, s.id",
+                "WHERE ?1 IS NULL OR s.host = ?1 ORDER BY r.name, m.name, m.unit, s.started, "
+                "s.id",
                 &s, err);
     if (status != TP_OK) {
         free(samples);

@@ -59,7 +59,7 @@ typedef struct {
 } tp_history_point;
 typedef tp_status (*tp_history_visit)(void *user, const tp_history_point *point, tp_error *err);
 
-/* Every point, ordered by name, metric and time.  `host` NULL: all hosts. */
+/* Every point, ordered by name, metric, unit and time.  `host` NULL: all hosts. */
 TP_CHECKED tp_status tp_history_read(tp_history *h, const char *host, tp_history_visit visit,
                                      void *user, tp_error *err);
 
