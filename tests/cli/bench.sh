@@ -270,6 +270,13 @@ expect 1
 expect_out "peak_memory"
 echo 1048576 >memory
 
+# Two metrics of one name would be one to everything that reads them.
+sed 's/"peak_memory", "unit"/"throughput", "unit"/' worker.sh >twice.sh
+sed 's/worker.sh/twice.sh/' cases.yaml >twice.yaml
+run bench --cases twice.yaml own/worker --rounds 6
+expect 3
+expect_out "names its metric 'throughput' twice"
+
 # degenerate measurements: never a pass, never a baseline
 for bad in '"NaN"' 0 null; do
     echo "$bad" >speed

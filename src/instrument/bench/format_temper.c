@@ -268,7 +268,6 @@ static tp_status read_result(const char *file, const tp_json *b, tp_bench_report
 {
     const char *name = tp_json_str(tp_json_get(b, "name"));
     const tp_json *metrics = tp_json_get(b, "metrics");
-    size_t i = 0;
     if (!name || !*name)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a benchmark without a name", file, b->line);
     if (tp_bench_report_find(r, name))
@@ -278,6 +277,7 @@ static tp_status read_result(const char *file, const tp_json *b, tp_bench_report
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: metrics have to be a list of at most %d", file,
                        metrics->line, TP_BENCH_MAX_METRICS);
     tp_bench_result *result = tp_bench_report_add(r, name, metrics ? metrics->n : 0);
+    result->n_metrics = 0;
     result->message = copy_of(r, tp_json_get(b, "message"));
     /* Of the measurement, not of what it was not compared with then. */
     const char *verdict = tp_json_str(tp_json_get(b, "verdict"));
@@ -292,8 +292,14 @@ static tp_status read_result(const char *file, const tp_json *b, tp_bench_report
     result->order = copy_of(r, tp_json_get(b, "order"));
     if (result->message)
         result->verdict = TP_BENCH_FAILED;
-    for (const tp_json *m = metrics ? metrics->child : NULL; m; m = m->next, i++)
-        TP_TRY(read_metric(file, m, r, &result->metrics[i], err));
+    for (const tp_json *m = metrics ? metrics->child : NULL; m; m = m->next) {
+        tp_bench_metric *metric = &result->metrics[result->n_metrics];
+        TP_TRY(read_metric(file, m, r, metric, err));
+        if (tp_result_metric(result, metric->metric.name))
+            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a second metric '%.80s' of '%s'", file,
+                           m->line, metric->metric.name, name);
+        result->n_metrics++;
+    }
     return TP_OK;
 }
 

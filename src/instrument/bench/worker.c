@@ -44,6 +44,13 @@ static tp_status read_metric(tp_worker_subject *s, const tp_json *m, size_t i, t
                        "the worker's metric %zu lacks name, unit, direction (lower or higher) or "
                        "class (noisy or exact)",
                        i);
+    for (size_t k = 0; k < i; k++) {
+        if (strcmp(s->metrics[k].name, name) == 0)
+            return tp_fail(err, TP_ERR_FORMAT,
+                           "the worker names its metric '%.80s' twice; every metric needs a name "
+                           "of its own",
+                           name);
+    }
     metric.name = tp_arena_strdup(s->arena, name);
     metric.unit = tp_arena_strdup(s->arena, unit);
     tp_json_bool(tp_json_get(m, "informative"), &metric.is_informative);
