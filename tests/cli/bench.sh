@@ -321,6 +321,22 @@ grep -q '<testsuite name="temper bench" tests="1"' r.xml || fail "no JUnit file"
 grep -q '^BenchmarkOwn/worker-' r.txt || fail "no benchmark lines"
 is "pytest's name" "$("$TOOL" get r.json benchmarks.0.name)" own/worker
 is "commit" "$("$TOOL" get r.json commit)" null
+# A worker's own time is what files of times have of it.
+run $worker --save google:g.json,hyperfine:y.json
+expect 0
+for file in p.json g.json y.json; do
+    run bench compare $file $file
+    expect 0
+    expect_out "own/worker" "PASS"
+done
+sed 's/throughput/time/; s/tokens.s/ticks/' worker.sh >ticks.sh
+sed 's/worker.sh/ticks.sh/' cases.yaml >ticks.yaml
+run bench --cases ticks.yaml own/worker --rounds 6 --save google:ticks.json
+expect 0 "own/worker is not in ticks.json: it has no time in seconds"
+run bench compare ticks.json ticks.json
+expect 2 "ticks.json has no benchmarks"
+run $worker --save github-action:r.json
+expect 2 "github-action is read, not written"
 run $worker --save nonsense:r.json
 expect 2 "there is no format 'nonsense'"
 golden=$SOURCE/tests/data/bench

@@ -27,7 +27,8 @@ static void try_results(const char *text, size_t n)
         abort();
     for (size_t i = 0; i < tp_n_bench_formats; i++) {
         tp_buf out = {0};
-        tp_bench_formats[i].write(&b, &out);
+        if (tp_bench_formats[i].write)
+            tp_bench_formats[i].write(&b, &out);
         tp_buf_release(&out);
     }
     tp_bench_report_release(&a);

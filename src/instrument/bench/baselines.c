@@ -56,7 +56,8 @@ static tp_baseline_metric *metric_of(const tp_bench_baseline *item, const char *
     return NULL;
 }
 
-/* Mean and deviation of the logarithms of sessions; NaN where there are too few. */
+/* The geometric mean of sessions, and the deviation of their logarithms: NaN where they are too
+ * few.  Relative to the first, so that equal ones have their own value for a mean. */
 static double describe_sessions(const double *sessions, size_t n, double *ret_sd)
 {
     double logs[TP_BASELINE_SESSIONS];
@@ -190,6 +191,7 @@ static void set_known(tp_bench_baseline *item, const tp_metric *metric, double l
         *m = (tp_baseline_metric){.metric = *metric, .sd_between = NAN};
     }
     m->level = level;
+    m->metric.unit = metric->unit;
     if (isnan(m->sd_between))
         m->sd_between = sd;
 }
@@ -361,12 +363,8 @@ static void compare_result(const tp_bench_baseline *item, tp_bench_report *r,
     if (!*item->host)
         result->note = "its baseline names no host: sessions are taken to differ by 25 %";
     for (size_t k = 0; k < item->n_metrics && result->verdict != TP_BENCH_FAILED; k++) {
-        tp_bench_metric *m = tp_result_metric(result, item->metrics[k].metric.name);
-        if (!m) {
-            result->verdict = TP_BENCH_MISSING;
-            result->note = tp_bench_report_printf(
-                r, "the metric %s of its baseline was not measured", item->metrics[k].metric.name);
-        } else if (!m->metric.is_informative) {
+        tp_bench_metric *m = tp_result_need(r, result, &item->metrics[k].metric);
+        if (m && !m->metric.is_informative) {
             compare_metric(r, item, &item->metrics[k], result, m);
             any = true;
         }
@@ -469,13 +467,13 @@ static void update_metric(tp_baselines *b, tp_bench_baseline *item, const tp_ben
 tp_status tp_baselines_update(tp_baselines *b, const tp_bench_report *r, tp_error *err)
 {
     for (size_t i = 0; i < r->n_results; i++) {
-        if (r->results[i].verdict != TP_BENCH_MISSING)
+        if (r->results[i].n_metrics > 0 || r->results[i].message)
             TP_TRY(check_result(b, r, &r->results[i], err));
     }
     for (size_t i = 0; i < r->n_results; i++) {
         const tp_bench_result *result = &r->results[i];
-        if (result->verdict == TP_BENCH_MISSING || result->n_metrics == 0)
-            continue;
+        if (result->n_metrics == 0)
+            continue; /* a baseline whose benchmark was not measured stays */
         tp_bench_baseline *item = tp_baselines_find(b, result->name);
         item = item ? item : add(b, result->name);
         if (isnan(item->tolerance) || r->rule.is_tolerance_given)

@@ -11,7 +11,8 @@
  * dropped whole. */
 enum { MAX_ANNOTATIONS = 9, MAX_SUMMARY = 1000000 };
 
-/* The comparison that decided a result: the gravest judged one, or NULL. */
+/* The comparison that decided a result: the gravest judged one; NULL where none did, as of what is
+ * missing. */
 static const tp_bench_metric *decisive(const tp_bench_result *result)
 {
     const tp_bench_metric *best = NULL;
@@ -21,7 +22,7 @@ static const tp_bench_metric *decisive(const tp_bench_result *result)
             (!best || m->comparison.verdict > best->comparison.verdict))
             best = m;
     }
-    return best;
+    return best && best->comparison.verdict == result->verdict ? best : NULL;
 }
 
 /* One sentence about a result: "throughput is 8.1 % lower (ratio 0.919 [0.905, 0.933])". */
@@ -30,11 +31,11 @@ static void say(const tp_bench_result *result, tp_buf *out)
     const tp_bench_metric *m = decisive(result);
     if (result->message || !m) {
         tp_buf_addf(out, "%s: %s", tp_bench_verdict_name(result->verdict),
-                    result->message ? result->message
-                    : result->verdict == TP_BENCH_MISSING
-                        ? (result->note ? result->note : "in the baseline, but not measured")
-                    : result->verdict == TP_BENCH_NEW ? "there is no baseline for it"
-                                                      : "measured");
+                    result->message                       ? result->message
+                    : result->note                        ? result->note
+                    : result->verdict == TP_BENCH_MISSING ? "in the baseline, but not measured"
+                    : result->verdict == TP_BENCH_NEW     ? "there is no baseline for it"
+                                                          : "measured");
         return;
     }
     const tp_bench_comparison *c = &m->comparison;

@@ -5,7 +5,9 @@
  *     BenchmarkTrain/llama/f32-2 10 12345678 ns/op 4096 tokens/s
  *
  * One line per round.  Go wants a capital after "Benchmark", so a leading small letter is
- * raised and, for our own files, lowered again. */
+ * raised and, for our own files, lowered again; a name that has a capital or _ itself gets a _ in
+ * front.  Blanks become %20.  A Unit line of ours also says what has no place in Go's:
+ * judged=no, floor=1048576. */
 #include "instrument/bench/formats.h"
 
 #include <ctype.h>
@@ -16,27 +18,39 @@
 
 /* ---- writing ---- */
 
+/* Blanks end a word of Go's lines; what `also` holds has a meaning there. */
+static void put_escaped(tp_buf *out, const char *text, const char *also)
+{
+    for (const char *p = text; *p; p++) {
+        unsigned char c = (unsigned char)*p;
+        if (isspace(c) || c == '%' || strchr(also, c))
+            tp_buf_addf(out, "%%%02X", c);
+        else
+            tp_buf_addc(out, *p);
+    }
+}
+
 static void put_name(tp_buf *out, const char *name, int processors)
 {
+    unsigned char first = (unsigned char)*name;
     tp_buf_adds(out, "Benchmark");
-    for (const char *p = name; *p; p++) {
-        char c = *p;
-        if (p == name)
-            c = (char)toupper((unsigned char)c);
-        tp_buf_addc(out, isspace((unsigned char)c) ? '_' : c);
-    }
+    if (isupper(first) || first == '_')
+        tp_buf_addc(out, '_');
+    size_t at = out->len;
+    put_escaped(out, name, "");
+    if (out->len > at)
+        out->data[at] = (char)toupper((unsigned char)out->data[at]);
     tp_buf_addf(out, "-%d", processors > 0 ? processors : 1);
 }
 
 /* The unit that a metric is written in: "tokens/s", "peak_memory-bytes". */
-static void unit_of(const tp_bench_metric *m, char *out, size_t cap)
+static void put_unit(tp_buf *out, const tp_bench_metric *m)
 {
-    if (strcmp(m->metric.name, "throughput") == 0)
-        snprintf(out, cap, "%s", m->metric.unit);
-    else
-        snprintf(out, cap, "%s-%s", m->metric.name, m->metric.unit);
-    for (char *p = out; *p; p++)
-        *p = isspace((unsigned char)*p) ? '_' : *p;
+    if (strcmp(m->metric.name, "throughput") != 0 || !*m->metric.unit) {
+        put_escaped(out, m->metric.name, "");
+        tp_buf_addc(out, '-');
+    }
+    put_escaped(out, m->metric.unit, "-");
 }
 
 static void put_units(const tp_bench_report *r, tp_buf *out)
@@ -45,15 +59,20 @@ static void put_units(const tp_bench_report *r, tp_buf *out)
     for (size_t i = 0; i < r->n_results; i++) {
         for (size_t k = 0; k < r->results[i].n_metrics; k++) {
             const tp_bench_metric *m = &r->results[i].metrics[k];
-            char unit[128], quoted[136];
-            unit_of(m, unit, sizeof unit);
-            snprintf(quoted, sizeof quoted, "|%s|", unit);
-            if (m == tp_result_time(&r->results[i]) || strstr(tp_buf_str(&seen), quoted))
+            TP_OWN(tp_buf) quoted = {0};
+            tp_buf_addc(&quoted, ' ');
+            put_unit(&quoted, m);
+            tp_buf_addc(&quoted, ' ');
+            if (m == tp_result_time(&r->results[i]) || strstr(tp_buf_str(&seen), quoted.data))
                 continue;
-            tp_buf_adds(&seen, quoted);
-            tp_buf_addf(out, "Unit %s better=%s assume=%s\n", unit,
+            tp_buf_adds(&seen, quoted.data);
+            tp_buf_addf(out, "Unit%sbetter=%s assume=%s%s", quoted.data,
                         tp_direction_name(m->metric.direction),
-                        m->metric.kind == TP_METRIC_EXACT ? "exact" : "nothing");
+                        m->metric.kind == TP_METRIC_EXACT ? "exact" : "nothing",
+                        m->metric.is_informative ? " judged=no" : "");
+            if (m->metric.floor > 0)
+                tp_buf_addf(out, " floor=%.17g", m->metric.floor);
+            tp_buf_addc(out, '\n');
         }
     }
 }
@@ -72,12 +91,14 @@ static void put_rounds(const tp_bench_report *r, const tp_bench_result *result, 
         TP_OWN(tp_buf) line = {0};
         for (size_t k = 0; k < result->n_metrics; k++) {
             const tp_bench_metric *m = &result->metrics[k];
-            char unit[128];
-            unit_of(m, unit, sizeof unit);
             if (i >= m->n_b || !isfinite(m->b[i]))
                 continue;
             put_number(&line, m == time ? m->b[i] * 1e9 : m->b[i]);
-            tp_buf_addf(&line, " %s", m == time ? "ns/op" : unit);
+            tp_buf_addc(&line, ' ');
+            if (m == time)
+                tp_buf_adds(&line, "ns/op");
+            else
+                put_unit(&line, m);
         }
         if (line.len) {
             put_name(out, result->name, r->host.processors);
@@ -107,7 +128,9 @@ typedef struct {
     char unit[128];
     tp_direction direction;
     tp_metric_class kind;
+    double floor;
     bool has_direction; /* the file or the unit says which way is better */
+    bool is_shown;      /* and not judged */
     bool is_count;      /* no Unit line says more: exact while all rounds agree */
 } unit_rule;
 
@@ -159,6 +182,9 @@ static tp_status read_unit(reader *in, char *text, size_t number)
     for (char *word; (word = strtok_r(NULL, " \t", &rest));) {
         bool is_better = tp_str_starts(word, "better="), is_assume = tp_str_starts(word, "assume=");
         bool is_exact = is_assume && strcmp(word + 7, "exact") == 0;
+        rule.is_shown |= strcmp(word, "judged=no") == 0;
+        if (tp_str_starts(word, "floor="))
+            tp_str_to_f64(word + 6, &rule.floor);
         if ((is_better && !tp_direction_parse(word + 7, &rule.direction)) ||
             (is_assume && !is_exact && strcmp(word + 7, "nothing") != 0))
             return tp_fail(in->err, TP_ERR_FORMAT,
@@ -176,8 +202,23 @@ static tp_status read_unit(reader *in, char *text, size_t number)
     return TP_OK;
 }
 
-/* "Train/llama-2" -> "train/llama": without the capital and the number of processors that our own
- * files have.  In those of others "Sort/n-1000" may be all name. */
+/* "a%20b" -> "a b" */
+static void unescape(const char *text, size_t n, tp_buf *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned byte;
+        bool is_escaped = text[i] == '%' && n - i > 2 && isxdigit((unsigned char)text[i + 1]) &&
+                          isxdigit((unsigned char)text[i + 2]);
+        if (is_escaped && sscanf(text + i + 1, "%2x", &byte) == 1 && byte != 0) {
+            tp_buf_addc(out, (char)byte);
+            i += 2;
+        } else
+            tp_buf_addc(out, text[i]);
+    }
+}
+
+/* "Train/llama-2" -> "train/llama", "_Train-2" -> "Train": without what our own files add.  In
+ * those of others "Sort/n-1000" may be all name. */
 static void plain_name(const char *word, tp_buf *out)
 {
     size_t n = strlen(word), digits = n;
@@ -185,7 +226,11 @@ static void plain_name(const char *word, tp_buf *out)
         digits--;
     if (digits > 1 && digits < n && word[digits - 1] == '-')
         n = digits - 1;
-    tp_buf_addf(out, "%c%.*s", tolower((unsigned char)*word), (int)n - 1, word + 1);
+    bool keeps_case = *word == '_' && n > 1;
+    size_t at = out->len;
+    unescape(word + keeps_case, n - keeps_case, out);
+    if (!keeps_case && out->len > at)
+        out->data[at] = (char)tolower((unsigned char)out->data[at]);
 }
 
 /* "Sort-8", or "example.org/lists.Sort-8" where the file has several packages. */
@@ -223,38 +268,49 @@ static tp_status result_of(reader *in, const char *name, tp_bench_result **ret)
 
 /* Which metric a unit stands for: in our own files "resident-bytes" is the metric resident
  * in bytes, and a unit that names none is the throughput. */
-static void metric_of(const reader *in, const char *unit, char *name, size_t cap,
-                      const char **ret_unit)
+static void metric_of(const reader *in, const char *unit, tp_buf *name, tp_buf *plain_unit)
 {
     const char *dash = in->is_ours ? strrchr(unit, '-') : NULL;
-    *ret_unit = dash ? dash + 1 : unit;
     if (is_time(unit)) {
-        snprintf(name, cap, "%s", tp_bench_time_name);
-        *ret_unit = "s";
-    } else if (dash)
-        snprintf(name, cap, "%.*s", (int)(dash - unit), unit);
-    else
-        snprintf(name, cap, "%s", in->is_ours ? "throughput" : unit);
+        tp_buf_adds(name, tp_bench_time_name);
+        tp_buf_adds(plain_unit, "s");
+    } else if (!in->is_ours) {
+        tp_buf_adds(name, unit);
+        tp_buf_adds(plain_unit, unit);
+    } else {
+        if (dash)
+            unescape(unit, (size_t)(dash - unit), name);
+        else
+            tp_buf_adds(name, "throughput");
+        unescape(dash ? dash + 1 : unit, strlen(dash ? dash + 1 : unit), plain_unit);
+    }
+}
+
+static void begin_metric(const reader *in, tp_bench_metric *m, const char *name, const char *unit,
+                         const char *plain_unit)
+{
+    unit_rule rule = rule_of(in, unit);
+    const tp_metric *own = in->is_ours ? tp_bench_own_metric(name) : NULL;
+    tp_bench_metric_set(in->report, m, name, plain_unit,
+                        is_time(unit) ? TP_LOWER_IS_BETTER : rule.direction, rule.kind, NULL, 0);
+    m->metric.is_count = rule.is_count;
+    m->metric.floor = own && !rule.floor ? own->floor : rule.floor;
+    m->metric.is_informative = rule.is_shown || (own && own->is_informative);
+    if (!rule.has_direction)
+        tp_bench_metric_unjudged(m);
 }
 
 static tp_status add_value(reader *in, tp_bench_result *result, const char *unit, double v)
 {
-    char name[128];
-    const char *plain_unit;
-    metric_of(in, unit, name, sizeof name, &plain_unit);
-    tp_bench_metric *m = tp_result_metric(result, name);
+    TP_OWN(tp_buf) name = {0}, plain_unit = {0};
+    metric_of(in, unit, &name, &plain_unit);
+    tp_bench_metric *m = tp_result_metric(result, tp_buf_str(&name));
     if (!m && result->n_metrics == TP_BENCH_MAX_METRICS)
         return tp_fail(in->err, TP_ERR_FORMAT, "%s: '%s' has more than %d units", in->file,
                        result->name, TP_BENCH_MAX_METRICS);
     if (!m) {
-        unit_rule rule = rule_of(in, unit);
         m = &result->metrics[result->n_metrics++];
-        tp_bench_metric_set(in->report, m, name, plain_unit,
-                            is_time(unit) ? TP_LOWER_IS_BETTER : rule.direction, rule.kind, NULL,
-                            0);
-        m->metric.is_count = rule.is_count;
-        if (!rule.has_direction)
-            tp_bench_metric_unjudged(m);
+        begin_metric(in, m, tp_buf_str(&name), unit, tp_buf_str(&plain_unit));
     }
     size_t index = (size_t)(result - in->report->results), at = (size_t)(m - result->metrics);
     tp_sample_list *list = &in->lists[index * TP_BENCH_MAX_METRICS + at];
@@ -342,6 +398,8 @@ tp_status tp_read_gobench(const char *name, const char *text, size_t n, tp_bench
         else if (strcmp(line.data, "tool: temper") == 0)
             in.is_ours = true;
     }
+    for (size_t i = 0; in.is_ours && i < ret->n_results; i++)
+        tp_bench_judge_speed(&ret->results[i]);
     if (status == TP_OK && ret->n_results == 0)
         status =
             tp_fail(err, TP_ERR_FORMAT,

@@ -230,6 +230,8 @@ static tp_status read_run(const char *file, const tp_json *first, const char *na
         in.result->n_metrics = 0;
         tp_result_fail(r, in.result, "%s", message ? message : "an error occurred");
     }
+    if (is_ours)
+        tp_bench_judge_speed(in.result);
     return TP_OK;
 }
 

@@ -115,6 +115,20 @@ static const char *name_of(const tp_json *list, const tp_json *result, tp_bench_
     return tp_arena_strdup(&r->arena, tp_buf_str(&text));
 }
 
+/* A program that crashed is fast. */
+static void look_at_exits(const tp_json *codes, tp_bench_report *r, tp_bench_result *result)
+{
+    size_t i = 1;
+    int64_t code;
+    for (const tp_json *x = codes && codes->type == TP_JSON_ARRAY ? codes->child : NULL; x;
+         x = x->next, i++) {
+        if (!tp_json_i64(x, &code) || code == 0)
+            continue;
+        tp_result_fail(r, result, "the command returned %lld in run %zu", (long long)code, i);
+        return;
+    }
+}
+
 static tp_status read_result(const char *file, const tp_json *list, const tp_json *result,
                              tp_bench_report *r, tp_error *err)
 {
@@ -144,6 +158,7 @@ static tp_status read_result(const char *file, const tp_json *list, const tp_jso
                             TP_LOWER_IS_BETTER, TP_METRIC_NOISY, memory.values, memory.n);
         added->metrics[1].metric.floor = 1 << 20;
     }
+    look_at_exits(tp_json_get(result, "exit_codes"), r, added);
     return TP_OK;
 }
 

@@ -73,8 +73,16 @@ void tp_bench_metric_unjudged(tp_bench_metric *m)
     m->note = "shown, not judged: the file does not say which way is better";
 }
 
-/* Ours, in the files that have no place for units and directions. */
-static const tp_metric *own_metric(const char *name)
+void tp_bench_judge_speed(tp_bench_result *result)
+{
+    const tp_bench_metric *speed = tp_result_metric(result, "throughput");
+    tp_bench_metric *time = tp_result_metric(result, tp_bench_time_name);
+    if (time && speed && !speed->metric.is_informative)
+        time->metric.is_informative = true;
+}
+
+/* In the files that have no place for units and directions. */
+const tp_metric *tp_bench_own_metric(const char *name)
 {
     static const tp_metric own[] = {
         TP_NOISY_MEMORY_ROW(tp_bench_memory_name),
@@ -103,7 +111,7 @@ static const tp_metric *own_metric(const char *name)
 
 void tp_bench_metric_by_name(tp_bench_report *r, tp_bench_metric *m, const char *name, bool is_ours)
 {
-    const tp_metric *own = is_ours ? own_metric(name) : NULL;
+    const tp_metric *own = is_ours ? tp_bench_own_metric(name) : NULL;
     bool is_rate = tp_str_ends(name, "_per_second");
     tp_bench_metric_set(r, m, name,
                         own       ? own->unit

@@ -1,5 +1,6 @@
 /* format_trackers.c - one value per benchmark and metric, for services that keep history:
  * github-action-benchmark (direction belongs to the file) and Bencher. */
+#include "base/platform.h"
 #include "base/strings.h"
 #include "instrument/bench/formats.h"
 
@@ -61,14 +62,24 @@ bool tp_is_tracker(const tp_json *root)
     return root && root->type == TP_JSON_ARRAY && root->child && tp_json_get(root->child, "value");
 }
 
-/* The file does not say which way is better; a rate is better when it is higher. */
-static tp_direction direction_of(const char *unit)
+/* Whether the unit tells which way is better: of rates, of times, and of costs of one operation. */
+static bool direction_of(const char *unit, tp_direction *ret)
 {
-    bool rate = tp_str_ends(unit, "/s") || tp_str_ends(unit, "/sec") || tp_str_ends(unit, "ps");
-    return rate ? TP_HIGHER_IS_BETTER : TP_LOWER_IS_BETTER;
+    static const char *const rates[] = {"fps", "ops", "bps", "kbps", "Mbps", "Gbps"};
+    static const char *const times[] = {"ns", "us", "\xc2\xb5s", "ms", "s", "sec"};
+    bool is_rate = tp_str_ends(unit, "/s") || tp_str_ends(unit, "/sec");
+    bool is_cost = tp_str_ends(unit, "/op") || tp_str_ends(unit, "/iter");
+    for (size_t i = 0; i < TP_COUNTOF(rates); i++)
+        is_rate |= strcmp(unit, rates[i]) == 0;
+    for (size_t i = 0; i < TP_COUNTOF(times); i++)
+        is_cost |= strcmp(unit, times[i]) == 0;
+    *ret = is_rate ? TP_HIGHER_IS_BETTER : TP_LOWER_IS_BETTER;
+    return is_rate || is_cost;
 }
 
-static tp_status read_entry(const char *file, const tp_json *e, tp_bench_report *r, tp_error *err)
+/* `named`: the direction of the whole file, NULL where nobody said it. */
+static tp_status read_entry(const char *file, const tp_json *e, const tp_direction *named,
+                            tp_bench_report *r, tp_error *err)
 {
     const char *name = tp_json_str(tp_json_get(e, "name"));
     const char *unit = tp_json_str(tp_json_get(e, "unit"));
@@ -91,22 +102,47 @@ static tp_status read_entry(const char *file, const tp_json *e, tp_bench_report 
     if (tp_result_metric(result, metric) || result->n_metrics == TP_BENCH_MAX_METRICS)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a second entry '%s'", file, e->line, name);
     tp_bench_metric *m = &result->metrics[result->n_metrics++];
-    tp_bench_metric_set(r, m, metric, unit, direction_of(unit), TP_METRIC_NOISY,
+    tp_direction direction;
+    bool is_known = direction_of(unit, &direction);
+    tp_bench_metric_set(r, m, metric, unit, named ? *named : direction, TP_METRIC_NOISY,
                         tp_bench_report_values(r, &value, 1), 1);
     m->metric.is_count = tp_bench_unit_counts(unit);
+    if (!named && !is_known) {
+        tp_bench_metric_unjudged(m);
+        m->note = "shown, not judged: which way is better is not said; name the file "
+                  "smaller-is-better:FILE or bigger-is-better:FILE";
+    }
     return TP_OK;
 }
 
-tp_status tp_read_tracker(const char *name, const tp_json *root, tp_bench_report *ret,
-                          tp_error *err)
+static tp_status read_tracker(const char *name, const tp_json *root, const tp_direction *named,
+                              tp_bench_report *ret, tp_error *err)
 {
     if (root->type != TP_JSON_ARRAY || root->n > TP_BENCH_MAX_RESULTS)
         return tp_fail(err, TP_ERR_FORMAT, "%s: has to be a list of at most %d", name,
                        TP_BENCH_MAX_RESULTS);
     ret->tool = "github-action-benchmark";
     for (const tp_json *e = root->child; e; e = e->next)
-        TP_TRY(read_entry(name, e, ret, err));
+        TP_TRY(read_entry(name, e, named, ret, err));
     return TP_OK;
+}
+
+tp_status tp_read_tracker(const char *name, const tp_json *root, tp_bench_report *ret,
+                          tp_error *err)
+{
+    return read_tracker(name, root, NULL, ret, err);
+}
+
+tp_status tp_read_tracker_smaller(const char *name, const tp_json *root, tp_bench_report *ret,
+                                  tp_error *err)
+{
+    return read_tracker(name, root, &(tp_direction){TP_LOWER_IS_BETTER}, ret, err);
+}
+
+tp_status tp_read_tracker_bigger(const char *name, const tp_json *root, tp_bench_report *ret,
+                                 tp_error *err)
+{
+    return read_tracker(name, root, &(tp_direction){TP_HIGHER_IS_BETTER}, ret, err);
 }
 
 /* ---- Bencher ---- */

@@ -17,19 +17,22 @@ const tp_bench_format tp_bench_formats[] = {
      .doc = "pytest-benchmark: times in seconds",
      .write = tp_write_pytest,
      .read_json = tp_read_pytest,
-     .recognise = tp_is_pytest},
+     .recognise = tp_is_pytest,
+     .of_times = true},
     {.name = "google",
      .file = "google.json",
      .doc = "Google Benchmark: one entry per round, for compare.py",
      .write = tp_write_google,
      .read_json = tp_read_google,
-     .recognise = tp_is_google},
+     .recognise = tp_is_google,
+     .of_times = true},
     {.name = "hyperfine",
      .file = "hyperfine.json",
      .doc = "hyperfine: times and peak memory",
      .write = tp_write_hyperfine,
      .read_json = tp_read_hyperfine,
-     .recognise = tp_is_hyperfine},
+     .recognise = tp_is_hyperfine,
+     .of_times = true},
     {.name = "benchstat",
      .file = "bench.txt",
      .doc = "Go benchmark lines, for benchstat",
@@ -39,13 +42,17 @@ const tp_bench_format tp_bench_formats[] = {
      .file = "smaller.json",
      .doc = "github-action-benchmark, customSmallerIsBetter",
      .write = tp_write_tracker_smaller,
-     .read_json = tp_read_tracker,
-     .recognise = tp_is_tracker},
+     .read_json = tp_read_tracker_smaller},
     {.name = "bigger-is-better",
      .file = "bigger.json",
      .doc = "github-action-benchmark, customBiggerIsBetter",
      .write = tp_write_tracker_bigger,
-     .read_json = tp_read_tracker},
+     .read_json = tp_read_tracker_bigger},
+    {.name = "github-action",
+     .file = "benchmark-data.json",
+     .doc = "one of the two above of which nobody says which: units tell",
+     .read_json = tp_read_tracker,
+     .recognise = tp_is_tracker},
     {.name = "bencher",
      .file = "bencher.json",
      .doc = "Bencher Metric Format",
@@ -125,6 +132,8 @@ tp_status tp_bench_read(const char *name, const char *text, size_t n, const tp_b
     tp_status status = (format ? format->read_text != NULL : !looks_json)
                            ? tp_read_gobench(name, text, n, &r, err)
                            : read_json(name, text, n, format, &r, err);
+    if (status == TP_OK && r.n_results == 0)
+        status = tp_fail(err, TP_ERR_FORMAT, "%s has no benchmarks", name);
     if (status != TP_OK) {
         tp_bench_report_release(&r);
         return status;

@@ -22,7 +22,8 @@ typedef struct {
                            tp_error *err);
     tp_status (*read_text)(const char *name, const char *text, size_t n, tp_bench_report *ret,
                            tp_error *err);
-    bool (*recognise)(const tp_json *root); /* of JSON formats that are read */
+    bool (*recognise)(const tp_json *root); /* of JSON formats that are read by their content */
+    bool of_times; /* holds nothing of benchmarks without a time in seconds */
 } tp_bench_format;
 
 extern const tp_bench_format tp_bench_formats[];
@@ -70,6 +71,10 @@ bool tp_bench_unit_counts(const char *unit);
  * our own metrics are known in our own files.  Any other has a note, and is not judged. */
 void tp_bench_metric_by_name(tp_bench_report *r, tp_bench_metric *m, const char *name,
                              bool is_ours);
+/* Ours of that name, or NULL. */
+const tp_metric *tp_bench_own_metric(const char *name);
+/* In files of ours a benchmark that has a speed is judged by it: its time says the same. */
+void tp_bench_judge_speed(tp_bench_result *result);
 /* The file does not say which way is better: the metric is shown, with that note. */
 void tp_bench_metric_unjudged(tp_bench_metric *m);
 /* A note on the first figure of a result that has no place among its metrics. */
@@ -94,7 +99,11 @@ tp_status tp_read_gobench(const char *name, const char *text, size_t n, tp_bench
                           tp_error *err);
 TP_BENCH_WRITER(tracker_smaller)
 TP_BENCH_WRITER(tracker_bigger)
-TP_BENCH_READER(tracker)
+TP_BENCH_READER(tracker) /* without a direction: what units tell */
+tp_status tp_read_tracker_smaller(const char *name, const tp_json *root, tp_bench_report *ret,
+                                  tp_error *err);
+tp_status tp_read_tracker_bigger(const char *name, const tp_json *root, tp_bench_report *ret,
+                                 tp_error *err);
 TP_BENCH_WRITER(bencher)
 TP_BENCH_READER(bencher)
 TP_BENCH_WRITER(junit)

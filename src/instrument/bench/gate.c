@@ -244,7 +244,7 @@ static void agree(const tp_bench_metric *before, tp_bench_metric *m)
 
 static void compare_result(const tp_bench_result *base, tp_bench_report *r, tp_bench_result *result)
 {
-    bool any = false;
+    bool any = false, any_shown = false;
     judge_times_if_need_be(base, result);
     if (base->message) {
         tp_result_fail(r, result, "its baseline is a failed measurement: %s", base->message);
@@ -253,7 +253,8 @@ static void compare_result(const tp_bench_result *base, tp_bench_report *r, tp_b
     for (size_t k = 0; k < result->n_metrics; k++) {
         tp_bench_metric *m = &result->metrics[k];
         const tp_bench_metric *before = tp_result_metric(base, m->metric.name);
-        if (!before || (before->n_b == 0 && !m->metric.is_informative))
+        if (!before || (before->n_b == 0 && !m->metric.is_informative) ||
+            !tp_metric_units_agree(&before->metric, &m->metric))
             continue;
         m->a = tp_bench_report_values(r, before->b, before->n_b);
         m->n_a = before->n_b;
@@ -261,18 +262,16 @@ static void compare_result(const tp_bench_result *base, tp_bench_report *r, tp_b
         agree(before, m);
         compare_metric(r, result, m);
         any |= m->is_compared;
+        any_shown |= !m->is_compared;
     }
     for (size_t k = 0; k < base->n_metrics && result->verdict != TP_BENCH_FAILED; k++) {
-        const tp_bench_metric *before = &base->metrics[k];
-        if (before->metric.is_informative || tp_result_metric(result, before->metric.name))
-            continue;
-        result->verdict = TP_BENCH_MISSING;
-        result->note =
-            tp_bench_report_printf(r, "the metric %s was not measured", before->metric.name);
+        if (!base->metrics[k].metric.is_informative)
+            tp_result_need(r, result, &base->metrics[k].metric);
     }
     if (!any && result->verdict == TP_BENCH_NONE) {
         result->verdict = TP_BENCH_NEW;
-        result->note = "the baseline has none of its metrics";
+        result->note = any_shown ? "nothing that both have can be judged"
+                                 : "the baseline has none of its metrics";
     }
 }
 

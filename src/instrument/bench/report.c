@@ -49,6 +49,11 @@ tp_bench_metric *tp_result_metric(const tp_bench_result *result, const char *nam
     return NULL;
 }
 
+bool tp_metric_units_agree(const tp_metric *a, const tp_metric *b)
+{
+    return !*a->unit || !*b->unit || strcmp(a->unit, b->unit) == 0;
+}
+
 const char *tp_bench_report_printf(tp_bench_report *r, const char *fmt, ...)
 {
     TP_OWN(tp_buf) text = {0};
@@ -85,6 +90,22 @@ tp_summary tp_summarise(const double *values, size_t n)
     s.lower = d.median_ci.lo;
     s.upper = d.median_ci.hi;
     return s;
+}
+
+tp_bench_metric *tp_result_need(tp_bench_report *r, tp_bench_result *result,
+                                const tp_metric *before)
+{
+    tp_bench_metric *m = tp_result_metric(result, before->name);
+    if (m && tp_metric_units_agree(before, &m->metric))
+        return m;
+    result->verdict = TP_BENCH_MISSING;
+    result->note = m ? tp_bench_report_printf(r,
+                                              "%s was in %s and is in %s: figures of different "
+                                              "units are not compared",
+                                              before->name, before->unit, m->metric.unit)
+                     : tp_bench_report_printf(r, "the metric %s of its baseline was not measured",
+                                              before->name);
+    return NULL;
 }
 
 void tp_result_fail(tp_bench_report *r, tp_bench_result *result, const char *fmt, ...)

@@ -78,11 +78,18 @@ void tp_bench_report_release(tp_bench_report *r); /* zeroed is a no-op */
 tp_bench_result *tp_bench_report_add(tp_bench_report *r, const char *name, size_t n_metrics);
 tp_bench_result *tp_bench_report_find(const tp_bench_report *r, const char *name); /* NULL: none */
 tp_bench_metric *tp_result_metric(const tp_bench_result *result, const char *name);
+/* The same, or not known of one of them. */
+bool tp_metric_units_agree(const tp_metric *a, const tp_metric *b);
 const char *tp_bench_report_printf(tp_bench_report *r, const char *fmt, ...) TP_PRINTF(2, 3);
 /* A copy of values in the arena. */
 const double *tp_bench_report_values(tp_bench_report *r, const double *values, size_t n);
 
 tp_summary tp_summarise(const double *values, size_t n);
+
+/* The metric of its baseline, measured in the same unit; else the result is MISSING and NULL comes
+ * back. */
+tp_bench_metric *tp_result_need(tp_bench_report *r, tp_bench_result *result,
+                                const tp_metric *before);
 
 /* Mark a result as failed. */
 void tp_result_fail(tp_bench_report *r, tp_bench_result *result, const char *fmt, ...)

@@ -35,16 +35,22 @@ tp_status tp_bench_load(const char *path, tp_bench_report *ret, tp_error *err)
 
 /* ---- writing ---- */
 
-static tp_status write_file(const tp_bench_format *format, const char *path,
-                            const tp_bench_report *r, tp_error *err)
+static tp_status write_file(const tp_bench_setup *f, const tp_bench_format *format,
+                            const char *path, const tp_bench_report *r, tp_error *err)
 {
     TP_OWN(tp_buf) text = {0};
     format->write(r, &text);
+    for (size_t i = 0; i < r->n_results && format->of_times; i++) {
+        const tp_bench_result *result = &r->results[i];
+        if (result->n_metrics && !result->message && !tp_result_time(result))
+            tp_bench_note(f, "%s is not in %s: it has no time in seconds", result->name, path);
+    }
     return tp_output_put(path, tp_buf_str(&text), text.len, err);
 }
 
 /* Write a word of --save; without results only look whether it can be. */
-static tp_status save_one(const char *word, const tp_bench_report *r, tp_error *err)
+static tp_status save_one(const tp_bench_setup *f, const char *word, const tp_bench_report *r,
+                          tp_error *err)
 {
     char name[64];
     const char *path;
@@ -55,19 +61,23 @@ static tp_status save_one(const char *word, const tp_bench_report *r, tp_error *
         return tp_fail(err, TP_ERR_CONFIG,
                        "--save %s: there is no format '%s'; 'temper bench --formats' lists them",
                        word, name);
-    if (!format->write || !*path)
+    if (!format->write)
+        return tp_fail(err, TP_ERR_CONFIG, "--save %s: %s is read, not written", word,
+                       format->name);
+    if (!*path)
         return tp_fail(err, TP_ERR_CONFIG, "--save takes FORMAT:FILE, not '%s'", word);
-    return r ? write_file(format, path, r, err) : tp_output_check(path, err);
+    return r ? write_file(f, format, path, r, err) : tp_output_check(path, err);
 }
 
-static tp_status save_list(const char *list, const tp_bench_report *r, tp_error *err)
+static tp_status save_list(const tp_bench_setup *f, const tp_bench_report *r, tp_error *err)
 {
+    const char *list = f->o.save;
     char *copy = tp_strdup(list), *rest = NULL;
     size_t n = 0;
     tp_status status = TP_OK;
     for (char *word = strtok_r(copy, ",", &rest); word && status == TP_OK;
          word = strtok_r(NULL, ",", &rest))
-        status = save_one(word, r, err), n++;
+        status = save_one(f, word, r, err), n++;
     if (status == TP_OK && n == 0)
         status = tp_fail(err, TP_ERR_CONFIG, "--save takes FORMAT:FILE, not '%s'", list);
     free(copy);
@@ -169,7 +179,7 @@ static tp_status record(const char *path, const tp_bench_report *r, tp_error *er
 tp_status tp_bench_check_save(const tp_bench_setup *f, tp_error *err)
 {
     if (f->o.save)
-        TP_TRY(save_list(f->o.save, NULL, err));
+        TP_TRY(save_list(f, NULL, err));
     return tp_output_check(f->o.benchmark_json, err);
 }
 
@@ -178,9 +188,10 @@ tp_status tp_bench_save(const tp_bench_setup *f, const tp_bench_report *r, bool 
 {
     char path[4096];
     if (f->o.save)
-        TP_TRY(save_list(f->o.save, r, err));
+        TP_TRY(save_list(f, r, err));
     if (f->o.benchmark_json)
-        TP_TRY(write_file(tp_bench_format_find("pytest-benchmark"), f->o.benchmark_json, r, err));
+        TP_TRY(
+            write_file(f, tp_bench_format_find("pytest-benchmark"), f->o.benchmark_json, r, err));
     TP_TRY(tell_github(f, r, err));
     if (!with_history || f->o.no_history)
         return TP_OK;

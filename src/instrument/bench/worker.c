@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "instrument/bench/metric_rows.h"
 #include "text/json/json.h"
 
 enum { MESSAGE_ARENA = 64 << 20, MAX_MESSAGE = 1 << 20, START_STREAM = 0x737461 };
@@ -59,6 +60,18 @@ static tp_status read_metric(tp_worker_subject *s, const tp_json *m, size_t i, t
     return TP_OK;
 }
 
+/* The time of a run, which every answer has: what other tools want to know. */
+static void add_time(tp_worker_subject *s)
+{
+    static const tp_metric time = TP_RUN_TIME_ROW;
+    for (size_t k = 0; k < s->n_named; k++) {
+        if (strcmp(s->metrics[k].name, time.name) == 0)
+            return;
+    }
+    if (s->n_named < TP_BENCH_MAX_METRICS)
+        s->metrics[s->subject.n_metrics++] = time;
+}
+
 static tp_status read_ready(tp_worker_subject *s, const tp_json *ready, tp_error *err)
 {
     const tp_json *metrics = tp_json_get(ready, "metrics");
@@ -68,7 +81,7 @@ static tp_status read_ready(tp_worker_subject *s, const tp_json *ready, tp_error
         return tp_fail(err, TP_ERR_FORMAT, "the worker names no metrics, or more than %d",
                        TP_BENCH_MAX_METRICS);
     if (s->subject.n_metrics)
-        return metrics->n == s->subject.n_metrics
+        return metrics->n == s->n_named
                    ? TP_OK
                    : tp_fail(err, TP_ERR_FORMAT, "the worker changed its metrics");
     size_t i = 0;
@@ -78,7 +91,8 @@ static tp_status read_ready(tp_worker_subject *s, const tp_json *ready, tp_error
     if (tp_json_i64(tp_json_get(ready, "work"), &work) && work > 0)
         s->subject.work = (uint64_t)work;
     s->subject.metrics = s->metrics;
-    s->subject.n_metrics = metrics->n;
+    s->subject.n_metrics = s->n_named = metrics->n;
+    add_time(s);
     s->subject.work_unit = unit ? tp_arena_strdup(s->arena, unit) : NULL;
     return TP_OK;
 }

@@ -31,6 +31,7 @@ typedef struct {
     double timeout_s;    /* of one answer */
     tp_arena *arena;
     tp_metric metrics[TP_BENCH_MAX_METRICS];
+    size_t n_named; /* by the worker; behind them the time where it is none of them */
     tp_pipe pipe;
     uint64_t seed, n_starts;
 } tp_worker_subject;

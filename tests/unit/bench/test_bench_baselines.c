@@ -123,6 +123,25 @@ static void another_host_is_no_baseline(void **state)
     tp_bench_report_release(&r);
 }
 
+static void another_unit_is_no_baseline(void **state)
+{
+    static const char text[] =
+        "{\"x\": {\"host\": \"here\", \"metrics\": {\"throughput\": {\"unit\": \"ktokens/s\", "
+        "\"direction\": \"higher\", \"median\": 1, \"sessions\": [1, 1, 1]}}}}";
+    tp_bench_report r;
+    tp_baselines b;
+    assert_int_equal(compare(text, 500, 8 << 20, &r, false), 1);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_MISSING);
+    assert_non_null(strstr(r.results[0].note, "was in ktokens/s and is in tokens/s"));
+    /* ... and its sessions are none of the new one */
+    parse(text, &b);
+    assert_int_equal(tp_baselines_update(&b, &r, NULL), TP_OK);
+    assert_int_equal(b.items[0].metrics[0].n_sessions, 1);
+    assert_true(fabs(b.items[0].metrics[0].level - 500) < 1e-9);
+    tp_baselines_release(&b);
+    tp_bench_report_release(&r);
+}
+
 static void missing_on_either_side_is_no_pass(void **state)
 {
     tp_bench_report r;
@@ -267,6 +286,7 @@ int main(void)
         cmocka_unit_test(an_unknown_spread_is_assumed_and_said),
         cmocka_unit_test(the_plain_rule_can_decide),
         cmocka_unit_test(another_host_is_no_baseline),
+        cmocka_unit_test(another_unit_is_no_baseline),
         cmocka_unit_test(missing_on_either_side_is_no_pass),
         cmocka_unit_test(degenerate_levels_are_refused_with_their_place),
         cmocka_unit_test(what_a_baseline_cannot_mean_is_refused),

@@ -128,6 +128,8 @@ static void every_format_is_written_as_recorded(void **state)
         const tp_bench_format *f = &tp_bench_formats[i];
         char path[512];
         tp_buf found = {0}, wanted = {0};
+        if (!f->write)
+            continue;
         snprintf(path, sizeof path, FOLDER "%s", f->file);
         f->write(&r, &found);
         if (getenv("TEMPER_UPDATE_GOLDEN"))
@@ -222,24 +224,34 @@ static void our_metrics_survive_in_the_formats_of_times(void **state)
         assert_int_equal(speed->metric.direction, TP_HIGHER_IS_BETTER);
         assert_int_equal(speed->metric.is_informative, i == 1); /* one value, not one per round */
         assert_int_equal(speed->note != NULL, i == 1);
+        /* time is judged where no speed is */
+        assert_int_equal(tp_result_metric(&r.results[0], "time")->metric.is_informative, i == 0);
         tp_bench_report_release(&r);
     }
 }
 
 /* ---- comparing stored files ---- */
 
-static int compare_texts(const char *old_text, const char *new_text, tp_bench_report *current,
-                         bool allow_missing)
+static int compare_named(const char *name, const char *old_text, const char *new_text,
+                         tp_bench_report *current, bool allow_missing)
 {
     tp_bench_report base;
     tp_error err = {0};
     tp_gate_options options = {.allow_missing = allow_missing};
-    if (tp_bench_read("old", old_text, strlen(old_text), NULL, &base, &err) != TP_OK ||
-        tp_bench_read("new", new_text, strlen(new_text), NULL, current, &err) != TP_OK)
+    const tp_bench_format *format = name ? tp_bench_format_find(name) : NULL;
+    if (tp_bench_read("old", old_text, strlen(old_text), format, &base, &err) != TP_OK ||
+        tp_bench_read("new", new_text, strlen(new_text), format, current, &err) != TP_OK)
         fail_msg("%s", err.message);
+    current->rule.by_point = name != NULL; /* formats of single values */
     assert_int_equal(tp_gate_compare_stored(&base, current, NULL, NULL, NULL), TP_OK);
     tp_bench_report_release(&base);
     return tp_gate_conclude(current, &options).exit_status;
+}
+
+static int compare_texts(const char *old_text, const char *new_text, tp_bench_report *current,
+                         bool allow_missing)
+{
+    return compare_named(NULL, old_text, new_text, current, allow_missing);
 }
 
 #define HYPERFINE(name, times) \
@@ -340,6 +352,70 @@ static void units_without_a_direction_are_not_judged(void **state)
     qps = tp_result_metric(&r.results[0], "qps");
     assert_int_equal(qps->metric.direction, TP_HIGHER_IS_BETTER);
     assert_int_equal(qps->comparison.verdict, TP_BENCH_IMPROVED);
+    tp_bench_report_release(&r);
+}
+
+#define TRACKED(unit, value) "[{\"name\": \"x - m\", \"unit\": \"" unit "\", \"value\": " value "}]"
+
+static void the_direction_of_a_tracker_is_that_of_its_name(void **state)
+{
+    static const struct {
+        const char *format, *before, *after;
+        tp_bench_verdict verdict;
+    } cases[] = {
+        {"bigger-is-better", TRACKED("%", "90"), TRACKED("%", "50"), TP_BENCH_REGRESSION},
+        {"bigger-is-better", TRACKED("%", "50"), TRACKED("%", "90"), TP_BENCH_PASS},
+        {"bigger-is-better", TRACKED("s", "2"), TRACKED("s", "1"), TP_BENCH_REGRESSION},
+        {"smaller-is-better", TRACKED("points", "1"), TRACKED("points", "2"), TP_BENCH_REGRESSION},
+        {"smaller-is-better", TRACKED("x/s", "2"), TRACKED("x/s", "1"), TP_BENCH_PASS},
+        {"github-action", TRACKED("x/s", "2"), TRACKED("x/s", "1"), TP_BENCH_REGRESSION},
+        {"github-action", TRACKED("fps", "2"), TRACKED("fps", "1"), TP_BENCH_REGRESSION},
+        {"github-action", TRACKED("ms", "1"), TRACKED("ms", "2"), TP_BENCH_REGRESSION},
+        {"github-action", TRACKED("ps", "1"), TRACKED("ps", "2"), TP_BENCH_NEW},
+        {"github-action", TRACKED("steps", "1"), TRACKED("steps", "2"), TP_BENCH_NEW},
+        {"github-action", TRACKED("%", "50"), TRACKED("%", "90"), TP_BENCH_NEW},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tp_bench_report r;
+        bool is_new = cases[i].verdict == TP_BENCH_NEW;
+        compare_named(cases[i].format, cases[i].before, cases[i].after, &r, false);
+        assert_int_equal(r.results[0].verdict, cases[i].verdict);
+        assert_int_equal(r.results[0].metrics[0].metric.is_informative, is_new);
+        if (is_new)
+            assert_non_null(strstr(r.results[0].metrics[0].note, "bigger-is-better:FILE"));
+        tp_bench_report_release(&r);
+    }
+}
+
+static void figures_of_different_units_are_not_compared(void **state)
+{
+    tp_bench_report r;
+    tp_buf text = {0};
+    assert_int_equal(compare_texts("[{\"name\": \"x - m\", \"unit\": \"ms\", \"value\": 1000}, "
+                                   "{\"name\": \"x - k\", \"unit\": \"s\", \"value\": 3}]",
+                                   "[{\"name\": \"x - m\", \"unit\": \"us\", \"value\": 2}, "
+                                   "{\"name\": \"x - k\", \"unit\": \"s\", \"value\": 3}]",
+                                   &r, false),
+                     1);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_MISSING);
+    tp_write_junit(&r, &text);
+    assert_non_null(strstr(text.data, "MISSING: m was in ms and is in us"));
+    tp_buf_release(&text);
+    assert_string_equal(r.results[0].note,
+                        "m was in ms and is in us: figures of different units are not compared");
+    assert_false(r.results[0].metrics[0].is_compared);
+    tp_bench_report_release(&r);
+}
+
+static void a_command_that_crashed_has_failed(void **state)
+{
+    static const char crashed[] =
+        "{\"results\": [{\"command\": \"a\", \"times\": [" TEN "], \"exit_codes\": [0, 0, 139]}]}";
+    tp_bench_report r;
+    assert_int_equal(compare_texts(HYPERFINE("a", TEN), crashed, &r, false), 3);
+    assert_string_equal(r.results[0].message, "the command returned 139 in run 3");
+    tp_bench_report_release(&r);
+    assert_int_equal(compare_texts(crashed, HYPERFINE("a", TEN), &r, false), 3);
     tp_bench_report_release(&r);
 }
 
@@ -490,6 +566,59 @@ static void sides_of_hyperfine_have_their_own_means(void **state)
     tp_bench_report_release(&r);
 }
 
+/* What is written in Go's lines comes back: names, units, and what is only shown. */
+static void lines_of_go_of_ours_lose_nothing(void **state)
+{
+    static const char *const names[] = {"train/x", "Alpha/X", "_low", "two words-8", "50%20"};
+    static const double values[] = {1, 2, 3, 4, 5}, none[] = {0, 0, 0, 0, 0};
+    static const tp_metric metrics[] = {
+        {.name = "throughput", .unit = "points", .direction = TP_HIGHER_IS_BETTER},
+        {.name = "time", .unit = "s", .is_informative = true},
+        {.name = "system_time", .unit = "s", .is_informative = true},
+        {.name = "resident", .unit = "bytes", .floor = 1 << 20},
+        {.name = "p 99", .unit = "milli-s per run", .kind = TP_METRIC_EXACT}};
+    tp_bench_report written, read;
+    tp_gate_options options = {0};
+    tp_buf text = {0};
+    assert_int_equal(tp_bench_report_init(&written, NULL), TP_OK);
+    for (size_t i = 0; i < 5; i++) {
+        tp_bench_result *result = tp_bench_report_add(&written, names[i], 5);
+        result->rounds = 5;
+        for (size_t k = 0; k < 5; k++) {
+            result->metrics[k].metric = metrics[k];
+            result->metrics[k].b = k == 2 || k == 4 ? none : values;
+            result->metrics[k].n_b = 5;
+        }
+    }
+    tp_write_gobench(&written, &text);
+    assert_int_equal(tp_bench_read("f", text.data, text.len, NULL, &read, NULL), TP_OK);
+    assert_int_equal(read.n_results, 5);
+    for (size_t i = 0; i < 5; i++) {
+        const tp_bench_result *result = &read.results[i];
+        assert_string_equal(result->name, names[i]);
+        assert_int_equal(result->n_metrics, 5);
+        for (size_t k = 0; k < 5; k++) {
+            const tp_metric *m = &result->metrics[k].metric;
+            assert_string_equal(m->name, metrics[k].name);
+            assert_string_equal(m->unit, metrics[k].unit);
+            assert_int_equal(m->direction, metrics[k].direction);
+            assert_int_equal(m->kind, metrics[k].kind);
+            assert_int_equal(m->is_informative, metrics[k].is_informative);
+            assert_true(m->floor == metrics[k].floor);
+        }
+    }
+    /* ... and is not worse than itself */
+    tp_bench_report again;
+    assert_int_equal(tp_bench_read("f", text.data, text.len, NULL, &again, NULL), TP_OK);
+    again.rule.tolerance = 0.9;
+    assert_int_equal(tp_gate_compare_stored(&read, &again, NULL, NULL, NULL), TP_OK);
+    assert_true(tp_gate_conclude(&again, &options).by_verdict[TP_BENCH_FAILED] == 0);
+    tp_buf_release(&text);
+    tp_bench_report_release(&written);
+    tp_bench_report_release(&read);
+    tp_bench_report_release(&again);
+}
+
 static void a_file_of_times_judges_times(void **state)
 {
     tp_bench_report base, current;
@@ -520,6 +649,12 @@ static void what_is_not_understood_is_named(void **state)
     expect_refusal("", "neither JSON nor benchmark lines");
     expect_refusal("hello\n", "neither JSON nor benchmark lines");
     expect_refusal("{\"a\": 1}", "not a benchmark file that is known");
+    expect_refusal("{\"results\": []}", "f has no benchmarks");
+    expect_refusal(
+        "{\"schema\": \"temper-bench-1\", \"benchmarks\": [{\"name\": \"a\", \"metrics\": "
+        "[{\"name\": \"m\", \"direction\": \"lower\"},\n{\"name\": \"m\", \"direction\": "
+        "\"lower\"}]}]}",
+        "f:2: a second metric 'm' of 'a'");
     expect_refusal("{\"schema\": \"temper-bench-1\"}", "\"benchmarks\" has to be a list");
     expect_refusal("{\"schema\": \"temper-bench-1\", \"benchmarks\": [{}]}", "without a name");
     expect_refusal("{\"schema\": \"temper-bench-1\", \"benchmarks\": [\n{\"name\": \"a\", "
@@ -593,6 +728,10 @@ int main(void)
         cmocka_unit_test(our_metrics_survive_in_the_formats_of_times),
         cmocka_unit_test(counts_of_go_may_be_0),
         cmocka_unit_test(units_without_a_direction_are_not_judged),
+        cmocka_unit_test(the_direction_of_a_tracker_is_that_of_its_name),
+        cmocka_unit_test(figures_of_different_units_are_not_compared),
+        cmocka_unit_test(a_command_that_crashed_has_failed),
+        cmocka_unit_test(lines_of_go_of_ours_lose_nothing),
         cmocka_unit_test(counters_are_read),
         cmocka_unit_test(what_google_skipped_was_not_measured),
         cmocka_unit_test(a_stored_new_result_is_new_no_more),
