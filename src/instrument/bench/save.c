@@ -3,8 +3,8 @@
 
 #include "base/files.h"
 #include "base/output.h"
+#include "instrument/bench/history.h"
 #include "instrument/bench/session.h"
-#include "instrument/store/history.h"
 
 /* ---- reading ---- */
 
@@ -119,63 +119,6 @@ bool tp_bench_history_path(const char *given, char *out)
     return true;
 }
 
-static tp_status record_result(tp_history *h, int64_t session, const tp_bench_result *result,
-                               tp_error *err)
-{
-    tp_history_result row = {.name = result->name,
-                             .work_unit = result->work_unit,
-                             .work = (int64_t)result->work,
-                             .rounds = (int64_t)result->rounds,
-                             .order = result->order,
-                             .verdict = tp_bench_verdict_name(result->verdict),
-                             .message = result->message};
-    int64_t id;
-    TP_TRY(tp_history_add_result(h, session, &row, &id, err));
-    for (size_t k = 0; k < result->n_metrics; k++) {
-        const tp_bench_metric *m = &result->metrics[k];
-        tp_history_metric metric = {.name = m->metric.name,
-                                    .unit = m->metric.unit,
-                                    .direction = tp_direction_name(m->metric.direction),
-                                    .kind = m->metric.kind == TP_METRIC_EXACT ? "exact" : "noisy",
-                                    .is_informative = m->metric.is_informative,
-                                    .median = m->side_b.median,
-                                    .lower = m->side_b.lower,
-                                    .upper = m->side_b.upper,
-                                    .samples = m->b,
-                                    .n = m->n_b,
-                                    .other_samples = m->a,
-                                    .n_other = m->n_a};
-        TP_TRY(tp_history_add_metric(h, id, &metric, err));
-    }
-    return TP_OK;
-}
-
-static tp_status record(const char *path, const tp_bench_report *r, tp_error *err)
-{
-    tp_history *h;
-    int64_t session;
-    tp_history_session row = {.started = r->started,
-                              .version = r->version,
-                              .commit = r->has_commit ? r->commit.id : NULL,
-                              .branch = r->has_commit ? r->commit.branch : NULL,
-                              .is_dirty = r->has_commit && r->commit.is_dirty,
-                              .host = r->host.fingerprint,
-                              .host_name = r->host.name,
-                              .cpu = r->host.cpu,
-                              .compared_with = r->side_a,
-                              .seed = (int64_t)r->seed};
-    TP_TRY(tp_history_open(path, true, &h, err));
-    tp_status status = tp_history_begin(h, &row, &session, err);
-    for (size_t i = 0; i < r->n_results && status == TP_OK; i++) {
-        if (r->results[i].n_metrics > 0 && !r->results[i].message)
-            status = record_result(h, session, &r->results[i], err);
-    }
-    if (status == TP_OK)
-        status = tp_history_end(h, err);
-    tp_history_close(h); /* what was not ended is not kept */
-    return status;
-}
-
 tp_status tp_bench_check_save(const tp_bench_setup *f, tp_error *err)
 {
     if (f->o.save)
@@ -199,5 +142,5 @@ tp_status tp_bench_save(const tp_bench_setup *f, const tp_bench_report *r, bool 
         tp_bench_note(f, "no place for the history: HOME is not set; --history FILE names one");
         return TP_OK;
     }
-    return record(path, r, err);
+    return tp_history_record(path, r, err);
 }

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "instrument/bench/history.h"
 #include "instrument/bench/session.h"
 #include "instrument/report/picture.h"
-#include "instrument/store/history.h"
 #include "stats/stats.h"
 
 enum { LEAST_POINTS = 10, MAX_POINTS = 100000 };
@@ -296,7 +296,7 @@ tp_status tp_trends_write(const tp_bench_history_options *options, const char *c
         return tp_fail(err, TP_ERR_CONFIG, "HOME is not set; --history FILE names the history");
     tp_host_detect(&host);
     TP_TRY(tp_arena_init(&c.arena, (size_t)1 << 30, err));
-    tp_status status = tp_history_open(path, false, &h, err);
+    tp_status status = tp_history_open(path, &h, err);
     if (status == TP_OK)
         status = tp_history_read(h, options->all_hosts ? NULL : host.fingerprint, collect, &c, err);
     if (status == TP_OK && c.n)

@@ -1,5 +1,5 @@
 /* history.c - sessions and results of benchmarks in SQLite, each session one transaction. */
-#include "instrument/store/history.h"
+#include "instrument/bench/history.h"
 
 #include <math.h>
 #include <sqlite3.h>
@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 
-enum { SCHEMA_VERSION = 1, BUSY_MS = 10000, MAX_SAMPLES = 1 << 20 };
+enum { SCHEMA_VERSION = 1, BUSY_MS = 10000, MAX_SAMPLES = TP_BENCH_MAX_SAMPLES };
 
 struct tp_history {
     sqlite3 *db;
@@ -118,15 +118,13 @@ static tp_status prepare(tp_history *h, tp_error *err)
     return run(h, "COMMIT", "creating it", err);
 }
 
-tp_status tp_history_open(const char *path, bool create, tp_history **ret, tp_error *err)
+static tp_status open_file(const char *path, bool create, tp_history **ret, tp_error *err)
 {
-    tp_history *h = calloc(1, sizeof *h);
     const char *slash = strrchr(path, '/');
     char folder[1024];
-    if (!h || strlen(path) >= sizeof h->path) {
-        free(h);
+    if (strlen(path) >= sizeof folder)
         return tp_fail(err, TP_ERR_ARG, "the path of the history is too long");
-    }
+    tp_history *h = tp_new(1, sizeof *h);
     snprintf(h->path, sizeof h->path, "%s", path);
     snprintf(folder, sizeof folder, "%.*s", (int)(slash ? slash - path : 0), path);
     tp_status status = TP_OK;
@@ -150,6 +148,11 @@ tp_status tp_history_open(const char *path, bool create, tp_history **ret, tp_er
     TP_HAND_OVER(status, ret, h, tp_history_close(h));
 }
 
+tp_status tp_history_open(const char *path, tp_history **ret, tp_error *err)
+{
+    return open_file(path, false, ret, err);
+}
+
 void tp_history_close(tp_history *h)
 {
     if (!h)
@@ -162,39 +165,31 @@ void tp_history_close(tp_history *h)
 
 /* ---- writing ---- */
 
-static void bind_text(sqlite3_stmt *s, int at, const char *text)
+/* A row being made: values are bound in order of the columns, and the first failure stays. */
+typedef struct {
+    sqlite3_stmt *s;
+    int at, code;
+} row;
+
+static void bound(row *x, int code) { x->code = x->code == SQLITE_OK ? code : x->code; }
+
+static void bind_text(row *x, const char *text)
 {
-    if (text)
-        sqlite3_bind_text(s, at, text, -1, SQLITE_TRANSIENT);
-    else
-        sqlite3_bind_null(s, at);
+    bound(x, sqlite3_bind_text(x->s, ++x->at, text, -1, SQLITE_TRANSIENT)); /* NULL is null */
 }
 
-static void bind_number(sqlite3_stmt *s, int at, double v)
+static void bind_int(row *x, int64_t v) { bound(x, sqlite3_bind_int64(x->s, ++x->at, v)); }
+
+static void bind_number(row *x, double v)
 {
-    if (isnan(v))
-        sqlite3_bind_null(s, at);
-    else
-        sqlite3_bind_double(s, at, v);
+    bound(x, sqlite3_bind_double(x->s, ++x->at, v)); /* NaN is null */
 }
 
-static void bind_samples(sqlite3_stmt *s, int at, const double *values, size_t n)
+static void bind_samples(row *x, const double *values, size_t n)
 {
-    if (n > 0)
-        sqlite3_bind_blob64(s, at, values, n * sizeof *values, SQLITE_TRANSIENT);
-    else
-        sqlite3_bind_null(s, at);
-}
-
-static tp_status insert(tp_history *h, sqlite3_stmt *s, int64_t *ret_id, tp_error *err)
-{
-    int code = sqlite3_step(s);
-    sqlite3_finalize(s);
-    if (code != SQLITE_DONE)
-        return fail(h, err, "writing");
-    if (ret_id)
-        *ret_id = sqlite3_last_insert_rowid(h->db);
-    return TP_OK;
+    bound(x, n > 0
+                 ? sqlite3_bind_blob64(x->s, ++x->at, values, n * sizeof *values, SQLITE_TRANSIENT)
+                 : sqlite3_bind_null(x->s, ++x->at));
 }
 
 static tp_status compile(tp_history *h, const char *sql, sqlite3_stmt **ret, tp_error *err)
@@ -204,75 +199,103 @@ static tp_status compile(tp_history *h, const char *sql, sqlite3_stmt **ret, tp_
                : fail(h, err, "understanding its tables");
 }
 
-tp_status tp_history_begin(tp_history *h, const tp_history_session *x, int64_t *ret_id,
-                           tp_error *err)
+static tp_status insert(tp_history *h, row *x, int64_t *ret_id, tp_error *err)
 {
-    sqlite3_stmt *s;
-    TP_TRY(run(h, "BEGIN IMMEDIATE", "locking", err));
-    h->in_session = true;
+    bool is_added = x->code == SQLITE_OK && sqlite3_step(x->s) == SQLITE_DONE;
+    tp_status status = is_added ? TP_OK : fail(h, err, "writing");
+    sqlite3_finalize(x->s);
+    *ret_id = is_added ? sqlite3_last_insert_rowid(h->db) : 0;
+    return status;
+}
+
+static tp_status add_session(tp_history *h, const tp_bench_report *r, int64_t *ret_id,
+                             tp_error *err)
+{
+    row x = {0};
     TP_TRY(compile(h,
                    "INSERT INTO session(started, version, commit_id, branch, dirty, host, "
                    "host_name, cpu, compared_with, seed) VALUES(?,?,?,?,?,?,?,?,?,?)",
-                   &s, err));
-    bind_text(s, 1, x->started);
-    bind_text(s, 2, x->version);
-    bind_text(s, 3, x->commit);
-    bind_text(s, 4, x->branch);
-    sqlite3_bind_int(s, 5, x->is_dirty);
-    bind_text(s, 6, x->host);
-    bind_text(s, 7, x->host_name);
-    bind_text(s, 8, x->cpu);
-    bind_text(s, 9, x->compared_with);
-    sqlite3_bind_int64(s, 10, x->seed);
-    return insert(h, s, ret_id, err);
+                   &x.s, err));
+    bind_text(&x, r->started);
+    bind_text(&x, r->version);
+    bind_text(&x, r->has_commit ? r->commit.id : NULL);
+    bind_text(&x, r->has_commit ? r->commit.branch : NULL);
+    bind_int(&x, r->has_commit && r->commit.is_dirty);
+    bind_text(&x, r->host.fingerprint);
+    bind_text(&x, r->host.name);
+    bind_text(&x, r->host.cpu);
+    bind_text(&x, r->side_a);
+    bind_int(&x, (int64_t)r->seed);
+    return insert(h, &x, ret_id, err);
 }
 
-tp_status tp_history_add_result(tp_history *h, int64_t session, const tp_history_result *x,
-                                int64_t *ret_id, tp_error *err)
+static tp_status add_metric(tp_history *h, int64_t result, const tp_bench_metric *m, tp_error *err)
 {
-    sqlite3_stmt *s;
-    TP_TRY(compile(h,
-                   "INSERT INTO result(session, name, work, work_unit, rounds, round_order, "
-                   "verdict, message) VALUES(?,?,?,?,?,?,?,?)",
-                   &s, err));
-    sqlite3_bind_int64(s, 1, session);
-    bind_text(s, 2, x->name);
-    sqlite3_bind_int64(s, 3, x->work);
-    bind_text(s, 4, x->work_unit);
-    sqlite3_bind_int64(s, 5, x->rounds);
-    bind_text(s, 6, x->order);
-    bind_text(s, 7, x->verdict);
-    bind_text(s, 8, x->message);
-    return insert(h, s, ret_id, err);
-}
-
-tp_status tp_history_add_metric(tp_history *h, int64_t result, const tp_history_metric *x,
-                                tp_error *err)
-{
-    sqlite3_stmt *s;
+    row x = {0};
+    int64_t id;
     TP_TRY(compile(h,
                    "INSERT INTO metric(result, name, unit, direction, class, informative, median, "
                    "lower, upper, samples, other_samples) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
-                   &s, err));
-    sqlite3_bind_int64(s, 1, result);
-    bind_text(s, 2, x->name);
-    bind_text(s, 3, x->unit);
-    bind_text(s, 4, x->direction);
-    bind_text(s, 5, x->kind);
-    sqlite3_bind_int(s, 6, x->is_informative);
-    bind_number(s, 7, x->median);
-    bind_number(s, 8, x->lower);
-    bind_number(s, 9, x->upper);
-    bind_samples(s, 10, x->samples, x->n);
-    bind_samples(s, 11, x->other_samples, x->n_other);
-    return insert(h, s, NULL, err);
+                   &x.s, err));
+    bind_int(&x, result);
+    bind_text(&x, m->metric.name);
+    bind_text(&x, m->metric.unit);
+    bind_text(&x, tp_direction_name(m->metric.direction));
+    bind_text(&x, m->metric.kind == TP_METRIC_EXACT ? "exact" : "noisy");
+    bind_int(&x, m->metric.is_informative);
+    bind_number(&x, m->side_b.median);
+    bind_number(&x, m->side_b.lower);
+    bind_number(&x, m->side_b.upper);
+    bind_samples(&x, m->b, m->n_b);
+    bind_samples(&x, m->a, m->n_a);
+    return insert(h, &x, &id, err);
 }
 
-tp_status tp_history_end(tp_history *h, tp_error *err)
+static tp_status add_result(tp_history *h, int64_t session, const tp_bench_result *result,
+                            tp_error *err)
 {
+    row x = {0};
+    int64_t id;
+    TP_TRY(compile(h,
+                   "INSERT INTO result(session, name, work, work_unit, rounds, round_order, "
+                   "verdict, message) VALUES(?,?,?,?,?,?,?,?)",
+                   &x.s, err));
+    bind_int(&x, session);
+    bind_text(&x, result->name);
+    bind_int(&x, (int64_t)result->work);
+    bind_text(&x, result->work_unit);
+    bind_int(&x, (int64_t)result->rounds);
+    bind_text(&x, result->order);
+    bind_text(&x, tp_bench_verdict_name(result->verdict));
+    bind_text(&x, result->message);
+    TP_TRY(insert(h, &x, &id, err));
+    for (size_t k = 0; k < result->n_metrics; k++)
+        TP_TRY(add_metric(h, id, &result->metrics[k], err));
+    return TP_OK;
+}
+
+static tp_status add_all(tp_history *h, const tp_bench_report *r, tp_error *err)
+{
+    int64_t session;
+    TP_TRY(run(h, "BEGIN IMMEDIATE", "locking", err));
+    h->in_session = true;
+    TP_TRY(add_session(h, r, &session, err));
+    for (size_t i = 0; i < r->n_results; i++) {
+        if (r->results[i].n_metrics > 0 && !r->results[i].message)
+            TP_TRY(add_result(h, session, &r->results[i], err));
+    }
     TP_TRY(run(h, "COMMIT", "writing", err));
     h->in_session = false;
     return TP_OK;
+}
+
+tp_status tp_history_record(const char *path, const tp_bench_report *r, tp_error *err)
+{
+    tp_history *h;
+    TP_TRY(open_file(path, true, &h, err));
+    tp_status status = add_all(h, r, err);
+    tp_history_close(h); /* what was not ended is not kept */
+    return status;
 }
 
 /* ---- reading ---- */
@@ -318,28 +341,22 @@ static tp_status visit_row(const tp_history *h, sqlite3_stmt *s, double *samples
 tp_status tp_history_read(tp_history *h, const char *host, tp_history_visit visit, void *user,
                           tp_error *err)
 {
-    sqlite3_stmt *s;
-    double *samples = malloc((size_t)MAX_SAMPLES * sizeof *samples);
-    if (!samples)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory to read the history");
-    tp_status status =
+    row x = {0};
+    TP_TRY(
         compile(h,
                 "SELECT r.name, m.name, m.unit, m.direction, s.started, s.commit_id, s.host, "
                 "s.dirty, m.informative, m.median, m.lower, m.upper, m.samples, m.class "
                 "FROM metric m JOIN result r ON r.id = m.result JOIN session s ON s.id = r.session "
                 "WHERE ?1 IS NULL OR s.host = ?1 ORDER BY r.name, m.name, m.unit, s.started, "
                 "s.id",
-                &s, err);
-    if (status != TP_OK) {
-        free(samples);
-        return status;
-    }
-    bind_text(s, 1, host);
+                &x.s, err));
+    bind_text(&x, host);
+    TP_FREED double *samples = tp_new(MAX_SAMPLES, sizeof *samples);
+    tp_status status = x.code == SQLITE_OK ? TP_OK : fail(h, err, "reading");
     int code;
-    while (status == TP_OK && (code = sqlite3_step(s)) != SQLITE_DONE)
-        status = code == SQLITE_ROW ? visit_row(h, s, samples, visit, user, err)
+    while (status == TP_OK && (code = sqlite3_step(x.s)) != SQLITE_DONE)
+        status = code == SQLITE_ROW ? visit_row(h, x.s, samples, visit, user, err)
                                     : fail(h, err, "reading");
-    sqlite3_finalize(s);
-    free(samples);
+    sqlite3_finalize(x.s);
     return status;
 }
