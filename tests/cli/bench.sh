@@ -135,6 +135,14 @@ for attempt in builds cached; do
 done
 is "worktrees left in the repository" "$(git worktree list | wc -l)" 1
 is "what is left in the cache" "$(find "$XDG_CACHE_HOME/temper/bench" -type f | wc -l)" 1
+# A relative folder of caches is none: it would be another one for git.
+last="bench with a relative XDG_CACHE_HOME"
+HOME=$work/home XDG_CACHE_HOME=here "$TEMPER" bench kernel/rmsnorm --against v1 --rounds 6 --no-history >out 2>err </dev/null
+status=$?
+expect 3
+expect_out "revision one answers"
+[ -e here ] && fail "a relative XDG_CACHE_HOME is used"
+[ -f "$work/home/.cache/temper/bench/$(git rev-parse v1)/temper" ] || fail "the program is not in HOME's cache"
 echo 'message(FATAL_ERROR "this one does not configure")' >>CMakeLists.txt
 git -c user.name=t -c user.email=t@t commit -qam three
 run bench kernel/rmsnorm --against HEAD --rounds 6
@@ -394,6 +402,9 @@ wait $pid
 [ -p nobody ] || fail "a pipe is replaced"
 
 # ---- history ----
+HOME=$work/home XDG_DATA_HOME=there "$TEMPER" $worker >out 2>err </dev/null
+[ -e there ] && fail "a relative XDG_DATA_HOME is used"
+[ -f "$work/home/.local/share/temper/bench.sqlite" ] || fail "the history is not in HOME"
 run bench history --history none.sqlite
 expect 2 "there is no history"
 mkfifo fifo.sqlite

@@ -40,16 +40,6 @@ static tp_status run(const tp_bench_setup *f, const char *folder, const char *co
     return TP_OK;
 }
 
-static tp_status cache_folder(char *out, size_t cap, tp_error *err)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if ((!cache || !*cache) && (!home || !*home))
-        return tp_fail(err, TP_ERR_CONFIG, "no place to build in: set XDG_CACHE_HOME");
-    snprintf(out, cap, "%s%s/temper/bench", cache && *cache ? cache : home,
-             cache && *cache ? "" : "/.cache");
-    return TP_OK;
-}
-
 static tp_status check_out(const tp_bench_setup *f, const char *top, const char *source,
                            const char *commit, tp_error *err)
 {
@@ -130,7 +120,7 @@ static tp_status build_revision(const tp_bench_setup *f, const char *revision, c
         return tp_fail(err, TP_ERR_CONFIG,
                        "--against '%s': neither a program nor a revision of '%s'%s", revision, top,
                        tp_file_exists(revision) ? "; the file there cannot be executed" : "");
-    TP_TRY(cache_folder(cache, sizeof cache, err));
+    TP_TRY(tp_cache_path("bench", false, cache, sizeof cache, err));
     snprintf(folder, sizeof folder, "%s/%s", cache, commit);
     snprintf(out, 4096, "%s/temper", folder);
     snprintf(label, 128, "%.40s (%.12s)", revision, commit);

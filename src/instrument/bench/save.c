@@ -110,7 +110,7 @@ bool tp_bench_history_path(const char *given, char *out)
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     if (given)
         snprintf(out, 4096, "%s", given);
-    else if (data && *data)
+    else if (data && *data == '/') /* the specification ignores relative ones */
         snprintf(out, 4096, "%s/temper/bench.sqlite", data);
     else if (home && *home)
         snprintf(out, 4096, "%s/.local/share/temper/bench.sqlite", home);
