@@ -43,4 +43,17 @@ every trace "${POINTS:-16}" trace "$SOURCE/tests/data/traces/kineto_2025.json.gz
 every stats "${POINTS:-12}" stats a.txt
 every analyze "${POINTS:-12}" analyze runs/made
 every plan "${POINTS:-12}" plan tiny.yaml
+
+# A comparison without the memory for a test has no verdict: it is none that is not shown.
+results=$SOURCE/tests/data/bench/hyperfine.json
+within 0 bench compare "$results" "$results"
+mv out whole
+for n in $(seq 1 "$(cat allocations)"); do
+    within "$n" bench compare "$results" "$results"
+    case $status in
+    0) cmp -s out whole || fail "bench compare: allocation $n: another answer" ;;
+    5) grep -qi "memory" err || fail "bench compare: allocation $n: status 5 without a word of memory" ;;
+    *) fail "bench compare: allocation $n: exit status $status" ;;
+    esac
+done
 finish

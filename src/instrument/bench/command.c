@@ -59,13 +59,11 @@ static tp_status count_instructions(const tp_command_subject *s, double *ret, tp
     size_t n = 0;
     while (s->argv[n])
         n++;
-    const char **argv = calloc(n + 5, sizeof *argv);
-    int fd = argv ? mkstemp(path) : -1;
-    if (fd < 0) {
-        free(argv);
+    int fd = mkstemp(path);
+    if (fd < 0)
         return tp_fail(err, TP_ERR_IO, "no temporary file for Callgrind's output");
-    }
     close(fd);
+    TP_FREED const char **argv = tp_new(n + 5, sizeof *argv);
     snprintf(option, sizeof option, "--callgrind-out-file=%s", path);
     argv[0] = "valgrind";
     argv[1] = "--tool=callgrind";
@@ -78,7 +76,6 @@ static tp_status count_instructions(const tp_command_subject *s, double *ret, tp
     if (status == TP_OK)
         status = read_count(path, ret, err);
     unlink(path);
-    free(argv);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "stats/order.h"
 #include "stats/stats.h"
 
 static const char own_implementation[] = "temper"; /* of Python, in the machine_info we write */
@@ -29,11 +30,9 @@ static double half_median(const double *sorted, size_t n, bool upper, bool with_
 static box box_of(const double *values, size_t n, const tp_summary *s)
 {
     box b = {.q1 = s->median, .q3 = s->median, .low = s->min, .high = s->max};
-    TP_FREED double *sorted = malloc((n + 1) * sizeof *sorted);
-    if (!sorted || n < 2)
+    TP_FREED double *sorted = tp_sorted_copy(values, n);
+    if (n < 2)
         return b;
-    memcpy(sorted, values, n * sizeof *sorted);
-    tp_sort(sorted, n);
     b.q1 = (half_median(sorted, n, false, false) + half_median(sorted, n, false, true)) / 2;
     b.q3 = (half_median(sorted, n, true, false) + half_median(sorted, n, true, true)) / 2;
     b.iqr = b.q3 - b.q1;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "instrument/bench/formats.h"
+#include "stats/order.h"
 #include "stats/stats.h"
 #include "temper/exit_status.h"
 
@@ -82,9 +83,7 @@ static void judge_by_point(tp_bench_result *result)
 tp_status tp_gate_settle(tp_bench_report *r, tp_error *err)
 {
     size_t n = tp_gate_family(r);
-    TP_FREED double *p = malloc((2 * n + 1) * sizeof *p);
-    if (!p)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu comparisons", n);
+    TP_FREED double *p = tp_scratch(2 * n);
     r->rule.family = n > 0 ? n : 1;
     visit_family(r, p, NULL);
     tp_status status = n ? tp_adjust(TP_ADJUST_HOLM, p, n, p + n, err) : TP_OK;
@@ -155,8 +154,8 @@ size_t tp_gate_too_short(const tp_bench_report *r, size_t *ret_rounds)
 void tp_gate_suspects(const tp_bench_report *r, double rate, tp_buf *out)
 {
     size_t n = tp_gate_family(r), at = 0, listed = 0;
-    TP_FREED double *p = malloc((2 * n + 1) * sizeof *p);
-    if (!p || n == 0)
+    TP_FREED double *p = tp_scratch(2 * n);
+    if (n == 0)
         return;
     visit_family((tp_bench_report *)r, p, NULL);
     if (tp_adjust(TP_ADJUST_BH, p, n, p + n, NULL) != TP_OK)

@@ -38,9 +38,7 @@ static char **padded_environment(size_t padding, char *text)
     size_t n = 0;
     while (environ[n])
         n++;
-    char **envp = malloc((n + 2) * sizeof *envp);
-    if (!envp)
-        return NULL;
+    char **envp = tp_new(n + 2, sizeof *envp);
     size_t used = 0;
     for (size_t i = 0; i < n; i++) {
         if (strncmp(environ[i], "TEMPER_BENCH_PADDING=", 21) != 0)
@@ -61,8 +59,6 @@ static tp_status spawn(const tp_process_command *c, int in, int out, pid_t *ret,
 {
     char padding[MAX_PADDING + 32];
     char **envp = padded_environment(c->padding, padding);
-    if (!envp)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory to start '%s'", c->argv[0]);
     tp_child child = {.argv = (char *const *)c->argv,
                       .envp = envp,
                       .folder = c->folder,

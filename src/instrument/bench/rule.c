@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "stats/order.h"
 #include "stats/stats.h"
 
 static const struct {
@@ -162,9 +163,9 @@ tp_bench_verdict tp_rule_point(tp_direction direction, double tolerance, double 
 
 static void diagnose_order(const double *d, const char *order, size_t n, tp_bench_comparison *c)
 {
-    TP_FREED double *split = malloc((2 * n + 1) * sizeof *split);
+    TP_FREED double *split = tp_scratch(2 * n);
     size_t n_first = 0, n_second = 0;
-    if (!split || !order)
+    if (!order)
         return;
     for (size_t i = 0; i < n; i++) {
         if (order[i] == 'A')
@@ -219,11 +220,10 @@ void tp_rule_paired(const tp_rule *rule, const tp_metric *metric, const double *
                     const char *order, size_t n, tp_bench_comparison *ret)
 {
     *ret = blank(rule, metric, TP_COMPARED_PAIRED, n);
-    double *d = calloc(2 * n + 1, sizeof *d), *sorted = d ? d + n : NULL, coverage;
-    if (!d || n == 0) {
-        free(d);
+    TP_FREED double *d = tp_scratch(2 * n);
+    double *sorted = d + n, coverage;
+    if (n == 0)
         return;
-    }
     for (size_t i = 0; i < n; i++) {
         d[i] = sign_of(metric) * (log(b[i]) - log(a[i]));
         ret->n_ties += a[i] == b[i];
@@ -245,7 +245,6 @@ void tp_rule_paired(const tp_rule *rule, const tp_metric *metric, const double *
     apply_floor(metric, median_a, median_b, ret);
     set_point(metric, median_a, median_b, ret);
     explain_inconclusive(rule, ret);
-    free(d);
 }
 
 void tp_rule_bootstrap(const tp_metric *metric, const double *a, const double *b, size_t n,
@@ -253,14 +252,14 @@ void tp_rule_bootstrap(const tp_metric *metric, const double *a, const double *b
 {
     tp_bootstrap_options options = {.n_resamples = 1999, .seed = seed, .level = 1 - 2 * c->alpha};
     tp_bootstrap_result r;
-    TP_FREED double *d = calloc(n + 1, sizeof *d);
-    for (size_t i = 0; d && i < n; i++)
+    TP_FREED double *d = tp_scratch(n);
+    for (size_t i = 0; i < n; i++)
         d[i] = sign_of(metric) * (log(b[i]) - log(a[i]));
-    if (d && n >= 2 && tp_bootstrap(d, n, tp_statistic_median, NULL, &options, &r, NULL) == TP_OK) {
+    if (n >= 2 && tp_bootstrap(d, n, tp_statistic_median, NULL, &options, &r, NULL) == TP_OK) {
         c->boot_median_lower = r.bca.lo;
         c->boot_median_upper = r.bca.hi;
     }
-    if (d && n >= 2 && tp_bootstrap(d, n, tp_statistic_mean, NULL, &options, &r, NULL) == TP_OK) {
+    if (n >= 2 && tp_bootstrap(d, n, tp_statistic_mean, NULL, &options, &r, NULL) == TP_OK) {
         c->boot_mean_lower = r.bca.lo;
         c->boot_mean_upper = r.bca.hi;
     }
@@ -295,11 +294,9 @@ void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double
                       const double *b, size_t n_b, tp_bench_comparison *ret)
 {
     *ret = blank(rule, metric, TP_COMPARED_UNPAIRED, n_b);
-    double *x = calloc(n_a + n_b + 1, sizeof *x), *y = x ? x + n_b : NULL;
-    double s = sign_of(metric), m = log1p(ret->tolerance);
+    TP_FREED double *x = tp_scratch(n_a + n_b);
+    double *y = x + n_b, s = sign_of(metric), m = log1p(ret->tolerance);
     tp_mann_whitney_result mw = {0}, against;
-    if (!x)
-        return;
     for (size_t i = 0; i < n_b; i++)
         x[i] = s * log(b[i]);
     for (size_t i = 0; i < n_a; i++)
@@ -339,7 +336,6 @@ void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double
     apply_floor(metric, median_a, median_b, ret);
     set_point(metric, median_a, median_b, ret);
     explain_unpaired(n_a < n_b ? n_a : n_b, ret);
-    free(x);
 }
 
 /* How far one more session may lie from the level: the level is itself a mean of sessions, and
@@ -362,9 +358,8 @@ void tp_rule_baseline(const tp_rule *rule, const tp_metric *metric, const tp_sto
                       const double *b, size_t n, tp_bench_comparison *ret)
 {
     *ret = blank(rule, metric, TP_COMPARED_BASELINE, n);
-    double *d = calloc(n + 1, sizeof *d), m = log1p(ret->tolerance), df;
-    if (!d)
-        return;
+    TP_FREED double *d = tp_scratch(n);
+    double m = log1p(ret->tolerance), df;
     for (size_t i = 0; i < n; i++)
         d[i] = sign_of(metric) * (log(b[i]) - log(stored->level));
     ret->center = median_of(d, n);
@@ -384,7 +379,6 @@ void tp_rule_baseline(const tp_rule *rule, const tp_metric *metric, const tp_sto
         snprintf(ret->reason, sizeof ret->reason,
                  "unpaired: a stored level, between-session sd %.2g %% (%s)", 100 * ret->sd_between,
                  ret->is_sd_assumed ? "assumed" : "of stored sessions");
-    free(d);
 }
 
 void tp_rule_exact(const tp_rule *rule, const tp_metric *metric, double a, double b,

@@ -142,8 +142,8 @@ static tp_status warm_up(session *s, tp_error *err)
 {
     const tp_bench_plan *plan = s->plan;
     size_t most = plan->warm_up_most > plan->warm_up ? plan->warm_up_most : plan->warm_up;
-    TP_FREED double *times = calloc(2 * most + 2, sizeof *times);
-    tp_status status = times ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "no memory for the warm-up");
+    TP_FREED double *times = tp_new(2 * most + 2, sizeof *times);
+    tp_status status = TP_OK;
     double start = (double)now(s) * 1e-9;
     while (status == TP_OK && s->warm_up < most) {
         double spent = (double)now(s) * 1e-9 - start;
@@ -407,14 +407,14 @@ static tp_status make_room(session *s, tp_error *err)
                        TP_BENCH_MAX_SAMPLES);
     size_t n = s->cap + 1;
     s->cap_attempts = 2 * n; /* fewer than 4, or a third of the rounds, are measured again */
-    bool ok = (s->order = calloc(n, 1)) != NULL &&
-              (s->attempts = calloc(s->cap_attempts, sizeof *s->attempts)) != NULL;
-    for (int side = 0; side < 2 && ok; side++) {
-        ok = (s->checksums[side] = calloc(n, sizeof(uint64_t))) != NULL;
-        for (size_t i = 0; i < TP_BENCH_MAX_METRICS && ok; i++)
-            ok = (s->values[side][i] = calloc(n, sizeof(double))) != NULL;
+    s->order = tp_new(n, 1);
+    s->attempts = tp_new(s->cap_attempts, sizeof *s->attempts);
+    for (int side = 0; side < 2; side++) {
+        s->checksums[side] = tp_new(n, sizeof(uint64_t));
+        for (size_t i = 0; i < TP_BENCH_MAX_METRICS; i++)
+            s->values[side][i] = tp_new(n, sizeof(double));
     }
-    return ok ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "no memory for %zu rounds", s->cap);
+    return TP_OK;
 }
 
 static void give_back(session *s)
