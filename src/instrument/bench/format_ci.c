@@ -60,17 +60,6 @@ static void say(const tp_bench_result *result, tp_buf *out)
         tp_buf_addf(out, "; %s", c->reason);
 }
 
-/* Indices of results, gravest first, file order among equals. */
-static size_t *worst_first(const tp_bench_report *r)
-{
-    size_t *order = calloc(r->n_results + 1, sizeof *order), n = 0;
-    for (int v = TP_BENCH_COUNT - 1; order && v >= 0; v--)
-        for (size_t i = 0; i < r->n_results; i++)
-            if ((int)r->results[i].verdict == v)
-                order[n++] = i;
-    return order;
-}
-
 /* ---- JUnit ---- */
 
 static void put_attribute(tp_buf *out, const char *name, const char *value)
@@ -92,10 +81,9 @@ static void put_case(const tp_bench_result *result, tp_buf *out)
     put_attribute(out, "name", result->name);
     tp_buf_addf(out, " time=\"%.3f\"", result->seconds);
     tp_bench_verdict v = result->verdict;
-    bool fails = v == TP_BENCH_REGRESSION || v == TP_BENCH_MISSING;
-    bool skips = v == TP_BENCH_INCONCLUSIVE || v == TP_BENCH_NEW;
-    if (fails || skips || v == TP_BENCH_FAILED) {
-        const char *element = fails ? "failure" : skips ? "skipped" : "error";
+    bool skips = tp_bench_verdict_gravity(v) == TP_GRAVITY_WARNING;
+    if (skips || tp_bench_verdict_gravity(v) == TP_GRAVITY_ERROR) {
+        const char *element = v == TP_BENCH_FAILED ? "error" : skips ? "skipped" : "failure";
         tp_buf_addf(out, ">\n      <%s", element);
         put_attribute(out, "message", tp_buf_str(&text));
         if (!skips)
@@ -155,29 +143,14 @@ static void put_escaped(tp_buf *out, const char *text, bool is_property)
     }
 }
 
-static const char *annotation_kind(tp_bench_verdict v)
-{
-    switch (v) {
-    case TP_BENCH_REGRESSION:
-    case TP_BENCH_FAILED:
-    case TP_BENCH_MISSING:
-        return "error";
-    case TP_BENCH_NEW:
-    case TP_BENCH_INCONCLUSIVE:
-        return "warning";
-    case TP_BENCH_IMPROVED:
-        return "notice";
-    default:
-        return NULL;
-    }
-}
-
 void tp_write_annotations(const tp_bench_report *r, tp_buf *out)
 {
-    size_t *order = worst_first(r), shown = 0, rest = 0;
-    for (size_t i = 0; order && i < r->n_results; i++) {
-        const tp_bench_result *result = &r->results[order[i]];
-        const char *kind = annotation_kind(result->verdict);
+    static const char *const kinds[] = {[TP_GRAVITY_GOOD] = "notice",
+                                        [TP_GRAVITY_WARNING] = "warning",
+                                        [TP_GRAVITY_ERROR] = "error"};
+    size_t shown = 0, rest = 0;
+    for (const tp_bench_result *x = NULL; (x = tp_bench_report_worst(r, x));) {
+        const char *kind = kinds[tp_bench_verdict_gravity(x->verdict)];
         if (!kind)
             continue;
         if (shown == MAX_ANNOTATIONS) {
@@ -185,9 +158,9 @@ void tp_write_annotations(const tp_bench_report *r, tp_buf *out)
             continue;
         }
         TP_OWN(tp_buf) text = {0};
-        say(result, &text);
+        say(x, &text);
         tp_buf_addf(out, "::%s title=", kind);
-        put_escaped(out, result->name, true);
+        put_escaped(out, x->name, true);
         tp_buf_adds(out, "::");
         put_escaped(out, tp_buf_str(&text), false);
         tp_buf_addc(out, '\n');
@@ -196,7 +169,6 @@ void tp_write_annotations(const tp_bench_report *r, tp_buf *out)
     if (rest)
         tp_buf_addf(out, "::warning title=benchmarks::%zu more; the step summary has them all\n",
                     rest);
-    free(order);
 }
 
 /* ---- Markdown ---- */
@@ -262,19 +234,16 @@ void tp_write_markdown(const tp_bench_report *r, tp_buf *out)
 {
     tp_gate_options options = {0};
     tp_gate_summary s = tp_gate_conclude(r, &options);
-    size_t *order = worst_first(r), left = r->n_results;
+    size_t left = r->n_results;
     tp_buf_adds(out, "### temper bench\n\n");
-    for (int v = TP_BENCH_COUNT - 1; v > TP_BENCH_NONE; v--) {
-        if (s.by_verdict[v])
-            tp_buf_addf(out, "%zu %s  ", s.by_verdict[v],
-                        tp_bench_verdict_name((tp_bench_verdict)v));
-    }
+    tp_gate_say_counts(&s, out);
     tp_buf_adds(out,
                 "\n\n| benchmark | verdict | metric | ratio [interval] | tolerance | p (Holm) | "
                 "n | smallest excess shown | plain rule |\n"
                 "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
-    for (size_t i = 0; order && i < r->n_results && out->len < MAX_SUMMARY; i++, left--)
-        put_row(&r->results[order[i]], out);
+    for (const tp_bench_result *x = NULL;
+         out->len < MAX_SUMMARY && (x = tp_bench_report_worst(r, x)); left--)
+        put_row(x, out);
     if (left)
         tp_buf_addf(out, "\n%zu more benchmarks do not fit here.\n", left);
     if (r->side_a && r->side_b) {
@@ -288,5 +257,4 @@ void tp_write_markdown(const tp_bench_report *r, tp_buf *out)
         tp_buf_addf(out, "\nHost: %s, %d processor%s, %lld GiB, %s (%.8s).\n", r->host.cpu,
                     r->host.processors, tp_plural((uint64_t)r->host.processors),
                     (long long)r->host.memory_gib, r->host.kernel, r->host.fingerprint);
-    free(order);
 }

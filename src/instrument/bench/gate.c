@@ -135,6 +135,15 @@ static double least_p(size_t n_a, size_t n_b)
     return exp(lgamma(a + 1) + lgamma(b + 1) - lgamma(a + b + 1));
 }
 
+void tp_gate_say_counts(const tp_gate_summary *s, tp_buf *out)
+{
+    for (int v = TP_BENCH_COUNT - 1; v > TP_BENCH_NONE; v--) {
+        if (s->by_verdict[v])
+            tp_buf_addf(out, "%zu %s  ", s->by_verdict[v],
+                        tp_bench_verdict_name((tp_bench_verdict)v));
+    }
+}
+
 size_t tp_gate_too_short(const tp_bench_report *r, size_t *ret_rounds)
 {
     double most = r->rule.alpha / (double)r->rule.family;

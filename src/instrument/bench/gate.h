@@ -31,6 +31,8 @@ typedef struct {
     size_t n_point_regressions; /* benchmarks that the plain rule would fail */
     int exit_status;
 } tp_gate_summary;
+/* "1 REGRESSION  12 PASS  ", gravest first. */
+void tp_gate_say_counts(const tp_gate_summary *s, tp_buf *out);
 tp_gate_summary tp_gate_conclude(const tp_bench_report *r, const tp_gate_options *options);
 
 /* How many unpaired comparisons of a settled report could not show a regression whatever their

@@ -40,6 +40,16 @@ tp_bench_result *tp_bench_report_find(const tp_bench_report *r, const char *name
     return NULL;
 }
 
+const tp_bench_result *tp_bench_report_worst(const tp_bench_report *r, const tp_bench_result *x)
+{
+    int v = x ? (int)x->verdict : TP_BENCH_COUNT - 1;
+    for (size_t i = x ? (size_t)(x - r->results) + 1 : 0; v >= 0; v--, i = 0)
+        for (; i < r->n_results; i++)
+            if ((int)r->results[i].verdict == v)
+                return &r->results[i];
+    return NULL;
+}
+
 tp_bench_metric *tp_result_metric(const tp_bench_result *result, const char *name)
 {
     for (size_t i = 0; i < result->n_metrics; i++) {

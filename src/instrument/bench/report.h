@@ -77,6 +77,9 @@ void tp_bench_report_release(tp_bench_report *r); /* zeroed is a no-op */
 /* A new result with room for n_metrics metrics, all zero.  Valid until the next add. */
 tp_bench_result *tp_bench_report_add(tp_bench_report *r, const char *name, size_t n_metrics);
 tp_bench_result *tp_bench_report_find(const tp_bench_report *r, const char *name); /* NULL: none */
+/* Results, gravest first and in order among equals: the one behind `x` (NULL: the first), or NULL.
+ */
+const tp_bench_result *tp_bench_report_worst(const tp_bench_report *r, const tp_bench_result *x);
 tp_bench_metric *tp_result_metric(const tp_bench_result *result, const char *name);
 /* The same, or not known of one of them. */
 bool tp_metric_units_agree(const tp_metric *a, const tp_metric *b);

@@ -10,17 +10,20 @@
 
 static const struct {
     const char *name, *word;
+    tp_gravity gravity;
 } verdicts[TP_BENCH_COUNT] = {
-    [TP_BENCH_NONE] = {"NONE", "-"},
-    [TP_BENCH_PASS] = {"PASS", "same"},
-    [TP_BENCH_IMPROVED] = {"IMPROVED", "better"},
-    [TP_BENCH_SLOWER] = {"SLOWER_WITHIN_TOL", "same"},
-    [TP_BENCH_INCONCLUSIVE] = {"INCONCLUSIVE", "not shown"},
-    [TP_BENCH_NEW] = {"NEW", "no baseline"},
-    [TP_BENCH_MISSING] = {"MISSING", "not measured"},
-    [TP_BENCH_FAILED] = {"FAILED", "failed"},
-    [TP_BENCH_REGRESSION] = {"REGRESSION", "worse"},
+    [TP_BENCH_NONE] = {"NONE", "-", TP_GRAVITY_NONE},
+    [TP_BENCH_PASS] = {"PASS", "same", TP_GRAVITY_NONE},
+    [TP_BENCH_IMPROVED] = {"IMPROVED", "better", TP_GRAVITY_GOOD},
+    [TP_BENCH_SLOWER] = {"SLOWER_WITHIN_TOL", "same", TP_GRAVITY_NONE},
+    [TP_BENCH_INCONCLUSIVE] = {"INCONCLUSIVE", "not shown", TP_GRAVITY_WARNING},
+    [TP_BENCH_NEW] = {"NEW", "no baseline", TP_GRAVITY_WARNING},
+    [TP_BENCH_MISSING] = {"MISSING", "not measured", TP_GRAVITY_ERROR},
+    [TP_BENCH_FAILED] = {"FAILED", "failed", TP_GRAVITY_ERROR},
+    [TP_BENCH_REGRESSION] = {"REGRESSION", "worse", TP_GRAVITY_ERROR},
 };
+
+tp_gravity tp_bench_verdict_gravity(tp_bench_verdict verdict) { return verdicts[verdict].gravity; }
 
 const char *tp_bench_verdict_name(tp_bench_verdict verdict) { return verdicts[verdict].name; }
 

@@ -36,6 +36,10 @@ typedef enum {
     TP_BENCH_COUNT
 } tp_bench_verdict;
 
+/* What a verdict is to who reads it. */
+typedef enum { TP_GRAVITY_NONE, TP_GRAVITY_GOOD, TP_GRAVITY_WARNING, TP_GRAVITY_ERROR } tp_gravity;
+
+tp_gravity tp_bench_verdict_gravity(tp_bench_verdict verdict);
 const char *tp_bench_verdict_name(tp_bench_verdict verdict); /* "REGRESSION" */
 const char *
 tp_bench_verdict_word(tp_bench_verdict verdict); /* "worse", "better", "same", "not shown" ... */

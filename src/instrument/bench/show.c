@@ -195,21 +195,11 @@ static void show_single(tp_bench_show *show, const tp_bench_result *result)
 
 static const char *colour_of(const tp_bench_show *show, tp_bench_verdict v)
 {
-    if (!show->o->colour)
-        return "";
-    switch (v) {
-    case TP_BENCH_REGRESSION:
-    case TP_BENCH_FAILED:
-    case TP_BENCH_MISSING:
-        return tp_style(TP_STYLE_BOLD_RED);
-    case TP_BENCH_NEW:
-    case TP_BENCH_INCONCLUSIVE:
-        return tp_style(TP_STYLE_YELLOW);
-    case TP_BENCH_IMPROVED:
-        return tp_style(TP_STYLE_GREEN);
-    default:
-        return "";
-    }
+    static const tp_terminal_code styles[] = {[TP_GRAVITY_GOOD] = TP_STYLE_GREEN,
+                                              [TP_GRAVITY_WARNING] = TP_STYLE_YELLOW,
+                                              [TP_GRAVITY_ERROR] = TP_STYLE_BOLD_RED};
+    tp_gravity gravity = tp_bench_verdict_gravity(v);
+    return show->o->colour && gravity != TP_GRAVITY_NONE ? tp_style(styles[gravity]) : "";
 }
 
 static void show_verdict(tp_bench_show *show, tp_bench_verdict v)
@@ -402,18 +392,12 @@ void tp_bench_show_verdicts(tp_bench_show *show, const tp_bench_report *r,
     tp_bench_show_clear(show);
     if (show->o->json)
         return;
-    for (int v = TP_BENCH_COUNT - 1; v >= 0; v--)
-        for (size_t i = 0; i < r->n_results; i++)
-            if ((int)r->results[i].verdict == v)
-                show_compared(show, &r->results[i]);
+    for (const tp_bench_result *x = NULL; (x = tp_bench_report_worst(r, x));)
+        show_compared(show, x);
     if (!show->o->verbose)
         show_exact_note(r, &show->out);
     tp_buf_addf(out, "\n");
-    for (int v = TP_BENCH_COUNT - 1; v > TP_BENCH_NONE; v--) {
-        if (s.by_verdict[v])
-            tp_buf_addf(out, "%zu %s  ", s.by_verdict[v],
-                        tp_bench_verdict_name((tp_bench_verdict)v));
-    }
+    tp_gate_say_counts(&s, out);
     tp_buf_addf(out, "\nplain rule (no interval): %zu regression%s%s\n", s.n_point_regressions,
                 s.n_point_regressions == 1 ? "" : "s", r->rule.by_point ? "; it decides" : "");
     tp_gate_suspects(r, 0.1, &suspects);
