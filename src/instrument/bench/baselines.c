@@ -278,7 +278,7 @@ static void put_metric(tp_json_w *w, const tp_baseline_metric *m)
     tp_json_w_put_begin(w, m->metric.name, '{');
     put_text(w, "unit", m->metric.unit);
     put_text(w, "direction", tp_direction_name(m->metric.direction));
-    put_text(w, "class", m->metric.kind == TP_METRIC_EXACT ? "exact" : "noisy");
+    put_text(w, "class", tp_metric_class_name(m->metric.kind));
     tp_json_w_put_finite(w, "median", m->level);
     tp_json_w_put_f64_line(w, "sessions", m->sessions, m->n_sessions);
     tp_json_w_put_finite(w, "sd_between", m->sd_between);

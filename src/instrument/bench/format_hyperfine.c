@@ -76,17 +76,10 @@ bool tp_is_hyperfine(const tp_json *root)
     return list && list->type == TP_JSON_ARRAY;
 }
 
-static tp_status read_list(const char *file, const tp_json *list, tp_bench_report *r,
-                           tp_sample_list *ret, tp_error *err)
+static const tp_json *list_of(const tp_json *result, const char *key)
 {
-    double v;
-    for (const tp_json *x = list && list->type == TP_JSON_ARRAY ? list->child : NULL; x;
-         x = x->next) {
-        if (!tp_bench_number(x, &v))
-            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a sample that is no number", file, x->line);
-        TP_TRY(tp_sample_list_add(r, ret, v, err));
-    }
-    return TP_OK;
+    const tp_json *list = tp_json_get(result, key);
+    return list && list->type == TP_JSON_ARRAY ? list : NULL;
 }
 
 static bool is_shared(const tp_json *list, const tp_json *result, const char *command)
@@ -120,8 +113,7 @@ static void look_at_exits(const tp_json *codes, tp_bench_report *r, tp_bench_res
 {
     size_t i = 1;
     int64_t code;
-    for (const tp_json *x = codes && codes->type == TP_JSON_ARRAY ? codes->child : NULL; x;
-         x = x->next, i++) {
+    for (const tp_json *x = codes ? codes->child : NULL; x; x = x->next, i++) {
         if (!tp_json_i64(x, &code) || code == 0)
             continue;
         tp_result_fail(r, result, "the command returned %lld in run %zu", (long long)code, i);
@@ -132,7 +124,8 @@ static void look_at_exits(const tp_json *codes, tp_bench_report *r, tp_bench_res
 static tp_status read_result(const char *file, const tp_json *list, const tp_json *result,
                              tp_bench_report *r, tp_error *err)
 {
-    tp_sample_list times = {0}, memory = {0};
+    const double *times, *memory;
+    size_t n, n_memory;
     const char *name = name_of(list, result, r);
     double median;
     if (!name)
@@ -141,24 +134,24 @@ static tp_status read_result(const char *file, const tp_json *list, const tp_jso
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s:%u: a second result of '%.80s' with the same parameters; take one out",
                        file, result->line, name);
-    TP_TRY(read_list(file, tp_json_get(result, "times"), r, &times, err));
-    TP_TRY(read_list(file, tp_json_get(result, "memory_usage_byte"), r, &memory, err));
-    if (times.n == 0) {
+    TP_TRY(tp_bench_values(file, list_of(result, "times"), r, &times, &n, err));
+    TP_TRY(tp_bench_values(file, list_of(result, "memory_usage_byte"), r, &memory, &n_memory, err));
+    if (n == 0) {
         if (!tp_bench_number(tp_json_get(result, "median"), &median))
             return tp_fail(err, TP_ERR_FORMAT, "%s:%u: neither times nor a median", file,
                            result->line);
-        TP_TRY(tp_sample_list_add(r, &times, median, err));
+        times = tp_bench_report_values(r, &median, n = 1);
     }
-    tp_bench_result *added = tp_bench_report_add(r, name, memory.n ? 2 : 1);
-    added->rounds = times.n;
+    tp_bench_result *added = tp_bench_report_add(r, name, n_memory ? 2 : 1);
+    added->rounds = n;
     tp_bench_metric_set(r, &added->metrics[0], tp_bench_time_name, "s", TP_LOWER_IS_BETTER,
-                        TP_METRIC_NOISY, times.values, times.n);
-    if (memory.n) {
+                        TP_METRIC_NOISY, times, n);
+    if (n_memory) {
         tp_bench_metric_set(r, &added->metrics[1], tp_bench_memory_name, "bytes",
-                            TP_LOWER_IS_BETTER, TP_METRIC_NOISY, memory.values, memory.n);
+                            TP_LOWER_IS_BETTER, TP_METRIC_NOISY, memory, n_memory);
         added->metrics[1].metric.floor = 1 << 20;
     }
-    look_at_exits(tp_json_get(result, "exit_codes"), r, added);
+    look_at_exits(list_of(result, "exit_codes"), r, added);
     return TP_OK;
 }
 

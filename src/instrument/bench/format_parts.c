@@ -12,15 +12,6 @@ const tp_bench_metric *tp_result_time(const tp_bench_result *result)
     return m && strcmp(m->metric.unit, "s") == 0 && m->n_b > 0 ? m : NULL;
 }
 
-tp_status tp_sample_list_add(tp_bench_report *r, tp_sample_list *list, double v, tp_error *err)
-{
-    if (list->n == TP_BENCH_MAX_SAMPLES)
-        return tp_fail(err, TP_ERR_FORMAT, "more than %d samples of one metric",
-                       TP_BENCH_MAX_SAMPLES);
-    *TP_ARENA_PUSH(&r->arena, list->values, list->n, list->cap) = v;
-    return TP_OK;
-}
-
 bool tp_bench_number(const tp_json *v, double *ret)
 {
     const char *text = tp_json_str(v);
@@ -39,6 +30,37 @@ bool tp_bench_number(const tp_json *v, double *ret)
     return tp_json_f64(v, ret);
 }
 
+tp_status tp_bench_values(const char *file, const tp_json *list, tp_bench_report *r,
+                          const double **ret, size_t *ret_n, tp_error *err)
+{
+    if (list && list->type != TP_JSON_ARRAY)
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: samples have to be a list", file, list->line);
+    if (list && list->n > TP_BENCH_MAX_SAMPLES)
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: more than %d samples", file, list->line,
+                       TP_BENCH_MAX_SAMPLES);
+    size_t n = list ? list->n : 0, i = 0;
+    double *values = tp_arena_array(&r->arena, double, n + 1);
+    for (const tp_json *v = list ? list->child : NULL; v; v = v->next, i++) {
+        if (!tp_bench_number(v, &values[i]))
+            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a sample that is no number", file, v->line);
+    }
+    *ret = values;
+    *ret_n = n;
+    return TP_OK;
+}
+
+void tp_metric_write(const tp_metric *m, tp_json_w *w)
+{
+    tp_json_w_put_str(w, "name", m->name);
+    tp_json_w_put_str(w, "unit", m->unit);
+    tp_json_w_put_str(w, "direction", tp_direction_name(m->direction));
+    tp_json_w_put_str(w, "class", tp_metric_class_name(m->kind));
+    tp_json_w_put_bool(w, "informative", m->is_informative);
+    if (m->is_count)
+        tp_json_w_put_bool(w, "count", true);
+    tp_json_w_put_finite(w, "floor", m->floor);
+}
+
 void tp_bench_metric_set(tp_bench_report *r, tp_bench_metric *m, const char *name, const char *unit,
                          tp_direction direction, tp_metric_class kind, const double *values,
                          size_t n)
@@ -54,7 +76,10 @@ void tp_bench_metric_set(tp_bench_report *r, tp_bench_metric *m, const char *nam
 tp_status tp_bench_metric_add(tp_bench_report *r, tp_bench_metric *m, tp_sample_list *list,
                               double v, tp_error *err)
 {
-    TP_TRY(tp_sample_list_add(r, list, v, err));
+    if (list->n == TP_BENCH_MAX_SAMPLES)
+        return tp_fail(err, TP_ERR_FORMAT, "more than %d samples of one metric",
+                       TP_BENCH_MAX_SAMPLES);
+    *TP_ARENA_PUSH(&r->arena, list->values, list->n, list->cap) = v;
     m->b = list->values;
     m->n_b = list->n;
     if (m->metric.is_count && v != m->b[0])

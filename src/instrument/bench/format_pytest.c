@@ -176,21 +176,16 @@ bool tp_is_pytest(const tp_json *root)
 }
 
 static tp_status read_times(const char *file, const tp_json *stats, tp_bench_report *r,
-                            tp_sample_list *list, tp_error *err)
+                            const double **ret, size_t *ret_n, tp_error *err)
 {
     const tp_json *data = tp_json_get(stats, "data");
     double v;
-    if (!data || data->type != TP_JSON_ARRAY) {
-        if (!tp_bench_number(tp_json_get(stats, "median"), &v))
-            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: stats without data and without median", file,
-                           stats->line);
-        return tp_sample_list_add(r, list, v, err);
-    }
-    for (const tp_json *x = data->child; x; x = x->next) {
-        if (!tp_bench_number(x, &v))
-            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a time that is no number", file, x->line);
-        TP_TRY(tp_sample_list_add(r, list, v, err));
-    }
+    if (data && data->type == TP_JSON_ARRAY)
+        return tp_bench_values(file, data, r, ret, ret_n, err);
+    if (!tp_bench_number(tp_json_get(stats, "median"), &v))
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: stats without data and without median", file,
+                       stats->line);
+    *ret = tp_bench_report_values(r, &v, *ret_n = 1);
     return TP_OK;
 }
 
@@ -220,7 +215,8 @@ static tp_status read_benchmark(const char *file, const tp_json *b, bool is_ours
 {
     const char *name = tp_json_str(tp_json_get(b, "fullname"));
     const tp_json *stats = tp_json_get(b, "stats");
-    tp_sample_list times = {0};
+    const double *times;
+    size_t n;
     name = name ? name : tp_json_str(tp_json_get(b, "name"));
     if (!name || !stats || stats->type != TP_JSON_OBJECT)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a benchmark needs a name and stats", file,
@@ -228,12 +224,12 @@ static tp_status read_benchmark(const char *file, const tp_json *b, bool is_ours
     if (tp_bench_report_find(r, name))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a second benchmark named '%s'", file, b->line,
                        name);
-    TP_TRY(read_times(file, stats, r, &times, err));
+    TP_TRY(read_times(file, stats, r, &times, &n, err));
     tp_bench_result *result = tp_bench_report_add(r, name, TP_BENCH_MAX_METRICS);
     result->n_metrics = 1;
-    result->rounds = times.n;
+    result->rounds = n;
     tp_bench_metric_set(r, &result->metrics[0], tp_bench_time_name, "s", TP_LOWER_IS_BETTER,
-                        TP_METRIC_NOISY, times.values, times.n);
+                        TP_METRIC_NOISY, times, n);
     read_extra(tp_json_get(b, "extra_info"), r, result, is_ours);
     return TP_OK;
 }

@@ -78,14 +78,7 @@ static void put_comparison(tp_json_w *w, const tp_bench_comparison *c)
 static void put_metric(tp_json_w *w, const tp_bench_metric *m)
 {
     tp_json_w_begin(w, '{');
-    tp_json_w_put_str(w, "name", m->metric.name);
-    tp_json_w_put_str(w, "unit", m->metric.unit);
-    tp_json_w_put_str(w, "direction", tp_direction_name(m->metric.direction));
-    tp_json_w_put_str(w, "class", m->metric.kind == TP_METRIC_EXACT ? "exact" : "noisy");
-    tp_json_w_put_bool(w, "informative", m->metric.is_informative);
-    if (m->metric.is_count)
-        tp_json_w_put_bool(w, "count", true);
-    tp_json_w_put_finite(w, "floor", m->metric.floor);
+    tp_metric_write(&m->metric, w);
     tp_json_w_put_str(w, "note", m->note);
     tp_json_w_put_f64_line(w, "samples", m->b, m->n_b);
     put_summary(w, "summary", &m->side_b);
@@ -206,25 +199,6 @@ bool tp_is_temper(const tp_json *root)
     return schema && strcmp(schema, TP_BENCH_SCHEMA) == 0;
 }
 
-static tp_status read_values(const char *file, const tp_json *list, tp_bench_report *r,
-                             const double **ret, size_t *ret_n, tp_error *err)
-{
-    if (list && list->type != TP_JSON_ARRAY)
-        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: samples have to be a list", file, list->line);
-    if (list && list->n > TP_BENCH_MAX_SAMPLES)
-        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: more than %d samples", file, list->line,
-                       TP_BENCH_MAX_SAMPLES);
-    size_t n = list ? list->n : 0, i = 0;
-    double *values = tp_arena_array(&r->arena, double, n + 1);
-    for (const tp_json *v = list ? list->child : NULL; v; v = v->next, i++) {
-        if (!tp_bench_number(v, &values[i]))
-            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a sample that is no number", file, v->line);
-    }
-    *ret = values;
-    *ret_n = n;
-    return TP_OK;
-}
-
 static const char *copy_of(tp_bench_report *r, const tp_json *v)
 {
     const char *text = tp_json_str(v);
@@ -249,13 +223,13 @@ static tp_status read_metric(const char *file, const tp_json *m, tp_bench_report
                        name, class);
     const double *values;
     size_t n;
-    TP_TRY(read_values(file, tp_json_get(m, "samples"), r, &values, &n, err));
+    TP_TRY(tp_bench_values(file, tp_json_get(m, "samples"), r, &values, &n, err));
     tp_bench_metric_set(r, ret, name, unit ? unit : "", direction, kind, values, n);
     tp_json_bool(tp_json_get(m, "informative"), &ret->metric.is_informative);
     tp_json_bool(tp_json_get(m, "count"), &ret->metric.is_count);
     tp_json_f64(tp_json_get(m, "floor"), &ret->metric.floor);
     ret->note = copy_of(r, tp_json_get(m, "note"));
-    return read_values(file, tp_json_get(m, "baseline_samples"), r, &ret->a, &ret->n_a, err);
+    return tp_bench_values(file, tp_json_get(m, "baseline_samples"), r, &ret->a, &ret->n_a, err);
 }
 
 static size_t read_count(const tp_json *v)

@@ -42,17 +42,21 @@ TP_CHECKED tp_status tp_bench_read(const char *name, const char *text, size_t n,
 /* The metric that formats of times alone want: "time" in seconds; NULL: there is none. */
 const tp_bench_metric *tp_result_time(const tp_bench_result *result);
 
-/* Append a value to a metric being read; fails beyond the limit.  Arrays grow in the
- * arena. */
+/* The values of a metric that come one by one, in the arena. */
 typedef struct {
     double *values;
     size_t n, cap;
 } tp_sample_list;
-TP_CHECKED tp_status tp_sample_list_add(tp_bench_report *r, tp_sample_list *list, double v,
-                                        tp_error *err);
 
 /* A number, or "NaN", "Infinity", "-Infinity" as text; null is NaN.  False: neither. */
 bool tp_bench_number(const tp_json *v, double *ret);
+
+/* The numbers of a list in the arena, none of NULL. */
+TP_CHECKED tp_status tp_bench_values(const char *file, const tp_json *list, tp_bench_report *r,
+                                     const double **ret, size_t *ret_n, tp_error *err);
+
+/* The members of a metric in our own files and messages. */
+void tp_metric_write(const tp_metric *m, tp_json_w *w);
 
 /* Fill a metric of side B. */
 void tp_bench_metric_set(tp_bench_report *r, tp_bench_metric *m, const char *name, const char *unit,

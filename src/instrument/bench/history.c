@@ -241,7 +241,7 @@ static tp_status add_metric(tp_history *h, int64_t result, const tp_bench_metric
     bind_text(&x, m->metric.name);
     bind_text(&x, m->metric.unit);
     bind_text(&x, tp_direction_name(m->metric.direction));
-    bind_text(&x, m->metric.kind == TP_METRIC_EXACT ? "exact" : "noisy");
+    bind_text(&x, tp_metric_class_name(m->metric.kind));
     bind_int(&x, m->metric.is_informative);
     bind_number(&x, m->side_b.median);
     bind_number(&x, m->side_b.lower);

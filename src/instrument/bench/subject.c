@@ -22,6 +22,11 @@ const char *tp_direction_name(tp_direction direction)
     return direction == TP_HIGHER_IS_BETTER ? "higher" : "lower";
 }
 
+const char *tp_metric_class_name(tp_metric_class kind)
+{
+    return kind == TP_METRIC_EXACT ? "exact" : "noisy";
+}
+
 bool tp_metric_class_parse(const char *name, tp_metric_class *ret)
 {
     if (!name || (strcmp(name, "noisy") != 0 && strcmp(name, "exact") != 0))

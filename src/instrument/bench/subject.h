@@ -74,6 +74,7 @@ void tp_bench_sample_finish(const tp_subject *s, uint64_t work, uint64_t elapsed
 
 const char *tp_direction_name(tp_direction direction); /* "lower", "higher" */
 bool tp_direction_parse(const char *name, tp_direction *ret);
+const char *tp_metric_class_name(tp_metric_class kind);             /* "noisy", "exact" */
 bool tp_metric_class_parse(const char *name, tp_metric_class *ret); /* noisy, exact */
 
 #endif

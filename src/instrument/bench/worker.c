@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "instrument/bench/formats.h"
 #include "instrument/bench/metric_rows.h"
 #include "text/json/json.h"
 
@@ -123,13 +124,8 @@ static tp_status read_sample(tp_worker_subject *s, const tp_json *answer, tp_ben
     ret->has_switches = tp_json_i64(tp_json_get(answer, "involuntary_switches"), &ret->switches) &&
                         ret->switches >= 0;
     for (size_t i = 0; i < s->subject.n_metrics; i++) {
-        const tp_json *v = tp_json_get(values, s->metrics[i].name);
-        const char *text = tp_json_str(v);
-        ret->values[i] = NAN;
-        if (text && strstr(text, "Infinity"))
-            ret->values[i] = *text == '-' ? -INFINITY : INFINITY;
-        else
-            tp_json_f64(v, &ret->values[i]);
+        if (!tp_bench_number(tp_json_get(values, s->metrics[i].name), &ret->values[i]))
+            ret->values[i] = NAN;
     }
     ret->has_checksum = checksum != NULL;
     ret->checksum = checksum ? strtoull(checksum, NULL, 16) : 0;
@@ -191,14 +187,8 @@ static void answer_ready(FILE *out, const tp_subject *s)
     tp_json_w_put_i64(&w, "work", (int64_t)s->work);
     tp_json_w_put_begin(&w, "metrics", '[');
     for (size_t i = 0; i < s->n_metrics; i++) {
-        const tp_metric *m = &s->metrics[i];
         tp_json_w_begin(&w, '{');
-        tp_json_w_put_str(&w, "name", m->name);
-        tp_json_w_put_str(&w, "unit", m->unit);
-        tp_json_w_put_str(&w, "direction", tp_direction_name(m->direction));
-        tp_json_w_put_str(&w, "class", m->kind == TP_METRIC_EXACT ? "exact" : "noisy");
-        tp_json_w_put_bool(&w, "informative", m->is_informative);
-        tp_json_w_put_f64(&w, "floor", m->floor);
+        tp_metric_write(&s->metrics[i], &w);
         tp_json_w_end(&w, '}');
     }
     tp_json_w_end(&w, ']');
