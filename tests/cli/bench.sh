@@ -103,6 +103,8 @@ expect_out "no device 'tpu'"
 # ---- the same against itself; a program that is none ----
 run bench kernel/rmsnorm --aa --rounds 6 --tolerance 95%
 expect_out "A/A" "exit status $status"
+run bench kernel/rmsnorm kernel/swiglu --aa --rounds 4 --tolerance 95%
+is "notes on rounds" "$(grep -c "4 rounds are too few to ever show a regression among" err)" 1
 run bench kernel/rmsnorm --against "$TEMPER" --rounds 6 --tolerance 95% --json
 is "how" "$("$TOOL" get out benchmarks.0.metrics.0.comparison.how)" paired
 is "order" "$("$TOOL" get out benchmarks.0.order | wc -c)" 7
