@@ -255,6 +255,19 @@ run $worker --baseline base.json --strict
 expect 0
 expect_out "PASS (same)"
 
+# An update accepts what it measured, whatever the verdict, and the level begins anew with it.
+cp base.json accepted.json
+echo 500 >speed
+run $worker --baseline accepted.json --update-baseline --tolerance 10% --save junit:accepted.xml
+expect 0
+expect_out "REGRESSION (worse)" "exit status 0"
+grep -q 'failures="1"' accepted.xml || fail "JUnit has no verdict against the level before"
+is "the level" "$("$TOOL" get accepted.json own/worker.throughput_tokens_per_sec)" 500
+is "the tolerance that was given" "$("$TOOL" get accepted.json own/worker.tolerance)" 0.1
+run $worker --baseline accepted.json
+expect 0
+echo 1000 >speed
+
 # Sessions that update one file at a time: none loses what the others measured.
 { echo benchmarks:; for i in 1 2 3 4; do echo "  - {name: side/$i, kind: worker, command: sh worker.sh}"; done; } >sides.yaml
 pids=
