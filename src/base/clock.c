@@ -23,6 +23,8 @@ double tp_wall_s(void) { return seconds_of(CLOCK_REALTIME); }
 
 double tp_thread_cpu_s(void) { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
 
+double tp_process_cpu_s(void) { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
+
 void tp_wall_iso(double wall_s, char out[32])
 {
     time_t t = (time_t)wall_s;

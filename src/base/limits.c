@@ -197,20 +197,22 @@ static void visit_quota(tp_limits *limits, const char *mount, const char *group,
 
 /* ---- limits of the process ---- */
 
-/* What is left of a resource of which `column` of /proc/self/statm, in pages, is used. */
-static void add_resource(tp_limits *limits, int resource, int column, const char *source)
+/* A column of /proc/self/statm, which counts pages, in bytes; NaN: unknown. */
+static double own_bytes(int column)
+{
+    double pages[6];
+    int n = read_numbers("/proc/self/statm", pages, column + 1);
+    return n > column ? pages[column] * (double)sysconf(_SC_PAGESIZE) : NAN;
+}
+
+double tp_limits_resident(void) { return own_bytes(1); }
+
+/* What is left of a resource of which so much is used: fmax() takes the other one for NaN. */
+static void add_resource(tp_limits *limits, int resource, double used, const char *source)
 {
     struct rlimit r;
-    double pages[7] = {0};
-    if (getrlimit((__rlimit_resource_t)resource, &r) != 0 || r.rlim_cur == RLIM_INFINITY)
-        return;
-    FILE *f = fopen("/proc/self/statm", "re");
-    for (int i = 0; f && i <= column && fscanf(f, "%lf", &pages[i]) == 1; i++)
-        ;
-    if (f)
-        fclose(f);
-    double used = pages[column] * (double)sysconf(_SC_PAGESIZE);
-    add(limits, fmax((double)r.rlim_cur - used, 0), "%s", source);
+    if (getrlimit((__rlimit_resource_t)resource, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
+        add(limits, fmax((double)r.rlim_cur - fmax(used, 0), 0), "%s", source);
 }
 
 void tp_limits_memory(tp_limits *ret)
@@ -224,8 +226,8 @@ void tp_limits_memory(tp_limits *ret)
         ret->v[0].used = 1024 * (tp_system_number("/proc/meminfo", "MemTotal") -
                                  tp_system_number("/proc/meminfo", "MemAvailable"));
     visit_cgroups(ret, "memory", visit_memory);
-    add_resource(ret, RLIMIT_AS, 0, "RLIMIT_AS (ulimit -v), what is left of it");
-    add_resource(ret, RLIMIT_DATA, 5, "RLIMIT_DATA (ulimit -d), what is left of it");
+    add_resource(ret, RLIMIT_AS, own_bytes(0), "RLIMIT_AS (ulimit -v), what is left of it");
+    add_resource(ret, RLIMIT_DATA, own_bytes(5), "RLIMIT_DATA (ulimit -d), what is left of it");
 }
 
 double tp_limits_own_memory(void)

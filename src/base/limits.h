@@ -31,6 +31,8 @@ typedef struct {
 void tp_limits_memory(tp_limits *ret);
 /* Bytes of this process alone that no file holds; NaN: unknown. */
 double tp_limits_own_memory(void);
+/* Bytes of this process that are in memory, files among them; NaN: unknown. */
+double tp_limits_resident(void);
 /* Processors; a quota may be a fraction of one. */
 void tp_limits_processors(tp_limits *ret);
 

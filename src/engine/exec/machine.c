@@ -2,7 +2,6 @@
 #include "engine/exec/machine.h"
 
 #include <math.h>
-#include <sys/resource.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -357,14 +356,6 @@ static tp_status prepare(bench *b, tp_error *err)
  * a few percent better than most; these leave room for waking threads and changing clocks. */
 static const double LEAST_PROCESSOR_SHARE = 0.85, MOST_SPREAD = 0.3;
 
-static double process_seconds(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)u.ru_utime.tv_sec + (double)u.ru_utime.tv_usec * 1e-6 +
-           (double)u.ru_stime.tv_sec + (double)u.ru_stime.tv_usec * 1e-6;
-}
-
 TP_ORDER(compare_doubles, double, TP_COMPARE(*x, *y))
 
 static double spread_of(bench *b)
@@ -426,13 +417,13 @@ tp_status tp_machine_measure(const tp_backend *backend, int threads, double seco
     TP_TRY(tp_device_open(backend, &options, &b.device, err));
     describe(backend, threads, &m);
     tp_status status = prepare(&b, err);
-    double start = tp_clock_s(), processor = process_seconds();
+    double start = tp_clock_s(), processor = tp_process_cpu_s();
     for (int round = 0; status == TP_OK; round++) {
         status = measure_round(&b, round, &m, err);
         if (round >= 2 && tp_clock_s() - start > seconds)
             break;
     }
-    judge(&b, tp_clock_s() - start, process_seconds() - processor, &m);
+    judge(&b, tp_clock_s() - start, tp_process_cpu_s() - processor, &m);
     if (status == TP_OK)
         status = measure_unit_peaks(backend, threads, seconds * 0.1, &m, err);
     tp_buffer_free(b.workspace);

@@ -8,11 +8,10 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/library.h"
+#include "base/limits.h"
 #include "base/platform.h"
 
 const char *tp_custom_name(tp_custom_metric metric)
@@ -39,25 +38,6 @@ void tp_custom_note(tp_custom_metrics *c, tp_custom_metric metric, double value)
     s->n++;
     s->sum += value;
     s->last = value;
-}
-
-static double cpu_seconds(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
-}
-
-static double resident_bytes(void)
-{
-    long pages;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (!f)
-        return NAN;
-    bool read = fscanf(f, "%*d %ld", &pages) == 1;
-    fclose(f);
-    return read ? (double)pages * (double)sysconf(_SC_PAGESIZE) : NAN;
 }
 
 /* What the scheduler counts of one thread: "nanoseconds on a processor, nanoseconds ready and
@@ -98,7 +78,7 @@ static double own_share(double waited, double wall, double busy)
 
 void tp_custom_note_process(tp_custom_metrics *c, int threads)
 {
-    double cpu = cpu_seconds(), waited = waited_seconds(), wall = tp_clock_s();
+    double cpu = tp_process_cpu_s(), waited = waited_seconds(), wall = tp_clock_s();
     c->own_share = NAN;
     if (c->wall_s > 0 && wall > c->wall_s) {
         double s = wall - c->wall_s, busy = (cpu - c->cpu_s) / (s * (double)threads);
@@ -108,7 +88,7 @@ void tp_custom_note_process(tp_custom_metrics *c, int threads)
     c->cpu_s = cpu;
     c->waited_s = waited;
     c->wall_s = wall;
-    tp_custom_note(c, TP_CUSTOM_RESIDENT, resident_bytes());
+    tp_custom_note(c, TP_CUSTOM_RESIDENT, tp_limits_resident());
     tp_accelerator_state accelerator = tp_accelerator_read();
     tp_custom_note(c, TP_CUSTOM_ACCELERATOR, accelerator.utilization);
     tp_custom_note(c, TP_CUSTOM_ACCELERATOR_MEMORY, accelerator.used_bytes);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -119,14 +118,12 @@ static double energy_j(void)
     return all * 1e-6;
 }
 
-static double seconds(struct timeval t) { return (double)t.tv_sec + 1e-6 * (double)t.tv_usec; }
-
 static void read_process(tp_reading *r)
 {
     struct rusage u;
+    r->process_s = tp_process_cpu_s();
     if (getrusage(RUSAGE_SELF, &u) != 0)
         return;
-    r->process_s = seconds(u.ru_utime) + seconds(u.ru_stime);
     r->minor_faults = (double)u.ru_minflt;
     r->major_faults = (double)u.ru_majflt;
     r->voluntary = (double)u.ru_nvcsw;
@@ -149,13 +146,7 @@ static void read_processors(tp_reading *r)
 
 static void read_memory(tp_reading *r)
 {
-    double pages = NAN;
-    FILE *f = tp_system_open("/proc/self/statm");
-    if (!f || fscanf(f, "%*s %lf", &pages) != 1)
-        pages = NAN;
-    if (f)
-        fclose(f);
-    r->resident_bytes = pages * (double)sysconf(_SC_PAGESIZE);
+    r->resident_bytes = tp_limits_resident();
     r->swapped_bytes = tp_system_number("/proc/self/status", "VmSwap") * 1024;
     r->available_bytes = tp_system_number("/proc/meminfo", "MemAvailable") * 1024;
     r->total_bytes = tp_system_number("/proc/meminfo", "MemTotal") * 1024;

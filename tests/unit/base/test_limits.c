@@ -1,4 +1,5 @@
 /* test_limits.c - limits of containers, read from trees of files made for the purpose. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/files.h"
 #include "base/limits.h"
@@ -128,6 +130,18 @@ static void nonsense_is_no_limit(void **state)
     assert_string_equal(memory().source, "physical memory");
 }
 
+static void what_is_in_memory_is_counted_in_pages(void **state)
+{
+    (void)state;
+    assert_true(isnan(tp_limits_resident()));
+    put("/proc/self/statm", "5000 1000 200 1 0 700 0\n");
+    assert_true(tp_limits_resident() == 1000 * (double)sysconf(_SC_PAGESIZE));
+    put("/proc/self/statm", "5000\n");
+    assert_true(isnan(tp_limits_resident()));
+    double before = tp_process_cpu_s(), own = tp_thread_cpu_s();
+    assert_true(before > 0 && tp_process_cpu_s() >= before && tp_process_cpu_s() >= own);
+}
+
 #define LIMITS_TEST(f) cmocka_unit_test_setup_teardown(f, make_root, remove_root)
 
 int main(void)
@@ -139,6 +153,7 @@ int main(void)
         LIMITS_TEST(version_one_has_other_files),
         LIMITS_TEST(the_path_of_the_host_is_not_there_in_a_container),
         LIMITS_TEST(nonsense_is_no_limit),
+        LIMITS_TEST(what_is_in_memory_is_counted_in_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
