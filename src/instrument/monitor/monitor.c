@@ -138,6 +138,8 @@ static tp_status start(tp_monitor *m, tp_error *err)
     m->runs = failure == 0;
     if (m->runs)
         return TP_OK;
+    pthread_mutex_destroy(&m->lock);
+    pthread_cond_destroy(&m->wake);
     return tp_fail(err, TP_ERR_IO, "no thread for the monitor: %s", strerror(failure));
 }
 
@@ -213,7 +215,9 @@ void tp_monitor_stop(tp_monitor *m)
     pthread_mutex_unlock(&m->lock);
     pthread_join(m->thread, NULL);
     m->runs = false;
+    pthread_mutex_lock(&m->lock);
     m->ended_s = tp_clock_s();
+    pthread_mutex_unlock(&m->lock);
 }
 
 void tp_monitor_close(tp_monitor *m)
