@@ -1,10 +1,11 @@
 /* bench_subjects.c - the kinds of subjects by name, and what all of them ask for. */
 #include "api/bench_subjects.h"
 
-#include <sched.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/files.h"
+#include "base/limits.h"
 #include "engine/device/memory.h"
 
 static const tp_bench_kind *const kinds[] = {&tp_bench_train,    &tp_bench_generate,
@@ -152,28 +153,10 @@ tp_status tp_bench_device(const tp_bench_case *c, tp_device **ret, tp_error *err
 
 int tp_bench_threads(const tp_bench_case *c)
 {
-    cpu_set_t set;
-    if (c->threads > 0)
-        return (int)c->threads;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return c->threads > 0 ? (int)c->threads : tp_cpu_count();
 }
 
 /* ---- memory ---- */
-
-/* The peak of this program's resident pages, of its own since it was loaded. */
-static double resident_peak(void)
-{
-    char line[128];
-    double kib = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f)) {
-        if (strncmp(line, "VmHWM:", 6) == 0)
-            kib = strtod(line + 6, NULL);
-    }
-    if (f)
-        fclose(f);
-    return kib * 1024;
-}
 
 void tp_bench_fill_memory(tp_bench_sample *sample, size_t first, double mean_bytes)
 {
@@ -181,5 +164,6 @@ void tp_bench_fill_memory(tp_bench_sample *sample, size_t first, double mean_byt
     sample->values[first + TP_BENCH_PEAK] = (double)stats.total_peak;
     sample->values[first + TP_BENCH_MEAN] = mean_bytes;
     sample->values[first + TP_BENCH_ALLOCATIONS] = (double)stats.n_allocs;
-    sample->values[first + TP_BENCH_RESIDENT] = resident_peak();
+    sample->values[first + TP_BENCH_RESIDENT] =
+        1024 * tp_system_number("/proc/self/status", "VmHWM");
 }

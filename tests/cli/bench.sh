@@ -93,6 +93,20 @@ run bench grpo/llama/f32 --steps 1 --rounds 6 --json
 expect 0
 is "GRPO's name" "$("$TOOL" get out benchmarks.0.name)" grpo/llama/f32/64@steps=1
 is "GRPO's memory" "$("$TOOL" get out benchmarks.0.metrics.4.class)" exact
+# A quota of one processor is one thread, and one processor of the host.
+mkdir -p one/proc/self one/sys/fs/cgroup/pod
+echo "0::/pod" >one/proc/self/cgroup
+echo "VmHWM: 9000 kB" >one/proc/self/status
+echo "cpu" >one/sys/fs/cgroup/cgroup.controllers
+echo "100000 100000" >one/sys/fs/cgroup/pod/cpu.max
+run bench kernel/linear/f32 --steps 1 --threads 1 --rounds 6 --json
+expect 0
+is "metric" "$("$TOOL" get out benchmarks.0.metrics.4.name)" peak_memory
+peak=$("$TOOL" get out benchmarks.0.metrics.4.samples.0)
+TEMPER_SYSTEM_ROOT=$work/one run bench kernel/linear/f32 --steps 1 --rounds 6 --json
+expect 0
+is "memory of one thread" "$("$TOOL" get out benchmarks.0.metrics.4.samples.0)" "$peak"
+is "processors of the host" "$("$TOOL" get out host.processors)" 1
 run bench --name mine --model no-model --rounds 6
 expect 3
 expect_out "there is no model 'no-model'"

@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <gnu/libc-version.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -29,14 +28,6 @@ static void read_line(const char *path, char *out, size_t cap)
         fclose(f);
     line[strcspn(line, "\n")] = 0;
     copy(out, cap, line);
-}
-
-static int usable_processors(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return CPU_COUNT(&set);
-    return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 static void detect_turbo(tp_host *h)
@@ -90,7 +81,7 @@ void tp_host_detect(tp_host *ret)
     tp_cpu_caches caches = tp_cpu_cache_sizes();
     copy(h.cpu, sizeof h.cpu, tp_cpu_model());
     copy(h.isa, sizeof h.isa, tp_isa_name(tp_cpu_detect()));
-    h.processors = usable_processors();
+    h.processors = tp_cpu_count();
     double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     h.memory_gib = (int64_t)(bytes / 1073741824 + 0.5);
     h.cache_l2 = caches.l2;
