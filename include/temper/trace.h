@@ -119,8 +119,9 @@ TP_API uint64_t tp_trace_dropped(void);
  * the library in NVTX_INJECTION64_PATH, else libnvToolsExt.so.1.  tp_trace_start() does it
  * too.  False: there is none. */
 TP_API bool tp_trace_attach_nvtx(void);
-/* A further member of the written file; `json` is a JSON value, or it is kept as a text. */
-TP_API void tp_trace_metadata(const char *key, const char *json);
+/* A further member of the written file; `json` is a JSON value, or it is kept as a text.
+ * TP_ERR_ARG for a key that the file has itself, as "traceEvents". */
+TP_API TP_CHECKED tp_status tp_trace_metadata(const char *key, const char *json, tp_error *err);
 /* Names the calling thread, in this trace and later ones (31 bytes of it). */
 TP_API void tp_trace_thread_name(const char *name);
 
@@ -270,10 +271,12 @@ static inline void tp_trace_each(void (*see)(void *, const tp_trace_event *), vo
 static inline void tp_trace_release(void) {}
 static inline bool tp_trace_attach_nvtx(void) { return false; }
 static inline uint64_t tp_trace_dropped(void) { return 0; }
-static inline void tp_trace_metadata(const char *key, const char *json)
+static inline tp_status tp_trace_metadata(const char *key, const char *json, tp_error *err)
 {
     (void)key;
     (void)json;
+    (void)err;
+    return TP_OK;
 }
 static inline void tp_trace_thread_name(const char *name) { (void)name; }
 static inline tp_trace_cost tp_trace_get_cost(void)
@@ -360,8 +363,9 @@ typedef struct {
     const char *name;
     uint64_t count; /* samples added, or calls of a timer that ended */
     double total;   /* of samples; of a timer, seconds inside */
-    double mean;    /* total / count; NaN when nothing was counted */
-    double least, most;
+    /* Of samples; of a timer, of its calls from outside: those inside another take no time.  NaN
+     * when nothing was counted. */
+    double mean, least, most;
     uint64_t active; /* a timer's starts that have not ended */
 } tp_counter_stats;
 

@@ -310,6 +310,25 @@ static void add_flow(tp_chrome *c, const tp_trace_event *e)
     add_text(c, is_begin ? "}" : ",\"bp\":\"e\"}");
 }
 
+bool tp_chrome_owns(const char *key)
+{
+    static const char *const keys[] = {"schemaVersion",
+                                       "producer",
+                                       "baseTimeNanoseconds",
+                                       "displayTimeUnit",
+                                       "deviceProperties",
+                                       "record_shapes",
+                                       "profile_memory",
+                                       "with_flops",
+                                       "traceEvents",
+                                       "traceName",
+                                       "temper"};
+    for (size_t i = 0; i < TP_COUNTOF(keys); i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
 static void add_end(const tp_chrome *c, tp_buf *out);
 
 /* A stream's new events and its end in one call: a process that is killed between two of them

@@ -15,6 +15,7 @@ struct tp_counter {
     char *name;
     pthread_mutex_t lock;
     uint64_t count, active;
+    uint64_t amounts; /* of them those that have one: not a timer's calls inside another */
     double total, least, most;
     uint64_t total_ns; /* of a timer: exact, however many calls */
 };
@@ -55,6 +56,7 @@ tp_counter *tp_counter_get(const char *name)
 static void count(tp_counter *c, double amount)
 {
     c->count++;
+    c->amounts++;
     c->least = TP_MIN(c->least, amount);
     c->most = TP_MAX(c->most, amount);
 }
@@ -118,13 +120,13 @@ tp_status tp_counter_stop(tp_counter *c, tp_error *err)
 static tp_counter_stats stats_of(const tp_counter *c)
 {
     double total = c->total + (double)c->total_ns * 1e-9;
-    bool any = c->count > 0;
+    bool any = c->amounts > 0;
     return (tp_counter_stats){.name = c->name,
                               .count = c->count,
                               .total = total,
-                              .mean = any ? total / (double)c->count : NAN,
-                              .least = c->least <= c->most ? c->least : NAN,
-                              .most = c->least <= c->most ? c->most : NAN,
+                              .mean = any ? total / (double)c->amounts : NAN,
+                              .least = any ? c->least : NAN,
+                              .most = any ? c->most : NAN,
                               .active = c->active};
 }
 
@@ -151,7 +153,7 @@ size_t tp_counter_list(tp_counter_stats *ret, size_t n)
 void tp_counter_reset(tp_counter *c)
 {
     pthread_mutex_lock(&c->lock);
-    c->count = c->total_ns = 0;
+    c->count = c->amounts = c->total_ns = 0;
     c->total = 0;
     c->least = INFINITY;
     c->most = -INFINITY;

@@ -155,7 +155,9 @@ void tp_chrome_ring(tp_chrome *c, tp_ring *ring, uint64_t from, uint64_t to);
 /* What was added so far is in the file, which is whole. */
 TP_CHECKED tp_status tp_chrome_flush(tp_chrome *c, tp_error *err);
 TP_CHECKED tp_status tp_chrome_close(tp_chrome *c, tp_error *err); /* frees it in any case */
-void tp_chrome_abandon(tp_chrome *c);                              /* after fork */
+/* Is it a member that every file has? */
+bool tp_chrome_owns(const char *key);
+void tp_chrome_abandon(tp_chrome *c); /* after fork */
 
 /* ---- nvtx.c ---- */
 

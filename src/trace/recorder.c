@@ -432,9 +432,15 @@ int64_t tp_trace_unix_ns(void)
 
 tp_trace_cost tp_trace_get_cost(void) { return tp_the_recorder.cost; }
 
-void tp_trace_metadata(const char *key, const char *json)
+tp_status tp_trace_metadata(const char *key, const char *json, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_recorder *r = &tp_the_recorder;
+    TP_NEED(key, err);
+    TP_NEED(json, err);
+    if (tp_chrome_owns(key))
+        return tp_fail(err, TP_ERR_ARG,
+                       "\"%s\" is a member that a trace has itself; choose another key", key);
     TP_OWN(tp_buf) quoted = {0};
     if (!tp_trace_is_json(json, false))
         tp_json_quote(&quoted, json, strlen(json));
@@ -457,6 +463,7 @@ void tp_trace_metadata(const char *key, const char *json)
     }
     r->members[i].json = own_json;
     pthread_mutex_unlock(&r->io);
+    return TP_OK;
 }
 
 /* Under `io`. */

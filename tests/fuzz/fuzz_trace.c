@@ -35,7 +35,7 @@ static void record(char *const texts[TEXTS])
     tp_trace_value(site, (double)strlen(texts[5]));
     tp_trace_memory(site, texts[5], 5);
     tp_zone_end_with(&zone, texts[5]);
-    tp_trace_metadata(texts[6], texts[7]);
+    (void)!tp_trace_metadata(texts[6], texts[7], NULL);
     tp_trace_mark(tp_trace_site_make(NULL, texts[3], NULL), texts[0]);
 }
 

@@ -123,8 +123,7 @@ static tp_status compare_clocks(const trainer *t, tp_clock_offset *ret, tp_error
         put_offset(&w, "end", ret);
     tp_json_w_end(&w, '}');
     tp_json_w_end(&w, '}');
-    tp_trace_metadata("distributedInfo", tp_buf_str(&text));
-    return TP_OK;
+    return tp_trace_metadata("distributedInfo", tp_buf_str(&text), err);
 }
 
 /* Rank 0 may not see the folders of the others: it is handed their traces, a piece of each at a

@@ -80,6 +80,8 @@ static void nested_time_counts_once(void **state)
     assert_int_equal(s.count, 3);
     assert_true(s.total >= 0.9 * 0.003);
     assert_true(s.total <= 1.1 * outside);
+    assert_true(s.mean == s.total && s.least == s.total &&
+                s.most == s.total); /* one from outside */
 }
 
 static void different_counters_overlap(void **state)

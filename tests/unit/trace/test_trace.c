@@ -456,8 +456,9 @@ static void the_file_says_what_it_is(void **state)
     tp_trace_options options = {.size = sizeof options, .process_name = "a \"process\""};
     if (tp_trace_start(&options, NULL) != TP_OK)
         skip();
-    tp_trace_metadata("distributedInfo", "{\"rank\":1,\"world_size\":2}");
-    tp_trace_metadata("note", "not JSON");
+    assert_int_equal(tp_trace_metadata("distributedInfo", "{\"rank\":1,\"world_size\":2}", NULL),
+                     TP_OK);
+    assert_int_equal(tp_trace_metadata("note", "not JSON", NULL), TP_OK);
     const tp_json *root = written(), *about = tp_json_get(root, "temper");
     assert_string_equal(tp_json_str(arg(event(root, "M", "process_name", 0), "name")),
                         "a \"process\"");
@@ -470,6 +471,23 @@ static void the_file_says_what_it_is(void **state)
     assert_true(zone_ns > 0 && read_ns > 0);
     assert_true(base > 1.7e18);
     assert_string_equal(tp_json_str(tp_json_get(about, "overflow")), "keep newest");
+}
+
+/* Every member that a file has without a program's own is refused as one of those. */
+static void members_of_the_file_are_its_own(void **state)
+{
+    tp_error err = {0};
+    start_keeping(64, TP_TRACE_KEEP_NEWEST);
+    zone(&plain);
+    int n = 0;
+    for (const tp_json *m = written()->child; m; m = m->next) {
+        if (strcmp(m->key.data, "distributedInfo") == 0 || strcmp(m->key.data, "note") == 0)
+            continue; /* of the test before */
+        assert_int_equal(tp_trace_metadata(m->key.data, "[]", &err), TP_ERR_ARG);
+        assert_non_null(strstr(err.message, m->key.data));
+        n++;
+    }
+    assert_int_equal(n, 11);
 }
 
 static void traces_can_be_compressed(void **state)
@@ -550,6 +568,7 @@ int main(void)
         TRACE_TEST(writing_while_recording_sees_whole_events),
         TRACE_TEST(a_name_given_before_recording_counts),
         TRACE_TEST(the_file_says_what_it_is),
+        TRACE_TEST(members_of_the_file_are_its_own),
         TRACE_TEST(traces_can_be_compressed),
         TRACE_TEST(what_cannot_be_is_refused),
     };
