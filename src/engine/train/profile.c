@@ -142,7 +142,12 @@ static tp_status hand_chunk(const trainer *t, handing *h, bool *ret_any, tp_erro
 {
     int n = tp_comm_size(t->comm);
     int64_t size = h->own ? (int64_t)fread(h->chunk, 1, h->piece, h->own) : 0;
+    bool is_lost = h->own && ferror(h->own);
     *ret_any = false;
+    TP_TRY(tp_comm_agree(
+        t->comm,
+        is_lost ? tp_fail(err, TP_ERR_IO, "cannot read the trace %s", t->profile.path) : TP_OK,
+        err));
     TP_TRY(tp_comm_gather(t->comm, &size, sizeof size, h->sizes, err));
     for (int r = 0; r < n; r++)
         *ret_any |= h->sizes[r] > 0;
