@@ -14,39 +14,46 @@ typedef struct {
     tp_op op;
     const char *kernel;
     bool is_clone;
-    double ns, flops, bytes;
-    uint64_t launches; /* per run of the graph */
-    uint64_t count;
+    double ns, flops, bytes; /* flops, bytes: NaN where the work is not known */
+    uint64_t launches;
 } row;
+
+static row *find_row(row *rows, int *n, const tp_launch_info *l)
+{
+    int k = 0;
+    while (k < *n && !(rows[k].op == l->op && strcmp(rows[k].kernel, l->kernel) == 0 &&
+                       rows[k].is_clone == l->is_clone))
+        k++;
+    if (k == MAX_ROWS)
+        return NULL;
+    if (k == *n)
+        rows[(*n)++] = (row){.op = l->op, .kernel = l->kernel, .is_clone = l->is_clone};
+    return &rows[k];
+}
 
 static void collect(const tp_exec *e, row *rows, int *n)
 {
-    for (size_t i = 0; e && i < tp_exec_launch_count(e); i++) {
+    for (size_t i = 0; i < tp_exec_launch_count(e); i++) {
         const tp_launch_info *l = tp_exec_launch(e, i);
-        int k = 0;
-        while (k < *n && !(rows[k].op == l->op && strcmp(rows[k].kernel, l->kernel) == 0 &&
-                           rows[k].is_clone == l->is_clone))
-            k++;
-        if (k == MAX_ROWS)
+        row *r = l->count ? find_row(rows, n, l) : NULL;
+        if (!r)
             continue;
-        if (k == *n)
-            rows[(*n)++] = (row){.op = l->op, .kernel = l->kernel, .is_clone = l->is_clone};
-        rows[k].ns += (double)l->ns;
-        rows[k].flops += l->done_flops;
-        rows[k].bytes += l->done_bytes;
-        rows[k].count += l->count;
-        rows[k].launches++;
+        double known = tp_launch_is_counted(l) ? 1 : NAN;
+        r->ns += (double)l->ns;
+        r->flops += known * l->done_flops;
+        r->bytes += known * l->done_bytes;
+        r->launches += l->count;
     }
 }
 
 TP_ORDER(by_time, row, TP_COMPARE(y->ns, x->ns))
 
-static int collect_all(const tp_session *s, row *rows, double *total_ns)
+/* What ran in steps, of all programs. */
+static int collect_all(const tp_train_event *e, row *rows, double *total_ns)
 {
-    static const char *const programs[] = {"train", "norm", "update", "eval"};
     int n = 0;
-    for (int i = 0; i < 4; i++)
-        collect(tp_session_exec(s, programs[i]), rows, &n);
+    for (int i = 0; i < e->n_programs; i++)
+        collect(e->programs[i].exec, rows, &n);
     qsort(rows, (size_t)n, sizeof *rows, by_time);
     *total_ns = 0;
     for (int i = 0; i < n; i++)
@@ -61,73 +68,89 @@ static tp_share share_of(const tp_session *s, const tp_machine *m, const row *r)
 }
 
 /* A kernel's name begins with that of its operator: a narrow screen shows only the kernel. */
-static void add_names(const char *operator, const char * kernel, int width, tp_buf *out)
+static void add_names(const char *operator, const char * kernel, bool is_clone, int width,
+                      tp_buf *out)
 {
     enum { WIDE = 100 };
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", operator, is_clone ? " (again)" : "");
     if (width >= WIDE)
-        tp_buf_addf(out, "%-22s %-27s", operator, kernel);
-    else if (strchr(operator, ' '))
+        tp_buf_addf(out, "%-22s %-27s", name, kernel);
+    else if (is_clone)
         tp_buf_addf(out, "%-17.17s (again)  ", kernel);
     else
-        tp_buf_addf(out, "%-27s", *kernel ? kernel : operator);
+        tp_buf_addf(out, "%-27s", *kernel ? kernel : name);
 }
 
-bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
-                        int width, tp_buf *out)
+/* Work per nanosecond. */
+static void add_rate(double work, double ns, int width, tp_buf *out)
+{
+    if (isnan(work))
+        tp_buf_addf(out, " %*s", width, "-");
+    else
+        tp_buf_addf(out, " %*.1f", width, work / ns);
+}
+
+static void add_row(const tp_train_event *e, const tp_machine *machine, const row *r, double total,
+                    int width, unsigned *seen, tp_buf *out)
+{
+    double steps = (double)e->counted_steps;
+    add_names(tp_ops[r->op]->name, r->kernel, r->is_clone, width, out);
+    tp_buf_addf(out, " %8.0f %9.3f %5.1f%%", (double)r->launches / steps, r->ns * 1e-6 / steps,
+                100 * r->ns / total);
+    add_rate(r->flops, r->ns, 8, out);
+    add_rate(r->bytes, r->ns, 7, out);
+    if (machine) {
+        tp_share share = share_of(e->session, machine, r);
+        tp_share_put(share, 7, out);
+        *seen |= 1u << share.kind;
+    }
+    tp_buf_addc(out, '\n');
+}
+
+bool tp_table_operators(const tp_train_event *e, const tp_machine *machine, int limit, int width,
+                        tp_buf *out)
 {
     row rows[MAX_ROWS];
-    double total;
+    double total, rest = 0;
     unsigned seen = 0;
-    int n = collect_all(s, rows, &total);
-    if (steps < 1)
-        steps = 1;
-    add_names("operator", "kernel", width, out);
+    bool any_unknown = false;
+    int n = collect_all(e, rows, &total);
+    add_names("operator", "kernel", false, width, out);
     tp_buf_addf(out, " %8s %9s %6s %8s %7s %s\n", "launches", "ms/step", "share", "GFLOP/s", "GB/s",
                 machine ? "of limit" : "");
-    for (int i = 0; i < n && i < limit; i++) {
-        const row *r = &rows[i];
-        if (r->ns <= 0)
-            continue;
-        char name[64];
-        snprintf(name, sizeof name, "%s%s", tp_ops[r->op]->name, r->is_clone ? " (again)" : "");
-        add_names(name, r->kernel, width, out);
-        tp_buf_addf(out, " %8llu %9.3f %5.1f%% %8.1f %7.1f", (unsigned long long)r->launches,
-                    r->ns * 1e-6 / (double)steps, 100 * r->ns / total, r->flops / r->ns,
-                    r->bytes / r->ns);
-        if (machine) {
-            tp_share share = share_of(s, machine, r);
-            tp_share_put(share, 7, out);
-            seen |= 1u << share.kind;
-        }
-        tp_buf_addc(out, '\n');
+    for (int i = 0; i < n && i < limit && rows[i].ns > 0; i++) {
+        add_row(e, machine, &rows[i], total, width, &seen, out);
+        any_unknown |= isnan(rows[i].bytes);
     }
-    double rest = 0;
     for (int i = limit; i < n; i++)
         rest += rows[i].ns;
     if (rest > 0) {
-        add_names("others", "", width, out);
-        tp_buf_addf(out, " %8s %9.3f %5.1f%%\n", "", rest * 1e-6 / (double)steps,
+        add_names("others", "", false, width, out);
+        tp_buf_addf(out, " %8s %9.3f %5.1f%%\n", "", rest * 1e-6 / (double)e->counted_steps,
                     100 * rest / total);
     }
     tp_share_put_notes(seen, out);
+    if (any_unknown)
+        tp_buf_adds(out, TP_SHARE_VARIES);
     return !(seen & 1u << TP_SHARE_IMPOSSIBLE);
 }
 
-void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w)
+void tp_json_operators(const tp_train_event *e, tp_json_w *w)
 {
     row rows[MAX_ROWS];
-    double total;
-    int n = collect_all(s, rows, &total);
+    double total, steps = (double)TP_MAX(e->counted_steps, 1);
+    int n = collect_all(e, rows, &total);
     tp_json_w_begin(w, '[');
     for (int i = 0; i < n; i++) {
         tp_json_w_begin(w, '{');
         tp_json_w_put_str(w, "operator", tp_ops[rows[i].op]->name);
         tp_json_w_put_str(w, "kernel", rows[i].kernel);
         tp_json_w_put_bool(w, "recomputed", rows[i].is_clone);
-        tp_json_w_put_i64(w, "launches", (int64_t)rows[i].launches);
-        tp_json_w_put_f64(w, "ms_per_step", rows[i].ns * 1e-6 / (double)(steps > 0 ? steps : 1));
-        tp_json_w_put_f64(w, "flops", rows[i].flops);
-        tp_json_w_put_f64(w, "bytes", rows[i].bytes);
+        tp_json_w_put_f64(w, "launches_per_step", (double)rows[i].launches / steps);
+        tp_json_w_put_f64(w, "ms_per_step", rows[i].ns * 1e-6 / steps);
+        tp_json_w_put_known(w, "flops", rows[i].flops);
+        tp_json_w_put_known(w, "bytes", rows[i].bytes);
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, ']');

@@ -6,11 +6,12 @@
 #include "engine/train/trainer.h"
 #include "text/json/json.h"
 
-/* Operators by time: count, time per step, share, FLOP/s, bytes/s, share of the machine's
- * ceilings (machine may be NULL).  False when an operator did more than its ceiling allows. */
-bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
-                        int width, tp_buf *out);
-void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w);
+/* Operators of the run's steps by time: launches and time per step, share, FLOP/s, bytes/s, share
+ * of the machine's ceilings (machine may be NULL).  False when an operator did more than its
+ * ceiling allows. */
+bool tp_table_operators(const tp_train_event *e, const tp_machine *machine, int limit, int width,
+                        tp_buf *out);
+void tp_json_operators(const tp_train_event *e, tp_json_w *w);
 
 /* Planned bytes by kind; with measured ones beside when `measured` is not NULL. */
 void tp_table_memory(const tp_run_plan *plan, const tp_mem_stats *measured, tp_buf *out);

@@ -48,14 +48,13 @@ static void add_profile(const tp_train_event *e, const tp_machine *machine, int 
     tp_trace_summary_release(&summary);
 }
 
-static void add_json_summary(const tp_train_event *e, const tp_machine *machine, int64_t steps,
-                             tp_buf *out)
+static void add_json_summary(const tp_train_event *e, const tp_machine *machine, tp_buf *out)
 {
     tp_json_w w = tp_json_w_open(out, 0, '{');
     tp_json_w_put_str(&w, "event", "tables");
     tp_json_w_put_str(&w, "run_dir", e->run_dir);
     tp_json_w_key(&w, "operators");
-    tp_json_operators(e->session, steps, &w);
+    tp_json_operators(e, &w);
     tp_json_w_key(&w, "memory");
     tp_json_memory(e, &w);
     tp_json_w_put_known(&w, "planned_step_s", e->plan->step_s);
@@ -74,11 +73,10 @@ static void add_summary(const watcher *w, const tp_train_event *e, tp_buf *out)
 {
     const tp_training_screen *screen = w->progress.screen;
     int width = screen->columns ? screen->columns(screen->user) : 110;
-    int64_t steps = e->step - e->first_step;
     tp_buf_addc(out, '\n');
-    if (steps > 0) {
+    if (e->counted_steps > 0) {
         tp_error ignored;
-        if (!tp_table_operators(e->session, w->machine, steps, 16, width, out))
+        if (!tp_table_operators(e, w->machine, 16, width, out))
             (void)!tp_machine_doubt(w->machine, &ignored);
         tp_buf_addc(out, '\n');
     }
@@ -103,7 +101,7 @@ static void observe(void *user, const tp_train_event *e)
         return;
     tp_progress_end(&w->progress);
     if (w->progress.mode == TP_PROGRESS_JSON)
-        add_json_summary(e, w->machine, e->step - e->first_step, &out);
+        add_json_summary(e, w->machine, &out);
     else if (w->progress.mode != TP_PROGRESS_QUIET)
         add_summary(w, e, &out);
     if (screen->is_terminal && screen->columns && w->progress.mode != TP_PROGRESS_JSON) {

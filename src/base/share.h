@@ -27,5 +27,7 @@ tp_share tp_share_of(double least_s, double arithmetic_s, double seconds);
 void tp_share_put(tp_share share, int width, tp_buf *out);
 /* What "cached" and "?" mean, for those that occur; `seen` has a bit per kind. */
 void tp_share_put_notes(unsigned seen, tp_buf *out);
+/* What "-" means of work that is not known. */
+#define TP_SHARE_VARIES "(- where every launch has another number of rows)\n"
 
 #endif

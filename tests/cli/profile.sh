@@ -132,6 +132,25 @@ grep -q '"name":"paged_attention","part":"generation","launches_per_step":[^}]*"
 grep -q '"name":"linear_panels","part":"generation","launches_per_step":[^}]*"bytes_per_step":[0-9]' flat.json ||
     fail "bytes of a product whose rows vary are not known"
 
+# The table that ends a run is of its steps, whatever was validated between them, and of all that ran in them.
+launches() { tr '}' '\n' <$1.json | sed -n 's/.*"kernel":"\([^"]*\)","recomputed.*"launches_per_step":\([^,]*\).*/\1 \2/p' | sort; }
+for recipe in tiny grpo; do
+    section=sft
+    [ $recipe = grpo ] && section=grpo
+    run train --json $recipe.yaml run.dir=$recipe-plain $section.val_period=0 $section.max_num_steps=3
+    expect 0
+    tail -n 1 out >plain.json
+    run train --json $recipe.yaml run.dir=$recipe-validated $section.val_period=1 $section.val_at_start=true $section.max_num_steps=3
+    expect 0
+    tail -n 1 out >validated.json
+    is "launches of $recipe with validation" "$(launches validated)" "$(launches plain)"
+    grep -q '"event":"validation"' out || fail "$recipe did not validate"
+done
+for operator in linear_panels paged_attention sample linear_ce adamw; do
+    grep -q "\"operator\":\"$operator\"" plain.json || fail "no $operator in the table of GRPO"
+done
+grep -q '"operator":"paged_attention"[^}]*"bytes":null' plain.json || fail "bytes of attention whose context varies are claimed at the end"
+
 # Baseline, analysis, bottlenecks, in one command.
 run profile tiny.yaml --warm-up 1 --steps 4 --record 1 --name before
 expect 0

@@ -427,6 +427,8 @@ void tp_exec_reset_times(tp_exec *e)
     }
 }
 
+void tp_exec_set_counted(tp_exec *e, bool is_counted) { e->is_uncounted = !is_counted; }
+
 size_t tp_exec_arena_bytes(const tp_exec *e) { return e->memory.arena_bytes; }
 
 size_t tp_exec_live_peak_bytes(const tp_exec *e) { return e->memory.live_peak_bytes; }

@@ -78,6 +78,8 @@ TP_CHECKED tp_status tp_exec_run_checked(tp_exec *exec, bool accumulate, int *re
 size_t tp_exec_launch_count(const tp_exec *exec);
 const tp_launch_info *tp_exec_launch(const tp_exec *exec, size_t i);
 void tp_exec_reset_times(tp_exec *exec);
+/* Whether runs from here on count for the launches: in `count`, `ns` and what was done. */
+void tp_exec_set_counted(tp_exec *exec, bool is_counted);
 size_t tp_exec_arena_bytes(const tp_exec *exec);
 size_t tp_exec_live_peak_bytes(const tp_exec *exec);
 /* Sum over launches per run; `contractions_only` leaves out elementwise work. */

@@ -57,6 +57,7 @@ struct tp_exec {
     bool *is_read;       /* value: some launch or the caller reads it */
     tp_traffic *traffic; /* NULL: nothing here is a matter of several ranks */
     tp_talk talk;
+    bool is_uncounted; /* runs leave no trace in `info` */
     tp_host_fn host;
     void *host_user;
     float *host_x, *host_y; /* what it reads and writes */

@@ -43,8 +43,10 @@ static tp_cost count_work(tp_exec *e, size_t i)
     tp_cost cost = tp_launch_cost(info, e->row_share[i]);
     if (e->decided_by[i])
         cost = tp_work_of(&e->launches[i], deciding_values(e, i), cost, e->options.avg_context);
-    info->done_flops += cost.flops;
-    info->done_bytes += cost.bytes;
+    if (!e->is_uncounted) {
+        info->done_flops += cost.flops;
+        info->done_bytes += cost.bytes;
+    }
     return cost;
 }
 
@@ -97,6 +99,8 @@ tp_status tp_exec_rehearse(const tp_exec *e, tp_traffic *traffic, tp_talk talk,
 
 static void add_time(tp_exec *e, size_t i, uint64_t ns)
 {
+    if (e->is_uncounted)
+        return;
     e->info[i].ns += ns;
     e->info[i].count++;
 }

@@ -219,8 +219,9 @@ struct trainer {
     int64_t generated_tokens, drafted_tokens, accepted_tokens;
     double generation_s;
     bool has_doubted_ceiling;
-    double model_flops;  /* useful work of this attempt: 3 x forward over used tokens */
-    double step_phase_s; /* seconds in steps proper (data to optimizer) */
+    double model_flops;    /* useful work of this attempt: 3 x forward over used tokens */
+    double step_phase_s;   /* seconds in steps proper (data to optimizer) */
+    int64_t counted_steps; /* by the launches of the graphs */
     tp_metric_bus metrics;
     double last_step_s;
     struct {

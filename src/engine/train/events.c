@@ -63,13 +63,27 @@ static void list_programs(const trainer *t, tp_train_event *e)
     e->n_programs = n;
 }
 
+void tp_trainer_count_launches(const trainer *t, bool are_counted)
+{
+    for (int g = 0; g < tp_program_count(t->graphs.program); g++)
+        tp_exec_set_counted(tp_program_exec(t->graphs.program, g), are_counted);
+}
+
+void tp_trainer_take_graphs(trainer *t)
+{
+    t->session = t->graphs.session;
+    t->device = t->graphs.device;
+    t->counted_steps = 0;
+    tp_trainer_count_launches(t, false);
+}
+
 tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind)
 {
     tp_train_event e = {.kind = kind,
                         .step = t->state.step,
                         .metrics = &t->metrics,
                         .algorithm = t->o->algorithm,
-                        .is_packed = t->o->policy.packing.enabled,
+                        .is_packed = tp_trainer_is_packed(t->o),
                         .run_dir = t->run ? tp_run_dir(t->run) : "",
                         .run_name = t->run ? tp_run_name(t->run) : "",
                         .run_id = t->run ? tp_run_id(t->run) : "",
@@ -79,6 +93,7 @@ tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind)
                         .first_step = t->first_step,
                         .max_steps = t->max_steps,
                         .best_metric = t->state.best_metric,
+                        .counted_steps = t->counted_steps,
                         .mean_step_s = tp_trainer_mean_step(t),
                         .elapsed_s = tp_clock_s() - t->started_s,
                         .memory = tp_trainer_memory(t),

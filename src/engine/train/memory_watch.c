@@ -95,7 +95,7 @@ static tp_status rebuild(trainer *t, tp_error *err)
         tp_trace_release(); /* its sites are the old session's */
     tp_run_graphs_release(&old);
     t->graphs = graphs;
-    t->session = graphs.session;
+    tp_trainer_take_graphs(t);
     TP_TRY(tp_session_alloc(t->session, err));
     if (t->graphs.reference)
         TP_TRY(tp_session_alloc(t->graphs.reference, err));

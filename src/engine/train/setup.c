@@ -386,8 +386,7 @@ static tp_status create_graphs(trainer *t, tp_error *err)
         tp_numa_interleave(t->o->engine.numa);
     }
     TP_TRY(tp_run_graphs_create(t->o, t->model, &options, &t->graphs, err));
-    t->session = t->graphs.session;
-    t->device = t->graphs.device;
+    tp_trainer_take_graphs(t);
     tp_memory_watch_begin(t);
     TP_TRY(tp_session_alloc(t->session, err));
     tp_train_event event = tp_trainer_event(t, TP_EVENT_PLAN);

@@ -67,7 +67,9 @@ static tp_status run_step(trainer *t, step_result *r, tp_error *err)
     t->phases.step = t->state.step + 1;
     double least_s = tp_trainer_least_seconds(t);
     double start = tp_clock_s(), limit = tp_trainer_watch(t);
+    tp_trainer_count_launches(t, true);
     tp_status status = t->a->step(t, r, err);
+    tp_trainer_count_launches(t, false);
     r->seconds = tp_clock_s() - start;
     r->least_s = tp_trainer_least_seconds(t) - least_s;
     tp_trainer_watched(t, r->seconds, limit);
@@ -75,6 +77,7 @@ static tp_status run_step(trainer *t, step_result *r, tp_error *err)
     if (status == TP_ERR_INTERRUPTED || (status != TP_OK && !r->skipped))
         return status;
     t->state.step++;
+    t->counted_steps++;
     t->state.unscheduled += r->skipped && r->updates == 0;
     t->state.tokens += r->trained;
     return status;

@@ -53,7 +53,7 @@ typedef struct {
     int attempt;
     int64_t max_steps, first_step;
     int64_t trained_tokens, used_tokens, padded_tokens; /* of the last step */
-    bool is_packed;                                     /* policy.sequence_packing */
+    bool is_packed;                                     /* micro-batches are filled with tokens */
     double mean_step_s; /* of all steps so far; to be compared with plan->step_s */
     double best_metric; /* of checkpointing.metric_name; NaN: none */
     double elapsed_s, eta_s, eta_low_s, eta_high_s; /* eta: NaN before the first step */
@@ -67,6 +67,7 @@ typedef struct {
     const tp_session *session;                    /* for tables; NULL before the plan */
     tp_train_program programs[TP_TRAIN_PROGRAMS]; /* all that launches, in order of a step */
     int n_programs;
+    int64_t counted_steps;           /* in their launches: steps alone, no validation */
     const tp_custom_metrics *custom; /* of all steps of this attempt */
     const tp_profile *profile;       /* of steps that were recorded; NULL: none yet */
 } tp_train_event;

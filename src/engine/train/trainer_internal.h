@@ -71,6 +71,11 @@ double
 tp_trainer_watch(trainer *t); /* a step begins: seconds that it has; NaN: it is not watched */
 void tp_trainer_watched(trainer *t, double seconds, double limit_s);
 
+/* events.c: clocks of launches are of steps alone, not of validation or of a pass before the first;
+ * graphs that are new have counted no steps. */
+void tp_trainer_count_launches(const trainer *t, bool are_counted);
+void tp_trainer_take_graphs(trainer *t);
+
 /* scale.c */
 bool tp_trainer_has_scaler(const trainer *t);
 void tp_trainer_take_scale(trainer *t); /* the loss scale that the state says */

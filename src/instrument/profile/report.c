@@ -167,7 +167,7 @@ static void add_operators(const tp_profile_report *r, tp_buf *out)
     tp_grid_print(&g, 0, r->width, out);
     tp_share_put_notes(seen, out);
     if (any_unknown)
-        tp_buf_addf(out, "(- where every launch has another number of rows)\n");
+        tp_buf_adds(out, TP_SHARE_VARIES);
 }
 
 /* Seconds per step and launches of a part. */

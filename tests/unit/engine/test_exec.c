@@ -419,6 +419,14 @@ static void launches_tell_what_they_cost(void **state)
     assert_true(tp_exec_flops(s.exec, true) == 2 * 64);
     tp_exec_reset_times(s.exec);
     assert_int_equal(tp_exec_launch(s.exec, 0)->count, 0);
+    tp_exec_set_counted(s.exec, false);
+    MUST(tp_exec_run(s.exec, false, NULL));
+    assert_int_equal(info->count, 0);
+    assert_true(info->ns == 0 && info->done_flops == 0 && info->done_bytes == 0);
+    tp_exec_set_counted(s.exec, true);
+    MUST(tp_exec_run(s.exec, false, NULL));
+    assert_int_equal(info->count, 1);
+    assert_true(info->done_flops == info->flops);
     end(&s);
 }
 
