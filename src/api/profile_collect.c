@@ -2,8 +2,9 @@
 #include "api/profile.h"
 
 #include <math.h>
-#include <sys/resource.h>
-#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
 
 void tp_profile_collect_begin(tp_profile_data *d, int64_t warmup, int64_t n, int64_t recorded)
 {
@@ -20,31 +21,13 @@ void tp_profile_collect_begin(tp_profile_data *d, int64_t warmup, int64_t n, int
         tp_profile_add_phase(d, tp_time_name((tp_time_phase)k), overheads[k]);
 }
 
-static double cpu_seconds(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)u.ru_utime.tv_sec + (double)u.ru_utime.tv_usec * 1e-6 +
-           (double)u.ru_stime.tv_sec + (double)u.ru_stime.tv_usec * 1e-6;
-}
-
-static double resident_bytes(void)
-{
-    long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (!f)
-        return NAN;
-    if (fscanf(f, "%*d %ld", &pages) != 1)
-        pages = -1;
-    fclose(f);
-    return pages < 0 ? NAN : (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 static tp_profile_op *op_of(tp_profile_data *d, const char *part, const tp_launch_info *l)
 {
     char name[48];
     snprintf(name, sizeof name, "%s%s", tp_ops[l->op]->name, l->is_clone ? " (again)" : "");
-    return tp_profile_find_op(d, name, part);
+    tp_profile_op *op = tp_profile_find_op(d, name, part);
+    op->is_again = l->is_clone;
+    return op;
 }
 
 /* The clocks of all launches so far are taken off (sign -1) or put on step `at`. */
@@ -76,7 +59,7 @@ void tp_profile_collect(tp_profile_data *d, const tp_train_event *e, int64_t ste
         d->samples[at] = e->custom->stats[TP_CUSTOM_BATCH].last;
         d->padded_tokens[at] = (double)e->padded_tokens;
         d->memory_bytes[at] = (double)m->total_current;
-        d->rss_bytes[at] = resident_bytes();
+        d->rss_bytes[at] = tp_limits_resident();
         double mfu = tp_metric_latest(e->metrics, "train/train_fp_utilization");
         d->mfu = isnan(d->mfu) ? mfu / (double)d->n : d->mfu + mfu / (double)d->n;
         for (int k = 0; k < TP_MEM_KINDS; k++)
@@ -92,11 +75,11 @@ void tp_profile_collect(tp_profile_data *d, const tp_train_event *e, int64_t ste
         add_launches(d, e, at + 1, -1);
     }
     if (at == -1) {
-        d->cpu_s = -cpu_seconds();
+        d->cpu_s = -tp_process_cpu_s();
         d->wall_s = -e->elapsed_s;
     }
     if (at + 1 == d->n) {
-        d->cpu_s += cpu_seconds();
+        d->cpu_s += tp_process_cpu_s();
         d->wall_s += e->elapsed_s;
     }
 }
@@ -110,6 +93,8 @@ void tp_profile_collect_end(tp_profile_data *d, const tp_train_event *e, const t
     d->activation_bytes = plan->activation_bytes;
     d->live_activation_bytes = plan->activation_live_bytes;
     d->recompute_share = plan->train_flops > 0 ? plan->recompute_flops / plan->train_flops : 0;
+    d->keeps_padding = o->keeps_padding;
+    d->is_packed = e->is_packed;
     d->threads = tp_device_threads(o->compile.device);
     d->parameters = tp_model_param_count(tp_session_model(e->session));
     d->machine = machine ? machine->fingerprint : NULL;

@@ -85,8 +85,15 @@ static void look_at_padding(const tp_profile_data *d, double step_s, tp_findings
     double share = padded / (used + padded);
     if (!(share > 0.1))
         return;
-    tp_finding *one = add(f, "padding", share * step_s, step_s,
-                          "engine.padding_free=true, policy.sequence_packing.enabled=true");
+    /* Without padding the last rows of a micro-batch are left, which kernels take together. */
+    const char *advice = d->keeps_padding && !d->is_packed
+                             ? "engine.padding_free=true, policy.sequence_packing.enabled=true"
+                         : d->keeps_padding ? "engine.padding_free=true"
+                         : d->is_packed
+                             ? "larger micro-batches (policy.train_micro_batch_size): kernels take "
+                               "rows together, and few fill them"
+                             : "policy.sequence_packing.enabled=true";
+    tp_finding *one = add(f, "padding", share * step_s, step_s, advice);
     one->severity = share > 0.3 ? TP_SEVERITY_HIGH : TP_SEVERITY_MEDIUM;
     tp_finding_evidence(one, "%.0f of %.0f token places a step (%.1f %%) hold nothing", padded,
                         used + padded, 100 * share);
@@ -96,7 +103,7 @@ static void look_at_recomputation(const tp_profile_data *d, double step_s, tp_fi
 {
     double s = 0;
     for (int i = 0; i < d->n_ops; i++)
-        if (tp_str_ends(d->ops[i].name, "(again)"))
+        if (d->ops[i].is_again)
             s += mean(d->ops[i].s, d->n_done);
     if (s < share_low * step_s)
         return;
@@ -107,17 +114,19 @@ static void look_at_recomputation(const tp_profile_data *d, double step_s, tp_fi
         100 * s / step_s, 100 * d->recompute_share);
 }
 
-static void look_at_phases(const tp_profile_data *d, double step_s, tp_findings *f)
+/* Beside the step's own time, so of all the time that passes, as in the table of phases. */
+static void look_at_phases(const tp_profile_data *d, tp_findings *f)
 {
+    double wall_s = tp_profile_wall_s(d);
     for (int k = 0; k < d->n_phases; k++) {
         const tp_profile_phase *phase = &d->phases[k];
         double s = mean(phase->s, d->n_done);
-        if (!phase->overhead || s < 0.05 * step_s)
+        if (!phase->overhead || s < 0.05 * wall_s)
             continue;
         char what[80];
         snprintf(what, sizeof what, "time in %s", phase->name);
-        tp_finding_evidence(add(f, what, s, step_s, phase->overhead),
-                            "%.3f ms a step (%.1f %% of one)", s * 1e3, 100 * s / step_s);
+        tp_finding_evidence(add(f, what, s, wall_s, phase->overhead),
+                            "%.3f ms a step (%.1f %% of the wall time)", s * 1e3, 100 * s / wall_s);
     }
 }
 
@@ -153,7 +162,7 @@ void tp_profile_bottlenecks(const tp_profile_data *d, tp_findings *ret)
         look_at_processor(d, step_s, &f);
         look_at_padding(d, step_s, &f);
         look_at_recomputation(d, step_s, &f);
-        look_at_phases(d, step_s, &f);
+        look_at_phases(d, &f);
         look_at_memory(d, &f);
     }
     tp_findings_sort(&f);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "stats/descriptive.h"
 
 static double *series(int64_t n)
 {
@@ -60,4 +61,12 @@ tp_profile_op *tp_profile_find_op(tp_profile_data *d, const char *name, const ch
         .part = part, .s = series(d->n), .limit_s = (double)NAN, .arithmetic_s = (double)NAN};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
+}
+
+double tp_profile_wall_s(const tp_profile_data *d)
+{
+    double wall = 0;
+    for (int k = 0; k < d->n_phases; k++)
+        wall += tp_mean(d->phases[k].s, (size_t)d->n_done);
+    return wall;
 }

@@ -20,6 +20,7 @@ enum {
 
 typedef struct {
     char name[48];       /* of the op; "(again)" when it recomputes */
+    bool is_again;       /* it does */
     const char *part;    /* what it ran for: "train", "generation", ...; NULL: not told */
     double launches;     /* per step */
     double flops, bytes; /* per step; NaN: not known, its rows vary from launch to launch */
@@ -57,7 +58,8 @@ typedef struct {
     double mfu; /* mean; NaN: machine unknown */
     size_t peak_bytes, planned_bytes;
     size_t live_activation_bytes, activation_bytes;
-    double recompute_share; /* of the arithmetic */
+    double recompute_share;        /* of the arithmetic */
+    bool keeps_padding, is_packed; /* places without a token are computed; sequences share rows */
     int64_t parameters;
 } tp_profile_data;
 
@@ -68,6 +70,9 @@ void tp_profile_add_phase(tp_profile_data *d, const char *name, const char *over
 void tp_profile_add_kind(tp_profile_data *d, const char *name, const char *title);
 /* The op of this name and part, a new one where there is none. */
 tp_profile_op *tp_profile_find_op(tp_profile_data *d, const char *name, const char *part);
+
+/* Seconds from one timed step to the next, on average: all phases. */
+double tp_profile_wall_s(const tp_profile_data *d);
 
 /* Costs are of one step. */
 void tp_profile_bottlenecks(const tp_profile_data *d, tp_findings *ret);

@@ -212,9 +212,7 @@ static void add_parts(const tp_profile_data *d, tp_buf *out)
 
 static void add_phases(const tp_profile_data *d, tp_buf *out)
 {
-    double wall = 0;
-    for (int k = 0; k < d->n_phases; k++)
-        wall += mean(d->phases[k].s, d->n_done);
+    double wall = tp_profile_wall_s(d);
     tp_buf_addf(out, "\n%-24s %10s %7s\n", "phase", "ms/step", "share");
     for (int k = 0; k < d->n_phases; k++) {
         double s = mean(d->phases[k].s, d->n_done);

@@ -35,7 +35,7 @@ static int begin(void **state)
         (tp_profile_op){.name = "linear", .launches = 3, .limit_s = 0.09, .arithmetic_s = 0.09};
     data.ops[0].s = calloc(STEPS + 1, sizeof(double));
     for (int i = 0; i < STEPS; i++) {
-        data.step_s[i] = 0.1;
+        data.step_s[i] = data.phases[0].s[i] = 0.1;
         data.ops[0].s[i] = 0.09;
         data.used_tokens[i] = 95;
         data.padded_tokens[i] = 5;
@@ -119,6 +119,44 @@ static void padding_is_named(void **state)
     assert_int_equal(b->cost_ns, 50000000);
 }
 
+/* What is on already is no remedy. */
+static void remedies_for_padding_are_off(void **state)
+{
+    for (int i = 0; i < STEPS; i++)
+        data.padded_tokens[i] = 95;
+    for (int k = 0; k < 4; k++) {
+        data.keeps_padding = k & 1;
+        data.is_packed = k & 2;
+        const tp_finding *b = only_bottleneck();
+        assert_int_equal(strstr(b->advice, "engine.padding_free") != NULL, data.keeps_padding);
+        assert_int_equal(strstr(b->advice, "policy.sequence_packing") != NULL, !data.is_packed);
+    }
+    assert_non_null(strstr(only_bottleneck()->advice, "engine.padding_free"));
+    data.keeps_padding = false;
+    assert_non_null(strstr(only_bottleneck()->advice, "policy.train_micro_batch_size"));
+}
+
+/* The share is that of the table of phases. */
+static void time_outside_steps_is_of_all_time(void **state)
+{
+    for (int i = 0; i < STEPS; i++)
+        data.phases[1].s[i] = 0.025;
+    const tp_finding *b = only_bottleneck();
+    assert_string_equal(b->title, "time in logging");
+    assert_int_equal(b->cost_ns, 25000000);
+    assert_non_null(strstr(b->evidence, "25.000 ms a step (20.0 % of the wall time)"));
+}
+
+static void recomputation_is_known_by_what_it_is(void **state)
+{
+    data.ops[0].is_again = true;
+    assert_string_equal(only_bottleneck()->title, "recomputation");
+    data.ops[0].is_again = false;
+    snprintf(data.ops[0].name, sizeof data.ops[0].name, "mine (again)");
+    tp_profile_bottlenecks(&data, &found);
+    assert_int_equal(found.n, 0);
+}
+
 static void the_most_costly_comes_first(void **state)
 {
     data.ops[0].limit_s = 0.03;
@@ -171,7 +209,8 @@ static void growth_outside_the_accounts_says_so(void **state)
 {
     for (int i = 0; i < STEPS; i++)
         data.rss_bytes[i] = 1e9 + 2e8 * i;
-    assert_string_equal(tp_profile_leak(&data).owner->name, "outside the accounts (resident memory)");
+    assert_string_equal(tp_profile_leak(&data).owner->name,
+                        "outside the accounts (resident memory)");
     assert_int_equal(only_bottleneck()->severity, TP_SEVERITY_HIGH);
 }
 
@@ -332,6 +371,9 @@ int main(void)
         PROFILE_TEST(waiting_for_data_is_named),
         PROFILE_TEST(an_idle_processor_is_named),
         PROFILE_TEST(padding_is_named),
+        PROFILE_TEST(remedies_for_padding_are_off),
+        PROFILE_TEST(time_outside_steps_is_of_all_time),
+        PROFILE_TEST(recomputation_is_known_by_what_it_is),
         PROFILE_TEST(the_most_costly_comes_first),
         PROFILE_TEST(flat_memory_does_not_grow),
         PROFILE_TEST(few_steps_say_nothing),
