@@ -69,6 +69,11 @@ NRL_NSYS_WORKER_PATTERNS='vllm*, temper_policy_?orker' run train --progress plai
 expect 0
 expect_out 'pattern "vllm*" names no worker of this run (temper_policy_worker)'
 [ -e runs/env3/trace/steps-2-3.json ] || fail "the other pattern was not heard"
+NRL_NSYS_WORKER_PATTERNS='*vllm*,*foo*,*policy*' run train --progress plain tiny.yaml run.name=env7 sft.max_num_steps=1
+expect 0
+expect_out 'pattern "*vllm*", "*foo*" names no worker of this run (temper_policy_worker)'
+NRL_NSYS_WORKER_PATTERNS=' ,,' run train --quiet tiny.yaml run.name=env8
+expect 2 'NRL_NSYS_WORKER_PATTERNS: " ,," has no pattern in it; write names or wildcards'
 NRL_NSYS_WORKER_PATTERNS='dtensor_policy_worker' run train --progress plain tiny.yaml run.name=env4
 expect 0
 expect_out 'pattern "dtensor_policy_worker" names no worker' 'nothing is profiled'
@@ -84,6 +89,13 @@ unset NRL_NSYS_PROFILE_STEP_RANGE NRL_NSYS_WORKER_PATTERNS
 run train --progress plain tiny.yaml run.name=workers profile.steps=2:3 'profile.workers="*gen*"'
 expect 0
 expect_out 'pattern "*gen*" names no worker'
+for patterns in , ' ' '""'; do
+    run train --quiet tiny.yaml run.name=none profile.steps=2:3 "profile.workers=$patterns"
+    expect 2 "has no pattern in it; write names or wildcards"
+done
+run train --quiet tiny.yaml run.name=none 'profile.workers="*policy*"'
+expect 2 "profile.workers: it is set and profile.steps is not; set both, or neither"
+[ -e runs/none ] && fail "a refused run left a folder"
 run train --progress plain tiny.yaml run.name=late profile.steps=5:90
 expect 0
 is "a range that the run ends in" "$(steps runs/late/trace/steps-5-89.json)" \

@@ -20,27 +20,21 @@ static const char *worker_name(tp_worker worker)
     return names[worker];
 }
 
+/* Patterns that match none go into `lost`, in quotes, separated by commas. */
 static void match_workers(const char *patterns, int n_workers, bool ret_matches[TP_WORKERS],
-                          char *ret_lost, size_t cap)
+                          tp_buf *lost)
 {
+    tp_slice pattern;
     memset(ret_matches, 0, TP_WORKERS * sizeof *ret_matches);
-    ret_lost[0] = 0;
-    while (*patterns) {
-        char pattern[256];
-        size_t skip = strspn(patterns, " ,"), n = strcspn(patterns + skip, ",");
-        const char *from = patterns + skip;
-        patterns = from + n;
-        while (n > 0 && from[n - 1] == ' ')
-            n--;
-        if (n == 0)
-            continue;
+    while (tp_profile_next_pattern(&patterns, &pattern)) {
+        TP_OWN(tp_buf) text = {0};
         bool any = false;
-        snprintf(pattern, sizeof pattern, "%.*s", (int)n, from);
+        tp_buf_add(&text, pattern.data, pattern.len);
         for (int w = 0; w < n_workers; w++)
-            if (fnmatch(pattern, worker_name((tp_worker)w), 0) == 0)
+            if (fnmatch(tp_buf_str(&text), worker_name((tp_worker)w), 0) == 0)
                 any = ret_matches[w] = true;
-        if (!any && !ret_lost[0])
-            snprintf(ret_lost, cap, "%s", pattern);
+        if (!any)
+            tp_buf_addf(lost, "%s\"%s\"", lost->len ? ", " : "", tp_buf_str(&text));
     }
 }
 
@@ -56,8 +50,7 @@ static const char *worker_list(int n_workers, tp_buf *out)
 void tp_profile_open(trainer *t, int n_workers)
 {
     tp_profile *p = &t->profile;
-    char lost[256];
-    TP_OWN(tp_buf) workers = {0};
+    TP_OWN(tp_buf) workers = {0}, lost = {0};
     if (tp_trace_attach_nvtx())
         tp_trainer_notice(t, "an NVTX tool is attached: zones are its ranges");
     else if (tp_profile_environment("NVTX_INJECTION64_PATH"))
@@ -70,12 +63,12 @@ void tp_profile_open(trainer *t, int n_workers)
     if (t->o->profile_steps_text && tp_profile_environment(TP_PROFILE_RANGE_VARIABLE))
         tp_trainer_notice(t, "profile.steps is set: " TP_PROFILE_RANGE_VARIABLE " has no effect");
     const char *patterns = t->o->profile_workers ? t->o->profile_workers : "*";
-    match_workers(patterns, n_workers, p->matches, lost, sizeof lost);
+    match_workers(patterns, n_workers, p->matches, &lost);
     bool any = false;
     for (int w = 0; w < n_workers; w++)
         any = any || p->matches[w];
-    if (lost[0])
-        tp_trainer_notice(t, "pattern \"%s\" names no worker of this run (%s)%s", lost,
+    if (lost.len)
+        tp_trainer_notice(t, "pattern %s names no worker of this run (%s)%s", tp_buf_str(&lost),
                           worker_list(n_workers, &workers), any ? "" : "; nothing is profiled");
     if (!any)
         p->start = p->stop = 0;

@@ -17,6 +17,9 @@
 #define TP_PROFILE_PATTERNS_VARIABLE "NRL_NSYS_WORKER_PATTERNS"
 const char *tp_profile_environment(const char *name); /* NULL: not set, or empty */
 
+/* The next one of patterns that commas separate; false: there is none left. */
+bool tp_profile_next_pattern(const char **patterns, tp_slice *ret);
+
 typedef enum { TP_WORKER_POLICY, TP_WORKER_GENERATION, TP_WORKERS } tp_worker;
 
 /* A run's profile, while and after it is recorded. */

@@ -2,6 +2,7 @@
  * variables of the environment. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/train/profile.h"
 
@@ -23,6 +24,25 @@ const char *tp_profile_environment(const char *name)
     return value && *value ? value : NULL;
 }
 
+bool tp_profile_next_pattern(const char **patterns, tp_slice *ret)
+{
+    const char *from = *patterns + strspn(*patterns, " ,");
+    size_t n = strcspn(from, ",");
+    *patterns = from + n;
+    while (n > 0 && from[n - 1] == ' ')
+        n--;
+    *ret = (tp_slice){from, n};
+    return n > 0;
+}
+
+static bool has_pattern(const char *patterns)
+{
+    tp_slice first;
+    return tp_profile_next_pattern(&patterns, &first);
+}
+
+#define NO_PATTERN "\"%.60s\" has no pattern in it; write names or wildcards, as in \"*policy*\""
+
 static tp_status read_environment(tp_train_options *o, tp_error *err)
 {
     const char *range = tp_profile_environment(TP_PROFILE_RANGE_VARIABLE),
@@ -40,6 +60,8 @@ static tp_status read_environment(tp_train_options *o, tp_error *err)
                        ": \"%.60s\" is no range of steps; write start:stop, from 1 "
                        "and without stop, as in 3:5 for steps 3 and 4",
                        range);
+    if (!has_pattern(patterns))
+        return tp_fail(err, TP_ERR_CONFIG, TP_PROFILE_PATTERNS_VARIABLE ": " NO_PATTERN, patterns);
     o->profile_workers = patterns;
     o->profile_origin = TP_PROFILE_RANGE_VARIABLE;
     return TP_OK;
@@ -49,8 +71,13 @@ tp_status tp_profile_bind(const tp_config *config, tp_train_options *o, tp_error
 {
     const char *text = o->profile_steps_text;
     o->profile_start = o->profile_stop = 0;
+    if (!text && o->profile_workers && strcmp(o->profile_workers, "*") != 0)
+        return tp_config_fail(config, "profile.workers", err,
+                              "it is set and profile.steps is not; set both, or neither");
     if (!text)
         return read_environment(o, err);
+    if (o->profile_workers && !has_pattern(o->profile_workers))
+        return tp_config_fail(config, "profile.workers", err, NO_PATTERN, o->profile_workers);
     o->profile_origin = "profile.steps";
     if (!read_range(text, &o->profile_start, &o->profile_stop))
         return tp_config_fail(config, "profile.steps", err,
