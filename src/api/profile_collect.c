@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/limits.h"
 
 void tp_profile_collect_begin(tp_profile_data *d, int64_t warmup, int64_t n, int64_t recorded)
@@ -96,6 +97,9 @@ void tp_profile_collect_end(tp_profile_data *d, const tp_train_event *e, const t
     d->keeps_padding = o->keeps_padding;
     d->is_packed = e->is_packed;
     d->threads = tp_device_threads(o->compile.device);
+    d->has_best_isa = tp_cpu_isa() == tp_cpu_detect();
+    d->has_all_threads = d->threads >= tp_cpu_count();
+    d->recomputes_selectively = o->compile.passes.recompute == TP_RECOMPUTE_SELECTIVE;
     d->parameters = tp_model_param_count(tp_session_model(e->session));
     d->machine = machine ? machine->fingerprint : NULL;
     for (int i = 0; machine && i < d->n_ops; i++) {

@@ -20,14 +20,19 @@ static tp_finding *add(tp_findings *f, const char *title, double cost_s, double 
 
 static double mean(const double *v, int64_t n) { return tp_mean(v, (size_t)n); }
 
-static const char *remedy_for(const tp_profile_op *op)
+#define LARGER "larger micro-batches (policy.train_micro_batch_size)"
+
+static const char *remedy_for(const tp_profile_data *d, const tp_profile_op *op)
 {
+    static const char *const remedies[2][2] = {
+        {LARGER "; engine.isa=auto, and engine.threads for the cores that are free",
+         LARGER "; engine.isa=auto"},
+        {LARGER "; engine.threads for the cores that are free", LARGER}};
     bool computes = op->flops > 20 * op->bytes;
     if (strncmp(op->name, "attention", 9) == 0)
         return "shorter or better packed sequences; the kernel is the place to work on";
     if (computes)
-        return "larger micro-batches (policy.train_micro_batch_size); engine.isa=auto, and "
-               "engine.threads for the cores that are free";
+        return remedies[d->has_best_isa][d->has_all_threads];
     return "a fused kernel, or larger micro-batches: launches this small are mostly overhead";
 }
 
@@ -45,7 +50,7 @@ static void look_at_operators(const tp_profile_data *d, double step_s, tp_findin
         bool is_plain = !op->part || strcmp(op->part, "train") == 0;
         snprintf(what, sizeof what, "operator %s%s%s%s below its limit", op->name,
                  is_plain ? "" : " (", is_plain ? "" : op->part, is_plain ? "" : ")");
-        tp_finding *one = add(f, what, lost, step_s, remedy_for(op));
+        tp_finding *one = add(f, what, lost, step_s, remedy_for(d, op));
         tp_finding_evidence(one,
                             "%.3f ms a step in %.0f launches (%.1f %% of it); its work needs %.3f "
                             "ms at this machine's ceilings, so it runs at %.0f %% of them",
@@ -89,10 +94,8 @@ static void look_at_padding(const tp_profile_data *d, double step_s, tp_findings
     const char *advice = d->keeps_padding && !d->is_packed
                              ? "engine.padding_free=true, policy.sequence_packing.enabled=true"
                          : d->keeps_padding ? "engine.padding_free=true"
-                         : d->is_packed
-                             ? "larger micro-batches (policy.train_micro_batch_size): kernels take "
-                               "rows together, and few fill them"
-                             : "policy.sequence_packing.enabled=true";
+                         : d->is_packed ? LARGER ": kernels take rows together, and few fill them"
+                                        : "policy.sequence_packing.enabled=true";
     tp_finding *one = add(f, "padding", share * step_s, step_s, advice);
     one->severity = share > 0.3 ? TP_SEVERITY_HIGH : TP_SEVERITY_MEDIUM;
     tp_finding_evidence(one, "%.0f of %.0f token places a step (%.1f %%) hold nothing", padded,
@@ -107,8 +110,11 @@ static void look_at_recomputation(const tp_profile_data *d, double step_s, tp_fi
             s += mean(d->ops[i].s, d->n_done);
     if (s < share_low * step_s)
         return;
-    tp_finding *one = add(f, "recomputation", s, step_s,
-                          "policy.recompute=selective or none, if 'temper plan' says that it fits");
+    tp_finding *one =
+        add(f, "recomputation", s, step_s,
+            d->recomputes_selectively
+                ? "policy.recompute=none, if 'temper plan' says that it fits"
+                : "policy.recompute=selective or none, if 'temper plan' says that it fits");
     tp_finding_evidence(
         one, "%.3f ms a step (%.1f %%) make activations again (%.1f %% of the arithmetic)", s * 1e3,
         100 * s / step_s, 100 * d->recompute_share);

@@ -58,8 +58,11 @@ typedef struct {
     double mfu; /* mean; NaN: machine unknown */
     size_t peak_bytes, planned_bytes;
     size_t live_activation_bytes, activation_bytes;
-    double recompute_share;        /* of the arithmetic */
-    bool keeps_padding, is_packed; /* places without a token are computed; sequences share rows */
+    double recompute_share; /* of the arithmetic */
+    /* Levers as they are: what is on already is no remedy. */
+    bool keeps_padding; /* places without a token are computed */
+    bool is_packed;     /* sequences share micro-batches by their tokens */
+    bool has_best_isa, has_all_threads, recomputes_selectively;
     int64_t parameters;
 } tp_profile_data;
 

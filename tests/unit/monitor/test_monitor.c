@@ -1,5 +1,6 @@
 /* test_monitor.c - figures of a machine that is made of files; what is not there is unknown. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,6 +105,31 @@ static void a_counter_that_went_down_tells_nothing(void **state)
     assert_true(isnan(figure(f, tp_sampler_figures(0, &a, &b, 1, 1, f), "system/power_watts")));
 }
 
+static void *read_reports(void *user)
+{
+    tp_monitor_report r = {.size = sizeof r};
+    for (int i = 0; i < 20000; i++)
+        tp_monitor_read_report(user, &r);
+    return NULL;
+}
+
+/* For a thread sanitizer. */
+static void reports_are_read_while_it_stops(void **state)
+{
+    (void)state;
+    tp_monitor *m;
+    pthread_t reader;
+    assert_int_equal(tp_monitor_start(NULL, &m, NULL), TP_OK);
+    assert_int_equal(pthread_create(&reader, NULL, read_reports, m), 0);
+    tp_monitor_stop(m);
+    pthread_join(reader, NULL);
+    tp_monitor_report a = {.size = sizeof a}, b = {.size = sizeof b};
+    tp_monitor_read_report(m, &a);
+    tp_monitor_read_report(m, &b);
+    assert_true(a.elapsed_s > 0 && a.elapsed_s == b.elapsed_s);
+    tp_monitor_close(m);
+}
+
 static void samples_come_until_it_stops(void **state)
 {
     (void)state;
@@ -136,6 +162,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_counter_that_went_down_tells_nothing, make_root,
                                         remove_root),
         cmocka_unit_test(samples_come_until_it_stops),
+        cmocka_unit_test(reports_are_read_while_it_stops),
     };
     return cmocka_run_group_tests_name("monitor", tests, NULL, NULL);
 }

@@ -147,10 +147,26 @@ static void time_outside_steps_is_of_all_time(void **state)
     assert_non_null(strstr(b->evidence, "25.000 ms a step (20.0 % of the wall time)"));
 }
 
+static void remedies_for_products_are_off(void **state)
+{
+    data.ops[0].limit_s = 0.03;
+    data.ops[0].flops = 1e9;
+    for (int k = 0; k < 4; k++) {
+        data.has_best_isa = k & 1;
+        data.has_all_threads = k & 2;
+        const tp_finding *b = only_bottleneck();
+        assert_int_equal(strstr(b->advice, "engine.isa") == NULL, data.has_best_isa);
+        assert_int_equal(strstr(b->advice, "engine.threads") == NULL, data.has_all_threads);
+    }
+}
+
 static void recomputation_is_known_by_what_it_is(void **state)
 {
     data.ops[0].is_again = true;
     assert_string_equal(only_bottleneck()->title, "recomputation");
+    assert_non_null(strstr(only_bottleneck()->advice, "selective or none"));
+    data.recomputes_selectively = true;
+    assert_null(strstr(only_bottleneck()->advice, "selective"));
     data.ops[0].is_again = false;
     snprintf(data.ops[0].name, sizeof data.ops[0].name, "mine (again)");
     tp_profile_bottlenecks(&data, &found);
@@ -373,6 +389,7 @@ int main(void)
         PROFILE_TEST(padding_is_named),
         PROFILE_TEST(remedies_for_padding_are_off),
         PROFILE_TEST(time_outside_steps_is_of_all_time),
+        PROFILE_TEST(remedies_for_products_are_off),
         PROFILE_TEST(recomputation_is_known_by_what_it_is),
         PROFILE_TEST(the_most_costly_comes_first),
         PROFILE_TEST(flat_memory_does_not_grow),
