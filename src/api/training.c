@@ -99,7 +99,7 @@ tp_status tp_training_check_rules(const tp_config *config, const tp_train_option
     return TP_OK;
 }
 
-static tp_status begin(listener *l, const tp_config *config, tp_error *err)
+static tp_status begin(listener *l, tp_config *config, tp_error *err)
 {
     TP_TRY(tp_judging_check(config, l->o, err));
     TP_TRY(tp_watching_read(&l->watching, config, l->o, err));
@@ -116,7 +116,7 @@ static tp_status begin(listener *l, const tp_config *config, tp_error *err)
     return tp_train_begin(config, l->o, &own, &l->loop, err);
 }
 
-tp_status tp_watched_begin(const tp_config *config, const tp_train_options *options,
+tp_status tp_watched_begin(tp_config *config, const tp_train_options *options,
                            const tp_train_hooks *hooks, tp_watched **ret, tp_error *err)
 {
     listener *l = *ret = tp_new(1, sizeof *l);
@@ -139,7 +139,7 @@ tp_status tp_watched_end(tp_watched *l, tp_status status, tp_training_result *re
     return status;
 }
 
-tp_status tp_train_with_sinks(const tp_config *config, const tp_train_options *options,
+tp_status tp_train_with_sinks(tp_config *config, const tp_train_options *options,
                               const tp_train_hooks *hooks, tp_training_result *ret, tp_error *err)
 {
     tp_watched *l;

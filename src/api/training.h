@@ -8,14 +8,14 @@
 /* The same, step by step.  There is one afterwards whatever the status, unless it is NULL: to be
  * ended, with the status so far where it has no loop. */
 typedef struct tp_watched tp_watched;
-TP_CHECKED tp_status tp_watched_begin(const tp_config *config, const tp_train_options *options,
+TP_CHECKED tp_status tp_watched_begin(tp_config *config, const tp_train_options *options,
                                       const tp_train_hooks *hooks, tp_watched **ret, tp_error *err);
 tp_train_loop *tp_watched_loop(const tp_watched *watched); /* NULL: it failed before */
 TP_CHECKED tp_status tp_watched_end(tp_watched *watched, tp_status status, tp_training_result *ret,
                                     tp_error *err);
 
 /* All of it. */
-TP_CHECKED tp_status tp_train_with_sinks(const tp_config *config, const tp_train_options *options,
+TP_CHECKED tp_status tp_train_with_sinks(tp_config *config, const tp_train_options *options,
                                          const tp_train_hooks *hooks, tp_training_result *ret,
                                          tp_error *err);
 

@@ -65,7 +65,7 @@ static const dpo_options *options_of(const tp_train_options *o)
 
 static const dpo_options *options(const trainer *t) { return options_of(t->o); }
 
-static tp_status check(const tp_config *config, tp_train_options *o, tp_error *err)
+static tp_status check(tp_config *config, tp_train_options *o, tp_error *err)
 {
     const dpo_options *d = options_of(o);
     if (d->preference_loss != TP_PREFERENCE_IPO)

@@ -59,8 +59,6 @@ static tp_status open_prompts(trainer *t, const tp_data_source_options *source, 
         tp_buf_addf(&generator, "data.%s", source->dataset_name);
     double share = source->split_validation_size;
     int64_t most = source->max_samples;
-    /* Binding a generator's section resolves it inside the configuration. */
-    tp_config *config = (tp_config *)(uintptr_t)t->config;
     tp_prompts_options options = {
         .dataset_name = source->dataset_name,
         .data_path = source->data_path,
@@ -69,8 +67,8 @@ static tp_status open_prompts(trainer *t, const tp_data_source_options *source, 
         .split_validation_size = isfinite(share) ? share : 0,
         .seed = (uint64_t)t->o->seed,
         .max_samples = most == TP_OPT_UNSET_INT ? 0 : (uint64_t)most,
-        .config = config,
-        .generator = generator.len ? tp_config_find(config, tp_buf_str(&generator)) : NULL};
+        .config = t->config,
+        .generator = generator.len ? tp_config_find(t->config, tp_buf_str(&generator)) : NULL};
     return tp_prompts_open(&options, ret, err);
 }
 
@@ -82,10 +80,9 @@ static tp_status open_environment(trainer *t, const tp_data_source_options *sour
                                   tp_environment **ret, tp_error *err)
 {
     char name[TP_ENVIRONMENT_NAME];
-    tp_config *config = (tp_config *)(uintptr_t)t->config;
     tp_environment_watch watch = {should_stop, say, t};
-    TP_TRY(tp_grpo_environment(config, t->o, source, name, err));
-    TP_TRY(tp_environment_open(config, name, ret, err));
+    TP_TRY(tp_grpo_environment(t->config, t->o, source, name, err));
+    TP_TRY(tp_environment_open(t->config, name, ret, err));
     tp_environment_set_watch(*ret, &watch);
     return TP_OK;
 }

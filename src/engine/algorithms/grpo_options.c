@@ -116,19 +116,18 @@ tp_status tp_grpo_environment(const tp_config *config, const tp_train_options *o
 }
 
 /* What asks and what judges is there, once the recipe names either.  Nothing is opened. */
-static tp_status check_questions(const tp_config *config, const tp_train_options *o, tp_error *err)
+static tp_status check_questions(tp_config *config, const tp_train_options *o, tp_error *err)
 {
     const tp_data_source_options *train = &o->data.train;
-    tp_config *resolved = (tp_config *)(uintptr_t)config; /* binding a section resolves it there */
     char name[TP_ENVIRONMENT_NAME];
     if (!train->data_path && !train->dataset_name)
         return TP_OK;
     TP_TRY(tp_prompts_check_source(train->dataset_name, train->data_path, err));
     TP_TRY(tp_grpo_environment(config, o, train, name, err));
-    return tp_environment_check(resolved, name, err);
+    return tp_environment_check(config, name, err);
 }
 
-tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *err)
+tp_status tp_grpo_check(tp_config *config, tp_train_options *o, tp_error *err)
 {
     tp_grpo_options *g = (tp_grpo_options *)(void *)o->own.bytes;
     if (g->val_batch_size == TP_OPT_UNSET_INT) /* NeMo RL's nulls for "the usual" */

@@ -56,7 +56,7 @@ extern const char *const tp_stop_metrics[]; /* by tp_stop_metric; closed by NULL
 TP_CHECKED tp_status tp_grpo_environment(const tp_config *config, const tp_train_options *o,
                                          const tp_data_source_options *source,
                                          char ret[TP_ENVIRONMENT_NAME], tp_error *err);
-TP_CHECKED tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *err);
+TP_CHECKED tp_status tp_grpo_check(tp_config *config, tp_train_options *o, tp_error *err);
 /* At once in a rollout, which may draw again. */
 uint32_t tp_grpo_prompts_drawn(const tp_train_options *o);
 void tp_grpo_needs(const tp_train_options *o, tp_algorithm_needs *ret);

@@ -105,7 +105,7 @@ struct tp_algorithm {
     bool takes_max_samples;         /* among them data.train.max_samples */
     bool takes_named_data;          /* data.train.dataset_name may be any, as of an environment */
     /* (optional) after binding: nulls that stand for something, what must hold across keys */
-    tp_status (*check)(const tp_config *config, tp_train_options *o, tp_error *err);
+    tp_status (*check)(tp_config *config, tp_train_options *o, tp_error *err);
 
     /* What a display shows beside the loss. */
     const char *val_loss, *val_accuracy; /* (optional) metrics of its validation */
@@ -151,7 +151,7 @@ struct tp_algorithm {
 /* ---- what a row works with ---- */
 
 struct trainer {
-    const tp_config *config;
+    tp_config *config; /* sections that are bound later are resolved in it */
     const tp_train_options *o;
     const tp_train_hooks *hooks;
     const tp_algorithm *a;

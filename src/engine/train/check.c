@@ -48,8 +48,7 @@ static void check_stage(trainer *t, const tp_trainer_stage *s, unsigned *had, co
         tell(r, s->name, TP_FOUND_UNKNOWN, text);
 }
 
-void tp_train_check(const tp_config *config, const tp_train_options *options,
-                    const tp_train_hooks *hooks,
+void tp_train_check(tp_config *config, const tp_train_options *options, const tp_train_hooks *hooks,
                     void (*report)(void *user, const tp_train_finding *finding), void *user)
 {
     trainer t = tp_trainer_of(config, options, hooks);

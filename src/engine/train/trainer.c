@@ -314,7 +314,7 @@ static tp_status conclude(trainer *t, tp_status status, tp_error *err)
     return status;
 }
 
-trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
+trainer tp_trainer_of(tp_config *config, const tp_train_options *options,
                       const tp_train_hooks *hooks)
 {
     return (trainer){
@@ -360,7 +360,7 @@ static tp_status fit_to_ranks(tp_train_loop *l, tp_error *err)
     return TP_OK;
 }
 
-tp_status tp_train_begin(const tp_config *config, const tp_train_options *options,
+tp_status tp_train_begin(tp_config *config, const tp_train_options *options,
                          const tp_train_hooks *hooks, tp_train_loop **ret, tp_error *err)
 {
     tp_train_loop *l = *ret = tp_new(1, sizeof *l);
@@ -464,7 +464,7 @@ tp_status tp_train_end(tp_train_loop *l, tp_training_result *ret, tp_error *err)
     return status;
 }
 
-tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
+tp_status tp_train_run(tp_config *config, const tp_train_options *options,
                        const tp_train_hooks *hooks, tp_error *err)
 {
     tp_train_loop *loop;

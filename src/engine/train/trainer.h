@@ -101,7 +101,7 @@ typedef struct tp_train_loop tp_train_loop;
 
 /* Everything before the first step.  `config` is bound to `options` already; all three outlive the
  * loop.  There is a loop afterwards whatever the status, unless it is NULL: to be ended. */
-TP_CHECKED tp_status tp_train_begin(const tp_config *config, const tp_train_options *options,
+TP_CHECKED tp_status tp_train_begin(tp_config *config, const tp_train_options *options,
                                     const tp_train_hooks *hooks, tp_train_loop **ret,
                                     tp_error *err);
 /* Are steps left to be done? */
@@ -116,7 +116,7 @@ TP_CHECKED tp_status tp_train_steps(tp_train_loop *loop, tp_error *err);
 TP_CHECKED tp_status tp_train_end(tp_train_loop *loop, tp_training_result *ret, tp_error *err);
 
 /* All of these, where nobody looks at the result. */
-TP_CHECKED tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
+TP_CHECKED tp_status tp_train_run(tp_config *config, const tp_train_options *options,
                                   const tp_train_hooks *hooks, tp_error *err);
 
 /* What a check found about one thing that a run needs. */
@@ -131,8 +131,7 @@ typedef struct {
 /* Everything that tp_train_begin() does, with the same code, but for what
  * takes a pass over the data with the model; judges are asked one question.  It goes on behind
  * what failed.  Nothing is written but the token cache. */
-void tp_train_check(const tp_config *config, const tp_train_options *options,
-                    const tp_train_hooks *hooks,
+void tp_train_check(tp_config *config, const tp_train_options *options, const tp_train_hooks *hooks,
                     void (*report)(void *user, const tp_train_finding *finding), void *user);
 
 /* The same of a run folder: run.json, config.yaml, every line of metrics.jsonl, every file of

@@ -29,7 +29,7 @@ static inline bool tp_trainer_is_done(const trainer *t)
 TP_CHECKED tp_status tp_trainer_open(trainer *t, tp_error *err);
 /* All stages in their order, the algorithm's among them; returns how many. */
 int tp_trainer_stages(const trainer *t, tp_trainer_stage ret[TP_STAGES]);
-trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
+trainer tp_trainer_of(tp_config *config, const tp_train_options *options,
                       const tp_train_hooks *hooks);
 void tp_trainer_close(trainer *t);
 
