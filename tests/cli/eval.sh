@@ -78,6 +78,11 @@ expect_out "left out: 4 of 16 answers: 4 nan" "the reward is NaN"
 run eval eval.yaml data.env_name=judge "env={judge: {type: program, command: [sh, -c, 'echo no numpy >&2; exit 3'], max_failures: 3, backoff: 0.001, retries: 9}}"
 expect 2 "lost 3 times in a row" "exit status 3; it said: no numpy"
 
+# Where the judge does not say what is right, rewards from the threshold on are: from 0 on as well.
+run eval eval.yaml env.length={} '~env.math' eval.success_threshold=0 --json
+expect 0
+is "right from 0 on" "$("$TOOL" get out summary.pass_at_1)" 1
+
 # A question longer than the window is left out, and said.
 long=$(printf 'the quick brown fox %.0s' $(seq 60))
 printf '{"question": "%s", "answer": "1"}\n' "$long" >>sums.jsonl

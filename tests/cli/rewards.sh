@@ -96,6 +96,36 @@ cut -d, -f1-6 runs/many/samples/step-1.jsonl >many
 cut -d, -f1-6 runs/small/samples/step-1.jsonl >small
 cmp many small || fail "answers depend on how many are generated at once"
 
+# Training and evaluation end an answer in the same way and judge the same text: what the model names ends it,
+# and is no text; a stop string ends it, and is.
+run generate --max-new-tokens 4 --precision float32 --json model "the quick
+"
+end=$("$TOOL" get out ids.0)
+cp -r model ending
+echo "{\"eos_token_id\": [$end]}" >ending/generation_config.json
+run train --quiet grpo.yaml run.name=ended grpo.max_num_steps=1 data.shuffle=false policy.generation.top_k=1 \
+    policy.precision=float32 policy.model_name=ending
+expect 0
+head -n 1 runs/ended/samples/step-1.jsonl >first
+is "tokens until the end that the model names" "$("$TOOL" get first tokens)" 1
+asked="generation.max_new_tokens=16 tokenizer.chat_template=null data.data_path=rows.jsonl env.exact={}
+    generation.vllm_cfg.precision=float32 generation.vllm_cfg.max_model_len=32"
+# shellcheck disable=SC2086
+run eval --out ended.json $asked generation.model_name=ending
+expect 0
+is "tokens until that end" "$("$TOOL" get ended.json prompts.0.samples.0.n_tokens)" 1
+is "the text up to that end" "$("$TOOL" get ended.json prompts.0.samples.0.text)" "$("$TOOL" get first answer)"
+stops="stop_strings=[$(printf '%s, ' a b c d e f g h i j k l m n o p q r s t u v w x)z]"
+# shellcheck disable=SC2086
+run eval --out stopped.json $asked generation.model_name=model generation.temperature=1 "generation.$stops"
+expect 0
+tr -d ' \n' <stopped.json | grep -q '"text":"[^"]*[a-z]","n_tokens":[0-9]*,"finish":"stop"' ||
+    fail "an evaluation judges answers without the stop string"
+run train --quiet grpo.yaml run.name=stopped grpo.max_num_steps=1 policy.generation.max_new_tokens=16 "policy.generation.$stops"
+expect 0
+grep -q '"answer":"[^"]*[a-z]","finish":"stop"' runs/stopped/samples/step-1.jsonl ||
+    fail "GRPO judges answers without the stop string"
+
 # Variants of the loss and of the advantages all run; old log-probabilities are needed only with several updates.
 for variant in "grpo.adv_estimator.name=rloo" "grpo.adv_estimator.name=reinforce_plus_plus loss_fn.reference_policy_kl_penalty=0.1 loss_fn.use_kl_in_reward=true" \
     "grpo.adv_estimator.name=dr_grpo loss_fn.length_divisor=4" "loss_fn.sequence_level_importance_ratios=true loss_fn.token_level_loss=false" \

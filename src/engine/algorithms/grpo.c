@@ -165,21 +165,17 @@ static void fingerprint(trainer *t)
 
 /* ---- opening ---- */
 
-/* The end of sequence, and what the configuration names. */
+/* The ends that model and tokenizer know, and what the configuration names. */
 static tp_status choose_stops(trainer *t, tp_error *err)
 {
     grpo *g = t->own;
     const tp_f64_list *ids = &t->o->generation.stop_token_ids;
-    int32_t eos = tp_tokenizer_eos(t->tokenizer);
-    g->stop_ids = tp_new(ids->n + 1, sizeof *g->stop_ids);
-    if (eos >= 0)
-        g->stop_ids[g->n_stop_ids++] = eos;
+    tp_stop_ids_find(t->model, t->tokenizer, &g->stops);
     TP_TRY(tp_token_ids_read(t->config, "policy.generation.stop_token_ids", ids, t->tokenizer,
-                             g->stop_ids + g->n_stop_ids, err));
-    g->n_stop_ids += ids->n;
-    if (eos < 0 && ids->n == 0 && t->o->generation.stop_strings.n == 0)
-        tp_trainer_notice(t, "the tokenizer names no end of sequence: every answer takes "
-                             "policy.generation.max_new_tokens tokens");
+                             &g->stops, err));
+    if (g->stops.len == 0 && t->o->generation.stop_strings.n == 0)
+        tp_trainer_notice(t, "neither the model nor the tokenizer names an end of sequence: every "
+                             "answer takes policy.generation.max_new_tokens tokens");
     return TP_OK;
 }
 
@@ -352,7 +348,7 @@ static void close_grpo(trainer *t)
     release_rollout(&g->rollout);
     tp_batch_release(&g->arrangement);
     tp_microbatch_release(&g->mb);
-    free(g->stop_ids);
+    tp_ids_release(&g->stops);
     free(g->sequences);
     free(g->trained);
     free(g->gradient);

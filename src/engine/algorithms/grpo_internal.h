@@ -83,8 +83,7 @@ typedef struct {
     tp_buf judged;                 /* what the question of a check was answered with */
     tp_pool *pool;
     tp_judging *judging; /* NULL until answers are judged beside generation */
-    int32_t *stop_ids;
-    size_t n_stop_ids;
+    tp_ids stops;        /* end an answer */
 
     tp_policy_loss loss;
     tp_advantage_options advantage;

@@ -34,8 +34,8 @@ static tp_status submit(trainer *t, const grpo_draw *d, uint32_t i, asked *a, tp
                           .sampling = d->sampling,
                           .seed = d->seed,
                           .stream = (d->stream + i) * d->n_samples,
-                          .stop_ids = g->stop_ids,
-                          .n_stop_ids = g->n_stop_ids,
+                          .stop_ids = g->stops.data,
+                          .n_stop_ids = g->stops.len,
                           .stop_strings = t->o->generation.stop_strings.v,
                           .n_stop_strings = t->o->generation.stop_strings.n};
     a->request = -1;
@@ -59,10 +59,7 @@ static const char *decode(trainer *t, const tp_sample_result *s, size_t *ret_n)
 {
     grpo *g = t->own;
     TP_OWN(tp_buf) text = {0};
-    size_t n = s->n;
-    if (s->finish == TP_FINISH_STOP && s->stop_string < 0 && n > 0)
-        n--; /* the stop token is no text */
-    tp_tokenizer_decode(t->tokenizer, s->ids, n, true, &text);
+    tp_sample_text(t->tokenizer, s, &text);
     const char *kept = tp_arena_strndup(&g->arena, tp_buf_str(&text), text.len);
     *ret_n = text.len;
     return kept;

@@ -68,14 +68,6 @@ static tp_status open_folder(tp_eval_job *j, tp_error *err)
                                  j->o.data.add_bos, &j->encoder, err);
 }
 
-static tp_status choose_stops(tp_eval_job *j, tp_error *err)
-{
-    const tp_f64_list *ids = &j->o.generation.stop_token_ids;
-    j->stop_ids = tp_new(ids->n + 1, sizeof *j->stop_ids);
-    return tp_token_ids_read(j->config, "generation.stop_token_ids", ids, j->m.tokenizer,
-                             j->stop_ids, err);
-}
-
 static int thread_count(const tp_eval_options *o)
 {
     return o->threads != TP_OPT_UNSET_INT ? (int)o->threads : tp_cpu_count();
@@ -86,7 +78,8 @@ tp_status tp_eval_job_open_model(tp_eval_job *j, tp_model_note say, void *user, 
     const tp_eval_options *o = &j->o;
     uint64_t too_long = 0;
     TP_TRY(open_folder(j, err));
-    TP_TRY(choose_stops(j, err));
+    TP_TRY(tp_token_ids_read(j->config, "generation.stop_token_ids", &o->generation.stop_token_ids,
+                             j->m.tokenizer, &j->m.stops, err));
     int64_t longest = tp_model_get_info(j->m.model)->max_positions;
     j->max_length = o->generation.max_model_len < longest ? o->generation.max_model_len : longest;
     if (j->prompts)
@@ -132,8 +125,8 @@ tp_status tp_eval_job_run(tp_eval_job *j, const tp_perturbation *perturbation,
                                                 .top_p = o->generation.top_p,
                                                 .min_p = o->generation.min_p},
                                    .seed = (uint64_t)o->eval.seed,
-                                   .stop_ids = j->stop_ids,
-                                   .n_stop_ids = o->generation.stop_token_ids.n,
+                                   .stop_ids = j->m.stops.data,
+                                   .n_stop_ids = j->m.stops.len,
                                    .stop_strings = o->generation.stop_strings.v,
                                    .n_stop_strings = o->generation.stop_strings.n,
                                    .success_threshold = o->eval.success_threshold,
@@ -141,8 +134,8 @@ tp_status tp_eval_job_run(tp_eval_job *j, const tp_perturbation *perturbation,
                                    .perturbation = perturbation,
                                    .on_progress = on_progress,
                                    .user = user};
-    return tp_evaluate(j->m.engine, j->m.model, j->m.tokenizer, j->prompts, j->encoder, j->env,
-                       &options, ret, err);
+    return tp_evaluate(j->m.engine, j->m.tokenizer, j->prompts, j->encoder, j->env, &options, ret,
+                       err);
 }
 
 void tp_eval_job_close(tp_eval_job *j)
@@ -156,5 +149,4 @@ void tp_eval_job_close(tp_eval_job *j)
     tp_buf_release(&j->template_file);
     tp_buf_release(&j->data_text);
     tp_buf_release(&j->env_text);
-    free(j->stop_ids);
 }

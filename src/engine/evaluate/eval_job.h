@@ -17,7 +17,6 @@ typedef struct {
     tp_text_model m;
     tp_prompt_encoder *encoder;
     tp_pool *pool;
-    int32_t *stop_ids;
     int64_t max_length;
     uint64_t n_too_long; /* questions that leave no room for an answer */
 } tp_eval_job;

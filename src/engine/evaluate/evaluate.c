@@ -25,8 +25,6 @@ typedef struct {
     tp_environment *env;
     const tp_evaluate_options *o;
     tp_evaluation *e;
-    int32_t *stop_ids;
-    size_t n_stop_ids;
     int64_t longest; /* prompt and answer */
     tp_arena arena, perturbed;
     tp_ids ids;
@@ -47,19 +45,6 @@ static char *copy(const tp_buf *text)
 }
 
 /* ---- asking ---- */
-
-/* The ids that end an answer: the model's, the tokenizer's, and those asked for. */
-static void gather_stops(evaluation *v, const tp_model *model)
-{
-    const tp_model_info *info = tp_model_get_info(model);
-    v->stop_ids = tp_new((size_t)info->n_eos + 1 + v->o->n_stop_ids, sizeof *v->stop_ids);
-    for (int i = 0; i < info->n_eos; i++)
-        v->stop_ids[v->n_stop_ids++] = (int32_t)info->eos[i];
-    if (tp_tokenizer_eos(v->tokenizer) >= 0)
-        v->stop_ids[v->n_stop_ids++] = tp_tokenizer_eos(v->tokenizer);
-    for (size_t i = 0; i < v->o->n_stop_ids; i++)
-        v->stop_ids[v->n_stop_ids++] = v->o->stop_ids[i];
-}
 
 /* All samples of a prompt that is not asked at all. */
 static void leave_out(evaluation *v, size_t index, const char *why)
@@ -119,8 +104,8 @@ static tp_status submit(evaluation *v, size_t index)
                           .sampling = v->o->sampling,
                           .seed = v->o->seed,
                           .stream = (uint64_t)index * (uint64_t)v->e->n_samples,
-                          .stop_ids = v->stop_ids,
-                          .n_stop_ids = v->n_stop_ids,
+                          .stop_ids = v->o->stop_ids,
+                          .n_stop_ids = v->o->n_stop_ids,
                           .stop_strings = v->o->stop_strings,
                           .n_stop_strings = v->o->n_stop_strings};
     flight f = {.index = index};
@@ -144,20 +129,10 @@ static tp_status submit_some(evaluation *v)
 
 /* ---- answers ---- */
 
-/* Without the stop id, and without the stop string and what came behind it. */
 static void keep_answer(evaluation *v, const tp_sample_result *r, tp_evaluation_sample *s)
 {
-    size_t n = r->n;
-    if (r->finish == TP_FINISH_STOP && r->stop_string < 0 && n)
-        n--;
     tp_buf_clear(&v->text);
-    tp_tokenizer_decode(v->tokenizer, r->ids, n, true, &v->text);
-    if (r->stop_string >= 0 && v->text.len) {
-        const char *word = v->o->stop_strings[r->stop_string];
-        char *at = memmem(v->text.data, v->text.len, word, strlen(word));
-        if (at)
-            v->text.len = (size_t)(at - v->text.data);
-    }
+    tp_sample_text(v->tokenizer, r, &v->text);
     s->text = copy(&v->text);
     s->n_text = v->text.len;
     s->n_tokens = (int64_t)r->n;
@@ -227,7 +202,6 @@ static double evaluation_vote(const tp_evaluation_sample *samples, int64_t n,
 
 static void count_sample(evaluation *v, tp_eval_prompt *c, tp_evaluation_sample *s)
 {
-    double threshold = v->o->success_threshold != 0 ? v->o->success_threshold : 1;
     v->e->statuses[s->reward.status]++;
     if (s->reward.status != TP_REWARD_OK) {
         c->excluded++;
@@ -235,7 +209,7 @@ static void count_sample(evaluation *v, tp_eval_prompt *c, tp_evaluation_sample 
         return;
     }
     if (s->reward.correct == TP_CORRECT_UNKNOWN) {
-        s->is_correct = s->reward.reward >= threshold;
+        s->is_correct = s->reward.reward >= v->o->success_threshold;
         v->e->n_threshold++;
     } else {
         s->is_correct = s->reward.correct == TP_CORRECT_YES;
@@ -341,7 +315,7 @@ static tp_status run(evaluation *v)
     return TP_OK;
 }
 
-static tp_status prepare_all(evaluation *v, const tp_model *model)
+static tp_status prepare_all(evaluation *v)
 {
     tp_evaluation *e = v->e;
     size_t bytes = tp_prompts_arena_bytes(v->source);
@@ -355,7 +329,6 @@ static tp_status prepare_all(evaluation *v, const tp_model *model)
             samples[j].reward = (tp_reward){.reward = NAN, .correct = TP_CORRECT_UNKNOWN};
         e->prompts[i].samples = samples;
     }
-    gather_stops(v, model);
     v->progress.n = e->n * (size_t)e->n_samples;
     /* Room for all prompts of a chunk, unless they are huge. */
     v->portion = TP_MIN(TP_MAX(ARENA_BYTES / bytes, (size_t)1), (size_t)(CHUNK + QUEUE_AHEAD + 1));
@@ -363,8 +336,8 @@ static tp_status prepare_all(evaluation *v, const tp_model *model)
     return tp_arena_init(&v->arena, v->portion * bytes, v->err);
 }
 
-tp_status tp_evaluate(tp_engine *engine, const tp_model *model, const tp_tokenizer *tokenizer,
-                      const tp_prompts *prompts, tp_prompt_encoder *encoder, tp_environment *env,
+tp_status tp_evaluate(tp_engine *engine, const tp_tokenizer *tokenizer, const tp_prompts *prompts,
+                      tp_prompt_encoder *encoder, tp_environment *env,
                       const tp_evaluate_options *options, tp_evaluation *ret, tp_error *err)
 {
     tp_evaluation e = {.n = tp_prompts_count(prompts),
@@ -379,7 +352,7 @@ tp_status tp_evaluate(tp_engine *engine, const tp_model *model, const tp_tokeniz
                     .longest = options->max_length,
                     .started = tp_clock_s(),
                     .err = err};
-    tp_status status = prepare_all(&v, model);
+    tp_status status = prepare_all(&v);
     if (status == TP_OK)
         status = run(&v);
     for (size_t i = 0; i < v.n_flights; i++)
@@ -387,7 +360,6 @@ tp_status tp_evaluate(tp_engine *engine, const tp_model *model, const tp_tokeniz
     e.seconds = tp_clock_s() - v.started;
     free(v.flights);
     free(v.waiting);
-    free(v.stop_ids);
     tp_arena_release(&v.arena);
     tp_arena_release(&v.perturbed);
     tp_ids_release(&v.ids);

@@ -29,12 +29,11 @@ typedef struct {
     int64_t max_new_tokens; /* 0: as many as fit */
     tp_sampling sampling;
     uint64_t seed;
-    const int32_t *stop_ids; /* beside those of model and tokenizer */
+    const int32_t *stop_ids; /* all of them */
     size_t n_stop_ids;
     const char *const *stop_strings;
     size_t n_stop_strings;
-    double success_threshold; /* answers whose judge does not say are right from this reward
-                                 on; 0: 1 */
+    double success_threshold; /* answers whose judge does not say are right from this reward on */
     tp_pool *pool;            /* for judging; may be NULL */
     /* (optional) questions are asked as this writes them, and judged as they are; those that it
      * leaves as they are, are left out */
@@ -78,11 +77,10 @@ typedef struct {
 
 /* `engine` has the weights; nothing may be in flight.  `encoder` made for the same
  * tokenizer. */
-TP_CHECKED tp_status tp_evaluate(tp_engine *engine, const tp_model *model,
-                                 const tp_tokenizer *tokenizer, const tp_prompts *prompts,
-                                 tp_prompt_encoder *encoder, tp_environment *env,
-                                 const tp_evaluate_options *options, tp_evaluation *ret,
-                                 tp_error *err);
+TP_CHECKED tp_status tp_evaluate(tp_engine *engine, const tp_tokenizer *tokenizer,
+                                 const tp_prompts *prompts, tp_prompt_encoder *encoder,
+                                 tp_environment *env, const tp_evaluate_options *options,
+                                 tp_evaluation *ret, tp_error *err);
 void tp_evaluation_release(tp_evaluation *e); /* zeroed is a no-op */
 
 /* TP_ERR_CONFIG when not one answer got a verdict, which says nothing about the model. */

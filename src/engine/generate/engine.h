@@ -156,6 +156,11 @@ typedef struct {
 } tp_sample_result;
 /* Valid until the next step or tp_engine_forget(). */
 tp_sample_result tp_engine_sample(const tp_engine *engine, int64_t request, int64_t sample);
+/* Its text once it has ended, as it is judged: without a stop id, with the stop string that ended
+ * it and what the last token has behind that. */
+void tp_sample_text(const tp_tokenizer *tokenizer, const tp_sample_result *sample, tp_buf *out);
+/* The ids that end an answer: the model's and the tokenizer's (or NULL). */
+void tp_stop_ids_find(const tp_model *model, const tp_tokenizer *tokenizer, tp_ids *out);
 /* Samples that do not run any more keep what they have (finish = cancelled). */
 void tp_engine_cancel(tp_engine *engine, int64_t request);
 /* Free a request; what is still in flight is cancelled. */

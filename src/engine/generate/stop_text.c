@@ -1,4 +1,4 @@
-/* stop_text.c - finds stop strings in text that arrives token by token. */
+/* stop_text.c - what ends an answer: ids, and strings in text that arrives token by token. */
 #include <string.h>
 
 #include "engine/generate/engine_internal.h"
@@ -23,4 +23,19 @@ int32_t tp_stop_text_next(const tp_engine *e, sample *s, int32_t id)
         }
     }
     return found;
+}
+
+void tp_sample_text(const tp_tokenizer *tokenizer, const tp_sample_result *s, tp_buf *out)
+{
+    bool has_stop_id = s->finish == TP_FINISH_STOP && s->stop_string < 0 && s->n > 0;
+    tp_tokenizer_decode(tokenizer, s->ids, s->n - has_stop_id, true, out);
+}
+
+void tp_stop_ids_find(const tp_model *model, const tp_tokenizer *tokenizer, tp_ids *out)
+{
+    const tp_model_info *info = tp_model_get_info(model);
+    for (int i = 0; i < info->n_eos; i++)
+        tp_ids_add(out, (int32_t)info->eos[i]);
+    if (tokenizer && tp_tokenizer_eos(tokenizer) >= 0)
+        tp_ids_add(out, tp_tokenizer_eos(tokenizer));
 }

@@ -50,11 +50,7 @@ tp_status tp_text_model_open(tp_text_model *m, const char *path, const char *tok
     TP_TRY(tp_checkpoint_find_model(path, &m->folder, err));
     TP_TRY(tp_model_open(m->folder.data, &m->model, err));
     TP_TRY(open_tokenizer(m, tokenizer, err));
-    const tp_model_info *info = tp_model_get_info(m->model);
-    for (int i = 0; i < info->n_eos; i++)
-        tp_ids_add(&m->stops, (int32_t)info->eos[i]);
-    if (m->tokenizer && tp_tokenizer_eos(m->tokenizer) >= 0)
-        tp_ids_add(&m->stops, tp_tokenizer_eos(m->tokenizer));
+    tp_stop_ids_find(m->model, m->tokenizer, &m->stops);
     return TP_OK;
 }
 
