@@ -44,8 +44,8 @@ tp_status tp_rules_prepare(tp_engine *e, tp_error *err)
 {
     if (e->rules)
         return TP_OK;
-    e->rules = tp_new(1, sizeof *e->rules);
-    return build(e, e->rules, err);
+    tp_rules *x = tp_new(1, sizeof *x);
+    TP_HAND_OVER(build(e, x, err), &e->rules, x, tp_rules_free(x));
 }
 
 void tp_rules_free(tp_rules *x)
