@@ -29,6 +29,7 @@ struct tp_run {
     tp_buf line;
     tp_json_w writer;
     bool warned;
+    uint64_t n_lost;    /* records, for want of room in `pending` */
     char scratch[1024]; /* the folder to remove at the end, or "" */
     size_t was_there;   /* bytes of `dir`: what of the path existed before */
     bool has_begun;
@@ -227,7 +228,11 @@ tp_status tp_run_open_scratch(const char *dir, bool resume, tp_run **ret, tp_err
         return tp_fail(err, TP_ERR_IO, "cannot make '%s': %s; set TMPDIR", scratch,
                        strerror(errno));
     snprintf(path, sizeof path, "%s/%.200s", scratch, slash && slash[1] ? slash + 1 : "run");
-    TP_TRY(tp_run_open(path, false, ret, err));
+    tp_status status = tp_run_open(path, false, ret, err);
+    if (status != TP_OK) {
+        rmdir(scratch);
+        return status;
+    }
     snprintf((*ret)->scratch, sizeof(*ret)->scratch, "%s", scratch);
     TP_OWN(tp_run_record) record = {0};
     if (resume && tp_run_record_read(dir, &record, NULL) == TP_OK)
@@ -285,9 +290,16 @@ static void end_record(tp_run *run)
     tp_buf_addc(&run->line, '\n');
     if (run->pending.len + run->line.len <= MAX_PENDING)
         tp_buf_add(&run->pending, run->line.data, run->line.len);
+    else if (run->n_lost++ == 0)
+        tp_log(TP_LOG_WARNING, "run", "%d MiB of metrics wait: those that follow are lost",
+               MAX_PENDING >> 20);
     ssize_t n = write(run->metrics_fd, run->pending.data, run->pending.len);
     if (n == (ssize_t)run->pending.len) {
         tp_buf_clear(&run->pending);
+        if (run->n_lost)
+            tp_log(TP_LOG_WARNING, "run", "metrics are written again; %llu records were lost",
+                   (unsigned long long)run->n_lost);
+        run->n_lost = 0;
         run->warned = false;
         return;
     }

@@ -43,7 +43,7 @@ void tp_run_adopt(tp_run *run, const char *id);
 
 /* A subscriber of the metric bus; `run` is the tp_run.  A record is a line of metrics.jsonl,
  * written with one write(2).  When the disk is full the line is kept and written with the next one
- * that succeeds: training does not stop for it. */
+ * that succeeds: training does not stop for it.  Beyond 16 MiB lines are lost, which is said. */
 void tp_run_write_metrics(void *run, const tp_metric_record *record);
 
 /* Replace run.json / config.yaml by this text. */

@@ -10,11 +10,13 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "engine/train/run.h"
 #include "instrument/ingest/runs/event_record.h"
 #include "instrument/ingest/runs/event_write.h"
 #include "instrument/monitor/sinks.h"
@@ -358,6 +360,35 @@ static void a_file_that_cannot_be_is_told_once(void **state)
     assert_non_null(strstr(warning, "nowhere/run.prom"));
 }
 
+/* ---- the run's own file ---- */
+
+/* Records of 64 KiB, so that a few hundred are more than is kept. */
+static void metrics_that_are_lost_are_counted(void **state)
+{
+    enum { FIGURES = 64 };
+    static char name[1024];
+    tp_run *run;
+    tp_metric_def def = {.name = memset(name, 'm', sizeof name - 1)};
+    tp_metric_figure figures[FIGURES];
+    const tp_metric_record record = {.axis = "train", .points = figures, .n = FIGURES};
+    for (int i = 0; i < FIGURES; i++)
+        figures[i] = (tp_metric_figure){&def, i};
+    if (access("/dev/full", W_OK) != 0)
+        skip();
+    assert_int_equal(tp_run_open(at("run"), false, &run, NULL), TP_OK);
+    assert_int_equal(symlink("/dev/full", at("run/metrics.jsonl")), 0);
+    assert_int_equal(tp_run_begin(run, NULL), TP_OK);
+    for (int i = 0; i < 200; i++)
+        tp_run_write_metrics(run, &record);
+    assert_int_equal(n_warnings, 1);
+    assert_non_null(strstr(warning, "they are kept for later"));
+    for (int i = 0; i < 100; i++)
+        tp_run_write_metrics(run, &record);
+    assert_int_equal(n_warnings, 2);
+    assert_non_null(strstr(warning, "16 MiB of metrics wait: those that follow are lost"));
+    tp_run_close(run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +405,7 @@ int main(void)
         cmocka_unit_test(names_end_in_base_units),
         cmocka_unit_test_setup_teardown(the_text_is_replaced_at_the_end, make_root, remove_root),
         cmocka_unit_test_setup_teardown(a_file_that_cannot_be_is_told_once, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(metrics_that_are_lost_are_counted, make_root, remove_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
