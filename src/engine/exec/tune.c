@@ -2,6 +2,7 @@
 #include "engine/exec/tune.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,18 +19,36 @@ static const double undisturbed = 0.7; /* least share of a processor that the ca
 
 typedef struct {
     char *signature, *kernel;
-    bool is_new, is_seen; /* measured by this process; asked for by it */
+    bool is_new, is_seen; /* measured by this process; in the report */
 } finding;
 
+/* Of the process, whose runs may be several at a time; all that is below is under the lock. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static finding found[MOST_FOUND];
 static size_t n_found;
 static bool is_read;
 static tp_tune_report report;
 
-tp_tune_report tp_tune_get_report(void) { return report; }
+tp_tune_report tp_tune_get_report(void)
+{
+    pthread_mutex_lock(&lock);
+    tp_tune_report now = report;
+    pthread_mutex_unlock(&lock);
+    return now;
+}
+
+void tp_tune_begin(void)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < n_found; i++)
+        found[i].is_seen = false;
+    report = (tp_tune_report){0};
+    pthread_mutex_unlock(&lock);
+}
 
 void tp_tune_forget(void)
 {
+    pthread_mutex_lock(&lock);
     for (size_t i = 0; i < n_found; i++) {
         free(found[i].signature);
         free(found[i].kernel);
@@ -37,6 +56,7 @@ void tp_tune_forget(void)
     n_found = 0;
     is_read = false;
     report = (tp_tune_report){0};
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- what tells launches apart ---- */
@@ -140,16 +160,17 @@ static void add_others(const char *path, const char *key, tp_buf *out)
         }
 }
 
-void tp_tune_keep(void)
+static tp_status keep(void)
 {
     char key[TP_BUILD_KEY], path[4096];
     tp_error err = {0};
+    TP_MEMORY_GUARD(&err);
     TP_OWN(tp_buf) text = {0};
     bool is_new = false;
     for (size_t i = 0; i < n_found; i++)
         is_new |= found[i].is_new;
     if (!is_new || !tp_build_key(key))
-        return;
+        return TP_OK;
     tp_buf_addf(&text, "%s\n", heading);
     for (size_t i = 0; i < n_found; i++)
         tp_buf_addf(&text, "%s\t%s\t%s\n", key, found[i].signature, found[i].kernel);
@@ -158,6 +179,14 @@ void tp_tune_keep(void)
         add_others(path, key, &text);
     if (status != TP_OK || tp_file_write_atomic(path, text.data, text.len, &err) != TP_OK)
         snprintf(report.why, sizeof report.why, "not kept: %.80s", err.message);
+    return TP_OK;
+}
+
+void tp_tune_keep(void)
+{
+    pthread_mutex_lock(&lock);
+    (void)keep();
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- measuring ---- */
@@ -295,6 +324,22 @@ static finding *measure(tp_device *device, const tp_launch *l, const char *signa
     return f;
 }
 
+/* *ret stays as it is where nothing is known. */
+static tp_status choose(tp_device *device, const tp_launch *l, bool measures, const char *signature,
+                        const tp_kernel *const *kernels, size_t n, const tp_kernel **ret)
+{
+    tp_error err;
+    TP_MEMORY_GUARD(&err);
+    if (!is_read)
+        read_file();
+    finding *f = find(signature);
+    if (!f && measures)
+        f = measure(device, l, signature, kernels, n);
+    const tp_kernel *kernel = f ? look_up(f, kernels, n) : NULL;
+    *ret = kernel ? kernel : *ret;
+    return TP_OK;
+}
+
 const tp_kernel *tp_tuned_kernel(tp_device *device, const tp_launch *launch,
                                  tp_kernel_tuning tuning, const tp_kernel *usual)
 {
@@ -306,11 +351,8 @@ const tp_kernel *tp_tuned_kernel(tp_device *device, const tp_launch *launch,
         return usual;
     TP_OWN(tp_buf) signature = {0};
     sign(launch, &signature);
-    if (!is_read)
-        read_file();
-    finding *f = find(signature.data);
-    if (!f && tuning == TP_TUNE_MEASURE)
-        f = measure(device, launch, signature.data, kernels, n);
-    const tp_kernel *kernel = f ? look_up(f, kernels, n) : NULL;
-    return kernel ? kernel : usual;
+    pthread_mutex_lock(&lock);
+    (void)choose(device, launch, tuning == TP_TUNE_MEASURE, signature.data, kernels, n, &usual);
+    pthread_mutex_unlock(&lock);
+    return usual;
 }

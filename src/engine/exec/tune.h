@@ -22,11 +22,14 @@ const tp_kernel *tp_tuned_kernel(tp_device *device, const tp_launch *launch,
                                  tp_kernel_tuning tuning, const tp_kernel *usual);
 
 typedef struct {
-    int shapes, measured; /* looked at with several kernels; of them measured by this process */
+    int shapes, measured; /* looked at with several kernels; of them measured now */
     int changed;          /* run by another kernel than the first */
     char why[96];         /* something could not be measured, or not be kept; "" */
 } tp_tune_report;
+/* Since tp_tune_begin(), with which a run begins: what is known stays, what went wrong in another
+ * run of the process is forgotten. */
 tp_tune_report tp_tune_get_report(void);
+void tp_tune_begin(void);
 /* Write what this process has measured into the cache; what fails is in the report. */
 void tp_tune_keep(void);
 

@@ -291,21 +291,27 @@ static void look_settings(const tp_config *config, tp_lever_report *r)
 }
 
 /* A plug-in is a pass like the others; its row is made as it is asked for. */
+static const tp_lever *plugin_lever(size_t i, tp_plugin_lever *ret)
+{
+    snprintf(ret->name, sizeof ret->name, "%s", tp_plugin_name(i));
+    snprintf(ret->off, sizeof ret->off, DISABLED "[%s]", ret->name);
+    ret->row = (tp_lever_row){.shown = {.name = ret->name,
+                                        .what = "A pass of a shared object.",
+                                        .on = DISABLED "[]",
+                                        .off = ret->off,
+                                        .may_change_bits = true},
+                              .told = BYTES | SECONDS};
+    return &ret->row.shown;
+}
+
 static void look_plugins(const tp_config *config, const tp_train_options *o, tp_lever_reports *ret)
 {
-    static tp_lever_row rows[TP_PLUGINS_MOST];
-    static char off[TP_PLUGINS_MOST][96];
     for (size_t i = 0; i < tp_plugins_count() && ret->n < TP_LEVERS_MOST; i++) {
-        snprintf(off[i], sizeof off[i], DISABLED "[%s]", tp_plugin_name(i));
-        rows[i] = (tp_lever_row){.shown = {.name = tp_plugin_name(i),
-                                           .what = "A pass of a shared object.",
-                                           .on = DISABLED "[]",
-                                           .off = off[i],
-                                           .may_change_bits = true},
-                                 .told = BYTES | SECONDS};
         tp_lever_report *r = &ret->v[ret->n++];
-        *r = (tp_lever_report){
-            .lever = &rows[i].shown, .saved_bytes = NAN, .saved_s = NAN, .saved_launches = NAN};
+        *r = (tp_lever_report){.lever = plugin_lever(i, &ret->plugins[i]),
+                               .saved_bytes = NAN,
+                               .saved_s = NAN,
+                               .saved_launches = NAN};
         look_settings(config, r);
         if (o->policy.compile_mode !=
             TP_COMPILE_NONE) /* which leaves out other passes than these */

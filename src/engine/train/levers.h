@@ -5,6 +5,7 @@
 #define TP_ENGINE_TRAIN_LEVERS_H
 
 #include "engine/exec/machine.h"
+#include "engine/passes/plugin.h"
 #include "engine/train/options.h"
 #include "engine/train/plan.h"
 #include "temper/levers.h"
@@ -17,13 +18,36 @@ typedef struct {
     double value;
 } tp_lever_measure;
 
+typedef struct trainer trainer;
+
+/* ---- a row of the table ---- */
+
+/* What a plan with the lever the other way can tell about it. */
+enum { TP_TELLS_BYTES = 1, TP_TELLS_SECONDS = 2, TP_TELLS_LAUNCHES = 4 };
+
+typedef struct {
+    tp_lever shown;
+    unsigned told;
+    /* (optional) state and reason where the settings do not say them */
+    void (*look)(const tp_train_options *o, tp_lever_report *r);
+    /* (optional) */
+    tp_lever_measure (*measure)(const trainer *t);
+} tp_lever_row;
+
+/* ---- what is said of them ---- */
+
+/* The row of a plug-in's pass, as long as the reports that name it. */
+typedef struct {
+    tp_lever_row row;
+    char name[64], off[96];
+} tp_plugin_lever;
+
 typedef struct {
     tp_lever_report v[TP_LEVERS_MOST];
     tp_lever_measure measured[TP_LEVERS_MOST];
     int n;
+    tp_plugin_lever plugins[TP_PLUGINS_MOST]; /* `v` points to them: reports are not copied */
 } tp_lever_reports;
-
-typedef struct trainer trainer;
 
 /* Before binding: every lever's keys that the configuration leaves open are set as its
  * optimization.level says, with the origin "level advanced".  `table` has the keys there are. */
@@ -50,19 +74,7 @@ void tp_levers_measure(const trainer *t, tp_lever_reports *levers);
 /* "levers": [{"name", "state", "why", "predicted", "measured"}] */
 void tp_levers_put(const tp_lever_reports *levers, tp_json_w *w);
 
-/* ---- a row of the table ---- */
-
-/* What a plan with the lever the other way can tell about it. */
-enum { TP_TELLS_BYTES = 1, TP_TELLS_SECONDS = 2, TP_TELLS_LAUNCHES = 4 };
-
-typedef struct {
-    tp_lever shown;
-    unsigned told;
-    /* (optional) state and reason where the settings do not say them */
-    void (*look)(const tp_train_options *o, tp_lever_report *r);
-    /* (optional) */
-    tp_lever_measure (*measure)(const trainer *t);
-} tp_lever_row;
+/* ---- the table ---- */
 
 extern const tp_lever_row tp_lever_rows[];
 extern const size_t tp_lever_row_count;

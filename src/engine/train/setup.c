@@ -351,6 +351,7 @@ static tp_status tune(trainer *t, tp_error *err)
 {
     tp_run_graphs graphs;
     const tp_run_graphs_options options = {.resumes = t->resumes, .measures_kernels = true};
+    tp_tune_begin();
     if (t->o->policy.compile_mode != TP_COMPILE_MAX_AUTOTUNE || t->only_checks)
         return TP_OK;
     TP_TRY(tp_run_graphs_create(t->o, t->model, &options, &graphs, err));

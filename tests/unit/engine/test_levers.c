@@ -192,6 +192,12 @@ static void a_plug_in_changes_graphs(void **state)
     assert_int_equal(g.n_nodes, 4);
     assert_int_equal(tp_plugin_changes(0), 1);
     assert_string_equal(tp_plugin_name(0), "drop-scale-by-one");
+    static tp_lever_reports one, other;
+    OPEN("engine.plugins=[" TP_PLUGIN "]");
+    tp_levers_look(recipe.config, &recipe.options, &one);
+    tp_levers_look(recipe.config, &recipe.options, &other);
+    assert_string_equal(one.v[one.n - 1].lever->name, "drop-scale-by-one");
+    assert_ptr_not_equal(one.v[one.n - 1].lever, other.v[other.n - 1].lever); /* of another run */
     assert_int_equal(tp_plugins_use(NULL, 0, &err), TP_OK);
     tp_graph_release(&g);
 }

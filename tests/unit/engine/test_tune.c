@@ -79,6 +79,10 @@ static void the_fastest_is_taken_and_kept(void **state)
     assert_int_equal(n_timed, once);
     assert_int_equal(tp_tune_get_report().shapes, 1);
     assert_int_equal(tp_tune_get_report().changed, 1);
+    tp_tune_begin();
+    assert_true(tp_str_ends(chosen(&l, TP_TUNE_MEASURE), "portable")); /* known, and this run's */
+    assert_int_equal(n_timed, once);
+    assert_int_equal(tp_tune_get_report().shapes, 1);
     tp_tune_keep();
     assert_string_equal(tp_tune_get_report().why, "");
     tp_tune_forget();
@@ -100,6 +104,10 @@ static void what_is_not_measured_stays_and_is_said(void **state)
     assert_int_equal(n_timed, 1);
     assert_string_equal(chosen(&other, TP_TUNE_MEASURE), usual);
     assert_int_equal(n_timed, 1); /* the rest is left alone */
+    tp_tune_begin();
+    assert_string_equal(tp_tune_get_report().why, "");
+    assert_string_equal(chosen(&other, TP_TUNE_MEASURE), usual);
+    assert_int_equal(n_timed, 2); /* another run of the process tries again */
 }
 
 /* By the clock: whatever wins computes, and a launch with ids is left alone. */
