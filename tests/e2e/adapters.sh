@@ -107,6 +107,17 @@ run generate both/checkpoints/step-2/model x
 expect 2 "has its tensors in adapter_model.bin"
 run merge model nothing
 expect 2 "'model' is no adapter"
+# DoRA divides by the length of a row, which is 0 where base and adapter are.
+run train --quiet tiny.yaml run.dir=zero sft.max_num_steps=1 policy.peft.use_dora=true policy.optimizer.kwargs.lr=0
+expect 0
+cp model/model.safetensors kept
+n=$(od -An -t u8 -N 8 model/model.safetensors | tr -d ' ')
+head -c $(($(wc -c <kept) - 8 - n)) /dev/zero | dd of=model/model.safetensors bs=65536 oflag=seek_bytes seek=$((8 + n)) conv=notrunc 2>/dev/null
+run merge zero nothing
+expect 2 "row 0 is zero, and DoRA divides by its length"
+mv kept model/model.safetensors
+run train tiny.yaml run.dir=halves policy.peft.base=bfloat16 policy.precision=float16
+expect 2 "a base in bfloat16 needs policy.precision=bfloat16"
 run export undropped out.gguf
 expect 2 "merge it into its base first"
 

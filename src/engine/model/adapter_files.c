@@ -130,27 +130,33 @@ static double *row_for(const whole *x)
     return row;
 }
 
-static void merge_module(const whole *x)
+static tp_status merge_module(const whole *x, tp_error *err)
 {
     TP_FREED double *row = row_for(x);
     for (int64_t i = 0; i < x->out; i++) {
         add_to_row(x, x->module->scale, i, row);
-        double factor = x->m ? (double)x->m[i] / norm_of(row, x->in) : 1;
+        double length = x->m ? norm_of(row, x->in) : 1,
+               factor = x->m ? (double)x->m[i] / length : 1;
+        if (length == 0)
+            return tp_fail(err, TP_ERR_FORMAT,
+                           "'%s': row %lld is zero, and DoRA divides by its length: the merged "
+                           "weights would be NaN; train the adapter without that module",
+                           x->module->weight->name, (long long)i);
         float *w = x->w + i * x->out_step;
         for (int64_t k = 0; k < x->in; k++)
             w[k * x->in_step] = (float)(factor * row[k]);
     }
+    return TP_OK;
 }
 
 tp_status tp_adapter_merge(const tp_model *model, tp_states *states, tp_error *err)
 {
     const tp_lora *l = model->lora;
     for (size_t i = 0; i < l->n_modules; i++) {
-        whole x;
+        TP_CLEANUP(release) whole x = {0};
         TP_TRY(open_module(states, &l->modules[i], &x, err));
-        merge_module(&x);
+        TP_TRY(merge_module(&x, err));
         TP_TRY(write_all(states, l->modules[i].weight, x.w, err));
-        release(&x);
     }
     return TP_OK;
 }
@@ -158,16 +164,14 @@ tp_status tp_adapter_merge(const tp_model *model, tp_states *states, tp_error *e
 /* DoRA begins with the lengths that the base has: B is 0 still. */
 static tp_status measure(tp_states *states, const tp_adapted *m, tp_error *err)
 {
-    whole x;
+    TP_CLEANUP(release) whole x = {0};
     TP_TRY(open_module(states, m, &x, err));
     TP_FREED double *row = row_for(&x);
     for (int64_t i = 0; i < x.out; i++) {
         add_to_row(&x, 0, i, row);
         x.m[i] = (float)norm_of(row, x.in);
     }
-    tp_status status = write_all(states, m->m, x.m, err);
-    release(&x);
-    return status;
+    return write_all(states, m->m, x.m, err);
 }
 
 tp_status tp_adapter_init(const tp_model *model, tp_states *states, uint64_t seed, tp_error *err)

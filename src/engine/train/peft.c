@@ -39,7 +39,7 @@ tp_status tp_peft_bind(const tp_config *config, tp_train_options *o, tp_error *e
 {
     if (o->policy.lora_cfg.enabled)
         TP_TRY(adopt_lora_cfg(config, o, err));
-    if (o->policy.peft.base == 1 + TP_BASE_BF16 && o->policy.precision == TP_PRECISION_FLOAT32)
+    if (o->policy.peft.base == 1 + TP_BASE_BF16 && o->policy.precision != TP_PRECISION_BFLOAT16)
         return tp_config_fail(config, "policy.peft.base", err,
                               "a base in bfloat16 needs policy.precision=bfloat16");
     return TP_OK;

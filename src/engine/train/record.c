@@ -39,6 +39,7 @@ double tp_trainer_step_flops(const tp_model *model, int64_t tokens, double sum_o
            3.0 * (2.0 * adapter * (double)tokens + attention);
 }
 
+/* float16 widens as it is read and is multiplied in float32. */
 static tp_dtype multiplied_in(const trainer *t)
 {
     return t->o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
