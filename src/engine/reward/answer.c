@@ -106,14 +106,14 @@ tp_slice tp_answer_after(tp_slice text, const char *marker)
 
 tp_slice tp_answer_in_tag(tp_slice text, const char *tag)
 {
-    char open[80], close[80];
-    snprintf(open, sizeof open, "<%.70s>", tag);
-    snprintf(close, sizeof close, "</%.70s>", tag);
-    size_t end = find_last(text, text.len, close);
+    TP_OWN(tp_buf) open = {0}, close = {0};
+    tp_buf_addf(&open, "<%s>", tag);
+    tp_buf_addf(&close, "</%s>", tag);
+    size_t end = find_last(text, text.len, close.data);
     if (end == SIZE_MAX)
         return none;
-    size_t begin = find_last(text, end, open);
-    return begin == SIZE_MAX ? none : tp_answer_trim(range(text, begin + strlen(open), end));
+    size_t begin = find_last(text, end, open.data);
+    return begin == SIZE_MAX ? none : tp_answer_trim(range(text, begin + open.len, end));
 }
 
 tp_slice tp_answer_last_line(tp_slice text)

@@ -101,14 +101,13 @@ static double score_tags(const settings *o, const tp_completion *c)
 {
     size_t from = 0;
     for (size_t i = 0; i < o->tags.n; i++) {
-        const char *const formats[] = {"<%.70s>", "</%.70s>"};
         for (int k = 0; k < 2; k++) {
-            char word[80];
-            snprintf(word, sizeof word, formats[k], o->tags.v[i]);
-            size_t at = find(c->text + from, c->n_text - from, word);
-            if (at == SIZE_MAX || count_word(c->text, c->n_text, word) != 1)
+            TP_OWN(tp_buf) word = {0};
+            tp_buf_addf(&word, k ? "</%s>" : "<%s>", o->tags.v[i]);
+            size_t at = find(c->text + from, c->n_text - from, word.data);
+            if (at == SIZE_MAX || count_word(c->text, c->n_text, word.data) != 1)
                 return 0;
-            from += at + strlen(word);
+            from += at + word.len;
         }
     }
     return 1;
@@ -117,14 +116,14 @@ static double score_tags(const settings *o, const tp_completion *c)
 /* <tag> ... </tag> somewhere. */
 static bool has_pair(const tp_completion *c, const char *tag)
 {
-    char open[80], close[80];
-    snprintf(open, sizeof open, "<%.70s>", tag);
-    snprintf(close, sizeof close, "</%.70s>", tag);
-    size_t at = find(c->text, c->n_text, open);
+    TP_OWN(tp_buf) open = {0}, close = {0};
+    tp_buf_addf(&open, "<%s>", tag);
+    tp_buf_addf(&close, "</%s>", tag);
+    size_t at = find(c->text, c->n_text, open.data);
     if (at == SIZE_MAX)
         return false;
-    at += strlen(open);
-    return find(c->text + at, c->n_text - at, close) != SIZE_MAX;
+    at += open.len;
+    return find(c->text + at, c->n_text - at, close.data) != SIZE_MAX;
 }
 
 /* Form says nothing about being right: `correct` stays unknown. */

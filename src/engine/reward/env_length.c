@@ -18,7 +18,7 @@ typedef struct {
 static const tp_option rows[] = {
     COUNT("max_response_length", max_response_length, "null", 1, INFINITY, "Length at which the whole penalty is due; null = no limit.")
     COUNT("overlong_buffer_length", overlong_buffer_length, "128", 1, INFINITY, "Length over which the penalty grows.")
-    REAL("overlong_buffer_penalty", overlong_buffer_penalty, "1.0", 0, 1e6, "The whole penalty.")
+    REAL("overlong_buffer_penalty", overlong_buffer_penalty, "1.0", 0, 1e6, "The whole penalty, which it never exceeds.")
     REAL("per_token", per_token, "0.0", -1e6, 1e6, "Reward of every token; below 0 it is a price.")
 };
 /* clang-format on */

@@ -156,6 +156,24 @@ static void format_of_nemo_rl(void **state)
     expect_samples("format", NO_WORDS, samples, TP_COUNTOF(samples));
 }
 
+#define TEN "0123456789"
+#define LONG TEN TEN TEN TEN TEN TEN TEN TEN TEN
+
+static void tags_may_be_long(void **state)
+{
+    static const sample found[] = {
+        {"1", "<" LONG "a>1</" LONG "a><" LONG "b>2</" LONG "b>", 1, "1"}};
+    expect_samples("exact", WORDS("env.exact.answer_from=tag", "env.exact.tag=" LONG "a"), found,
+                   1);
+    static const sample form[] = {{"", "<" LONG "a>1</" LONG "a>", 0.25, NULL},
+                                  {"", "<" LONG "b>1</" LONG "b>", 0.75, NULL}};
+    expect_samples("format",
+                   WORDS("env.format.think_tag=" LONG "a", "env.format.answer_tag=" LONG "b"), form,
+                   2);
+    static const sample tags[] = {{"", "<" LONG "a></" LONG "a><" LONG "b></" LONG "b>", 1, NULL}};
+    expect_samples("format", WORDS("env.format.tags=[" LONG "a, " LONG "b]"), tags, 1);
+}
+
 static void format_by_tags_and_pattern(void **state)
 {
     static const sample tags[] = {
@@ -446,6 +464,7 @@ int main(void)
         cmocka_unit_test(multiple_choice),
         cmocka_unit_test(exact_text),
         cmocka_unit_test(format_of_nemo_rl),
+        cmocka_unit_test(tags_may_be_long),
         cmocka_unit_test(format_by_tags_and_pattern),
         cmocka_unit_test(a_pattern_without_an_end_is_refused),
         cmocka_unit_test(overlong_answers_cost),
