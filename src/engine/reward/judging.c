@@ -116,6 +116,15 @@ static void *work(void *user)
 
 /* ---- the owner ---- */
 
+/* Its thread is over, or was never begun. */
+static void destroy(tp_judging *j)
+{
+    pthread_cond_destroy(&j->wake);
+    pthread_cond_destroy(&j->change);
+    pthread_mutex_destroy(&j->lock);
+    free(j);
+}
+
 tp_status tp_judging_create(tp_judging **ret, tp_error *err)
 {
     tp_judging *j = tp_new(1, sizeof *j);
@@ -127,7 +136,7 @@ tp_status tp_judging_create(tp_judging **ret, tp_error *err)
     int failed = pthread_create(&j->thread, NULL, work, j);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed) {
-        free(j);
+        destroy(j);
         return tp_fail(err, TP_ERR_NOMEM, "cannot start a thread for judging: %s",
                        strerror(failed));
     }
@@ -186,10 +195,7 @@ void tp_judging_free(tp_judging *j)
     pthread_cond_signal(&j->wake);
     pthread_mutex_unlock(&j->lock);
     pthread_join(j->thread, NULL);
-    pthread_cond_destroy(&j->wake);
-    pthread_cond_destroy(&j->change);
-    pthread_mutex_destroy(&j->lock);
-    free(j);
+    destroy(j);
 }
 
 tp_status tp_judging_begin(tp_judging *j, tp_environment *env, tp_pool *pool, size_t n,

@@ -69,8 +69,8 @@ VF_INLINE double row_logp(const void *z, bool bf16, int64_t n, int32_t target, d
     return target >= 0 && target < n ? (double)vf_get_one(z, bf16, target) - lse : (double)NAN;
 }
 
-/* d[n] = factor * e[n], and the target's place less `weight`.  bf16 results may lie over e:
- * they are written behind what is still to be read. */
+/* d[n] = factor * e[n]; the target's place is the caller's.  bf16 results may lie over e: they are
+ * written behind what is still to be read. */
 VF_INLINE void row_gradient(const float *e, void *d, bool d_bf16, int64_t n, float factor)
 {
     int64_t i = 0;
