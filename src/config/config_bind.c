@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "config/config_internal.h"
+#include "text/json/tree.h"
 #include "text/yaml/yaml.h"
 
 static bool allows_null(const tp_option *option)
@@ -431,21 +432,6 @@ static tp_status bind_one(const tp_binder *b, const tp_option *option, tp_error 
     return TP_OK;
 }
 
-static bool same_tree(const tp_json *a, const tp_json *b)
-{
-    double x, y;
-    if (tp_json_f64(a, &x) && tp_json_f64(b, &y))
-        return x == y;
-    if (a->type != b->type || a->n != b->n || !tp_slice_eq(a->text, b->text))
-        return false;
-    const tp_json *p = a->child, *q = b->child;
-    for (; p && q; p = p->next, q = q->next) {
-        if (!tp_slice_eq(p->key, q->key) || !same_tree(p, q))
-            return false;
-    }
-    return true;
-}
-
 /* A section that says `enabled: false` asks for nothing. */
 static bool is_switched_off(const tp_json *v)
 {
@@ -479,7 +465,7 @@ static tp_status announce(const tp_binder *b, const tp_option *option, tp_error 
         return TP_OK;
     if (option->default_value) {
         TP_TRY(usual_value(b, option, &usual, err));
-        if (usual && same_tree(&node->value, usual))
+        if (usual && tp_json_same(&node->value, usual))
             return TP_OK;
     }
     const char *name = tp_arena_printf(&config->arena, "%s%s", b->prefix, option->name);

@@ -42,19 +42,13 @@ bool tp_json_same(const tp_json *a, const tp_json *b)
         return a == b;
     if (tp_json_f64(a, &x) && tp_json_f64(b, &y))
         return x <= y && x >= y;
-    if (a->type == TP_JSON_ARRAY && b->type == TP_JSON_ARRAY && a->n == b->n) {
-        const tp_json *v = a->child, *w = b->child;
-        while (v && tp_json_same(v, w)) {
-            v = v->next;
-            w = w->next;
-        }
-        return !v;
+    bool is_text = a->type == TP_JSON_STRING || a->type == TP_JSON_NUMBER;
+    if (a->type != b->type || a->n != b->n || (is_text && !tp_slice_eq(a->text, b->text)))
+        return false;
+    const tp_json *v = a->child, *w = b->child;
+    while (v && w && tp_slice_eq(v->key, w->key) && tp_json_same(v, w)) {
+        v = v->next;
+        w = w->next;
     }
-    TP_OWN(tp_buf) text = {0}, other = {0};
-    tp_json_w first, second;
-    tp_json_w_init(&first, &text, 0);
-    tp_json_w_init(&second, &other, 0);
-    tp_json_w_value(&first, a);
-    tp_json_w_value(&second, b);
-    return strcmp(text.data, other.data) == 0;
+    return !v && !w;
 }
