@@ -5,41 +5,14 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "config/option_rows.h"
 #include "engine/evaluate/perturb.h"
 #include "engine/reward/environment_kind.h"
 
-#define AT(member) offsetof(tp_eval_options, member)
-#define ROW(key, kind, at, text, meaning, ...) \
-    {.name = key, .type = kind, .offset = at, .default_value = text, .doc = meaning, __VA_ARGS__},
-#define FLAG(key, member, text, meaning) ROW(key, TP_OPT_BOOL, AT(member), text, meaning)
-#define COUNT(key, member, text, least, most, meaning) \
-    ROW(key, TP_OPT_INT, AT(member), text, meaning, .min = least, .max = most)
-#define COUNT_OR_NULL(key, member, text, least, most, meaning) \
-    ROW(key, TP_OPT_INT, AT(member), text, meaning, .min = least, .max = most, .nullable = true)
-#define REAL(key, member, text, least, most, meaning) \
-    ROW(key, TP_OPT_FLOAT, AT(member), text, meaning, .min = least, .max = most)
-#define REALS(key, member, text, least, most, meaning)                                \
-    ROW(key, TP_OPT_FLOAT_LIST, AT(member), text, meaning, .min = least, .max = most, \
-        .nullable = true)
-#define TEXT(key, member, text, meaning) \
-    ROW(key, TP_OPT_STRING, AT(member), text, meaning, .nullable = true)
-#define PATH(key, member, text, meaning, ...)                                             \
-    ROW(key, TP_OPT_STRING, AT(member), text, meaning, .nullable = true, .is_path = true, \
-        __VA_ARGS__)
+#define HOLDER tp_eval_options
+#define HOLDER_AT 0
 #define PATH_NEEDED(key, member, text, meaning) \
-    ROW(key, TP_OPT_STRING, AT(member), text, meaning, .is_path = true)
-#define TEXTS(key, member, text, meaning) \
-    ROW(key, TP_OPT_STRING_LIST, AT(member), text, meaning, .nullable = true)
-#define WORD(key, member, text, words, meaning) \
-    ROW(key, TP_OPT_ENUM, AT(member), text, meaning, .choices = words)
-#define VARIABLES(key, member, meaning) ROW(key, TP_OPT_SECTION, AT(member), "null", meaning)
-#define TREE(key, meaning) ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, NULL, meaning)
-/* NeMo RL's, without effect here; announced when it asks for something else ... */
-#define IDLE(key, text, meaning) \
-    ROW(key, TP_OPT_INT, TP_OPT_NOT_STORED, text, meaning, .nullable = true, .ignored = true)
-/* ... or not worth a notice. */
-#define MUTE(key, meaning) \
-    ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, NULL, meaning, .ignored = true, .unannounced = true)
+    ROW(key, TP_OPT_STRING, AT(member, const char *), text, meaning, .is_path = true)
 
 static const tp_option option_table[] = {
 #include "engine/evaluate/eval_options.def"
