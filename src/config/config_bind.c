@@ -171,24 +171,11 @@ static tp_status read_bool(const tp_config_node *node, bool *ret, tp_error *err)
 
 static tp_status read_string(const tp_config_node *node, const char **ret, tp_error *err)
 {
-    switch (node->value.type) {
-    case TP_JSON_STRING:
-        if (strlen(node->value.text.data) != node->value.text.len)
-            return tp_node_fail(node, err, "the text contains a NUL character");
-        *ret = node->value.text.data;
-        return TP_OK;
-    case TP_JSON_NUMBER:
-        *ret = node->value.text.data;
-        return TP_OK;
-    case TP_JSON_TRUE:
-        *ret = "true";
-        return TP_OK;
-    case TP_JSON_FALSE:
-        *ret = "false";
-        return TP_OK;
-    default:
-        return refuse(node, "text", err);
-    }
+    const tp_json *v = &node->value;
+    if (v->type == TP_JSON_STRING && strlen(v->text.data) != v->text.len)
+        return tp_node_fail(node, err, "the text contains a NUL character");
+    *ret = v->type == TP_JSON_NULL ? NULL : tp_json_word(v);
+    return *ret ? TP_OK : refuse(node, "text", err);
 }
 
 bool tp_option_word(const tp_option *option, int i, tp_slice *ret)
@@ -338,20 +325,10 @@ static void note_missing(const tp_binder *b, const tp_option *option, const tp_c
 /* How a value is written in tp_option.accepted; NULL when it is none of those. */
 static const char *plain_word(const tp_config_node *node)
 {
-    switch (node->value.type) {
-    case TP_JSON_NULL:
-        return "null";
-    case TP_JSON_FALSE:
-        return "false";
-    case TP_JSON_TRUE:
-        return "true";
-    case TP_JSON_ARRAY:
-        return node->value.n ? NULL : "[]";
-    case TP_JSON_OBJECT:
-        return node->value.n ? NULL : "{}";
-    default:
-        return node->value.text.data;
-    }
+    const tp_json *v = &node->value;
+    if (v->type == TP_JSON_ARRAY || v->type == TP_JSON_OBJECT)
+        return v->n ? NULL : v->type == TP_JSON_ARRAY ? "[]" : "{}";
+    return tp_json_word(v);
 }
 
 static bool is_one_of(const char *word, const char *choices)

@@ -314,20 +314,6 @@ static tp_status expression(resolver *r, tp_config_node *at, tp_slice body, tp_c
     return refer(r, at, path->value.text, ret, err);
 }
 
-static const char *text_of(const tp_config_node *node)
-{
-    switch (node->value.type) {
-    case TP_JSON_NULL:
-        return "null";
-    case TP_JSON_TRUE:
-        return "true";
-    case TP_JSON_FALSE:
-        return "false";
-    default:
-        return node->value.text.data;
-    }
-}
-
 static void add_unescaped(tp_buf *out, tp_slice literal)
 {
     for (size_t i = 0; i < literal.len; i++) {
@@ -353,7 +339,7 @@ static tp_status concatenate(resolver *r, tp_config_node *at, tp_slice text, tp_
         if (tp_node_is_container(value))
             return tp_node_fail(at, err, "%.*s is a section and cannot be put into text",
                                 shown(sub(text, open, close + 1)), text.data + open);
-        tp_buf_adds(out, text_of(value));
+        tp_buf_adds(out, tp_json_word(&value->value));
         if (out->len > TP_CONFIG_MAX_TEXT)
             return tp_node_fail(at, err, "the text becomes longer than %d bytes",
                                 TP_CONFIG_MAX_TEXT);

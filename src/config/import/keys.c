@@ -107,19 +107,8 @@ void tp_import_value(const tp_json *value, tp_buf *out)
 /* A value as it is written in `accepted` and in tables of words. */
 const char *tp_import_spelled(tp_import *im, const tp_json *v)
 {
-    switch (v->type) {
-    case TP_JSON_NULL:
-        return "null";
-    case TP_JSON_FALSE:
-        return "false";
-    case TP_JSON_TRUE:
-        return "true";
-    case TP_JSON_NUMBER:
-    case TP_JSON_STRING:
-        return v->text.data;
-    default:
-        break;
-    }
+    if (tp_json_word(v))
+        return tp_json_word(v);
     TP_OWN(tp_buf) text = {0};
     tp_json_w w;
     tp_json_w_init(&w, &text, 0);

@@ -16,12 +16,6 @@ static const char *describe(const tp_json *v, char *out, size_t n)
     if (!v)
         return "missing";
     switch (v->type) {
-    case TP_JSON_NULL:
-        return "null";
-    case TP_JSON_FALSE:
-        return "false";
-    case TP_JSON_TRUE:
-        return "true";
     case TP_JSON_NUMBER:
         snprintf(out, n, "%.60s", v->text.data);
         return out;
@@ -30,8 +24,10 @@ static const char *describe(const tp_json *v, char *out, size_t n)
         return out;
     case TP_JSON_ARRAY:
         return "an array";
-    default:
+    case TP_JSON_OBJECT:
         return "an object";
+    default:
+        return tp_json_word(v);
     }
 }
 

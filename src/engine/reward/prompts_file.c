@@ -61,19 +61,7 @@ static const char *answer_text(tp_arena *arena, const tp_json *v)
 {
     if (v && v->type == TP_JSON_ARRAY && v->n)
         return tp_message_text(arena, tp_json_at(v, v->n - 1)).data;
-    if (!v)
-        return NULL;
-    switch (v->type) {
-    case TP_JSON_STRING:
-    case TP_JSON_NUMBER:
-        return v->text.data;
-    case TP_JSON_TRUE:
-        return "true";
-    case TP_JSON_FALSE:
-        return "false";
-    default:
-        return NULL;
-    }
+    return v && v->type != TP_JSON_NULL ? tp_json_word(v) : NULL;
 }
 
 static tp_status find_answer(reading *r, const tp_json *object, const char **ret)

@@ -251,16 +251,8 @@ bool tp_lever_is_idle(const tp_lever_report *r)
 
 static bool value_is(const tp_json *value, tp_slice text)
 {
-    switch (value->type) {
-    case TP_JSON_NULL:
-        return tp_slice_is(text, "null");
-    case TP_JSON_TRUE:
-        return tp_slice_is(text, "true");
-    case TP_JSON_FALSE:
-        return tp_slice_is(text, "false");
-    default:
-        return tp_slice_eq(value->text, text);
-    }
+    const char *word = tp_json_word(value);
+    return word && tp_slice_is(text, word);
 }
 
 static bool has_keys(const tp_config *config, const tp_lever *lever)

@@ -249,3 +249,12 @@ const char *tp_json_str(const tp_json *v)
 {
     return v && v->type == TP_JSON_STRING ? v->text.data : NULL;
 }
+
+const char *tp_json_word(const tp_json *v)
+{
+    static const char *const words[] = {
+        [TP_JSON_NULL] = "null", [TP_JSON_FALSE] = "false", [TP_JSON_TRUE] = "true"};
+    if (!v || v->type == TP_JSON_ARRAY || v->type == TP_JSON_OBJECT)
+        return NULL;
+    return v->type == TP_JSON_STRING || v->type == TP_JSON_NUMBER ? v->text.data : words[v->type];
+}

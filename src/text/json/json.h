@@ -78,6 +78,9 @@ bool tp_json_i64(const tp_json *v, int64_t *ret);
 bool tp_json_f64(const tp_json *v, double *ret);
 bool tp_json_bool(const tp_json *v, bool *ret);
 const char *tp_json_str(const tp_json *v); /* NULL when not a string */
+/* "null", "true", "false", a string's text, a number as written; NULL for NULL, arrays and objects.
+ */
+const char *tp_json_word(const tp_json *v);
 
 /* The pull parser.
  *

@@ -15,7 +15,7 @@ tp_json *tp_tree_text(tp_arena *arena, const char *key, tp_slice text);
 /* {"role": role, "content": content} */
 tp_json *tp_tree_message(tp_arena *arena, const char *role, tp_slice content);
 
-/* Do both say the same?  Numbers by value, in lists too: 1e-3 is 0.0010. */
+/* Do both say the same?  Numbers by value, wherever they are: 1e-3 is 0.0010. */
 bool tp_json_same(const tp_json *a, const tp_json *b); /* NULL: nothing is there */
 
 #endif

@@ -115,15 +115,6 @@ static bool is_empty_container(const tp_json *v)
 static void write_scalar(tp_buf *out, const tp_json *v)
 {
     switch (v->type) {
-    case TP_JSON_NULL:
-        tp_buf_adds(out, "null");
-        break;
-    case TP_JSON_FALSE:
-        tp_buf_adds(out, "false");
-        break;
-    case TP_JSON_TRUE:
-        tp_buf_adds(out, "true");
-        break;
     case TP_JSON_NUMBER:
         write_number(out, v->text.data);
         break;
@@ -136,6 +127,8 @@ static void write_scalar(tp_buf *out, const tp_json *v)
     case TP_JSON_OBJECT:
         tp_buf_adds(out, "{}");
         break;
+    default:
+        tp_buf_adds(out, tp_json_word(v));
     }
 }
 
