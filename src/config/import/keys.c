@@ -87,15 +87,13 @@ void tp_import_value(const tp_json *value, tp_buf *out)
 {
     enum { LONGEST = 60 };
     TP_OWN(tp_buf) text = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &text, 0);
     if (value && value->type == TP_JSON_STRING && value->text.len < LONGEST &&
         !strpbrk(value->text.data, "\n\t"))
         tp_buf_add(&text, value->text.data, value->text.len);
     else if (value && value->type == TP_JSON_NUMBER)
         tp_buf_add(&text, value->text.data, value->text.len);
-    else if (value)
-        tp_json_w_value(&w, value);
+    else
+        tp_json_text(value, &text);
     size_t n = text.len;
     if (n > LONGEST)
         n = tp_utf8_valid_len(text.data, LONGEST - 3);
@@ -110,9 +108,7 @@ const char *tp_import_spelled(tp_import *im, const tp_json *v)
     if (tp_json_word(v))
         return tp_json_word(v);
     TP_OWN(tp_buf) text = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &text, 0);
-    tp_json_w_value(&w, v);
+    tp_json_text(v, &text);
     return tp_arena_strdup(&im->arena, tp_buf_str(&text));
 }
 
@@ -161,9 +157,7 @@ void tp_import_put_json(tp_import *im, tp_import_key *from, const char *target,
                         const tp_json *value)
 {
     TP_OWN(tp_buf) text = {0}, safe = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &text, 0);
-    tp_json_w_value(&w, value);
+    tp_json_text(value, &text);
     for (const char *p = tp_buf_str(&text); *p; p++) {
         if (p[0] == '$' && p[1] == '{')
             tp_buf_adds(&safe, "\\\\");

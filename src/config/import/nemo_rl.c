@@ -62,10 +62,8 @@ static bool matters(const walk *w, const tp_option *row)
 static void put(tp_import *im, const char *path, const tp_json *value)
 {
     TP_OWN(tp_buf) text = {0};
-    tp_json_w w;
     tp_buf_addf(&text, "%s=", path);
-    tp_json_w_init(&w, &text, 0);
-    tp_json_w_value(&w, value);
+    tp_json_text(value, &text);
     if (im->status == TP_OK)
         im->status = tp_config_set(im->recipe, tp_buf_str(&text), tp_config_origin(im->file, path),
                                    &im->err);

@@ -51,10 +51,7 @@ static tp_status connect_library(library *lib, const settings *o, tp_error *err)
     TP_TRY(find(lib->handle, o->path, "tp_judge_score", &lib->score, err));
     TP_TRY(find(lib->handle, o->path, "tp_judge_close", &lib->close, err));
     TP_OWN(tp_buf) json = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &json, 0);
-    if (o->settings)
-        tp_json_w_value(&w, o->settings);
+    tp_json_text(o->settings, &json);
     int rc = open_it(o->settings ? tp_buf_str(&json) : "{}", &lib->state, message, sizeof message);
     message[sizeof message - 1] = 0;
     if (rc == 0)
@@ -118,10 +115,7 @@ static void score(const void *settings_, void *state, const tp_completion *c, tp
     const settings *o = settings_;
     library *lib = state;
     TP_OWN(tp_buf) row = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &row, 0);
-    if (c->prompt->row)
-        tp_json_w_value(&w, c->prompt->row);
+    tp_json_text(c->prompt->row, &row);
     tp_judge_question question = {.size = sizeof question,
                                   .prompt_id = c->prompt->id,
                                   .prompt = c->prompt->text,

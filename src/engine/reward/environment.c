@@ -386,8 +386,6 @@ static void describe_settings(const tp_environment *env, tp_buf *out)
 {
     const tp_json *section = tp_json_get(tp_config_find(env->config, "env"), env->name);
     size_t n = 0;
-    tp_json_w w;
-    tp_json_w_init(&w, out, 0);
     for (const tp_json *m = section ? section->child : NULL; m; m = m->next) {
         char path[300];
         snprintf(path, sizeof path, "env.%s.%.*s", env->name, (int)m->key.len, m->key.data);
@@ -395,8 +393,7 @@ static void describe_settings(const tp_environment *env, tp_buf *out)
         if (!origin || strcmp(origin, "default") == 0 || m->type == TP_JSON_NULL)
             continue;
         tp_buf_addf(out, "%s%.*s ", n++ ? ", " : "; ", (int)m->key.len, m->key.data);
-        tp_json_w_init(&w, out, 0);
-        tp_json_w_value(&w, m);
+        tp_json_text(m, out);
     }
 }
 

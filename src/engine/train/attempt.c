@@ -246,12 +246,9 @@ static void add_change(trainer *t, const char *key, const char *from, const char
 
 static void value_text(const tp_json *value, tp_buf *out)
 {
-    tp_json_w w;
     tp_buf_clear(out);
-    tp_json_w_init(&w, out, 0);
-    if (value)
-        tp_json_w_value(&w, value);
-    else
+    tp_json_text(value, out);
+    if (!value)
         tp_buf_adds(out, "unset");
 }
 

@@ -126,13 +126,10 @@ static tp_status open_tokenizer(trainer *t, tp_error *err)
 /* A JSON value as Jinja writes it; only none, true and false are spelled otherwise, and alike. */
 static void jinja_value(const tp_json *value, tp_buf *out)
 {
-    tp_json_w w;
-    if (value->type == TP_JSON_NULL) {
+    if (value->type == TP_JSON_NULL)
         tp_buf_adds(out, "none");
-        return;
-    }
-    tp_json_w_init(&w, out, 0);
-    tp_json_w_value(&w, value);
+    else
+        tp_json_text(value, out);
 }
 
 /* The template with the variables that it was given here as defaults.  The line break ends at the

@@ -216,9 +216,7 @@ static void put_cell(tp_buf *out, const tp_json *v)
         tp_buf_adds(out, truth ? "yes" : "no");
     else if (v && v->type != TP_JSON_NULL) {
         TP_OWN(tp_buf) inner = {0};
-        tp_json_w w;
-        tp_json_w_init(&w, &inner, 0);
-        tp_json_w_value(&w, v);
+        tp_json_text(v, &inner);
         tp_page_text(out, tp_buf_str(&inner));
     }
 }

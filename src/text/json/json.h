@@ -161,6 +161,8 @@ void tp_json_w_bool(tp_json_w *w, bool v);
 void tp_json_w_null(tp_json_w *w);
 /* A parsed value, numbers as they were written; NaN and infinities as strings. */
 void tp_json_w_value(tp_json_w *w, const tp_json *v);
+/* A value on one line, behind what `out` has; of NULL nothing. */
+void tp_json_text(const tp_json *v, tp_buf *out);
 void tp_json_w_raw(tp_json_w *w, const char *s); /* a ready value */
 
 /* A key and its value. */

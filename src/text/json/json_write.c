@@ -275,6 +275,14 @@ void tp_json_w_value(tp_json_w *w, const tp_json *v)
     }
 }
 
+void tp_json_text(const tp_json *v, tp_buf *out)
+{
+    tp_json_w w;
+    tp_json_w_init(&w, out, 0);
+    if (v)
+        tp_json_w_value(&w, v);
+}
+
 static void quote_byte(tp_buf *out, unsigned char c)
 {
     static const char *const short_forms[128] = {

@@ -40,10 +40,7 @@ static void hash_number(loader *l, int64_t number)
 static void hash_value(loader *l, const tp_json *value)
 {
     TP_OWN(tp_buf) text = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &text, 0);
-    if (value)
-        tp_json_w_value(&w, value);
+    tp_json_text(value, &text);
     hash_text(l, tp_buf_str(&text), text.len);
 }
 

@@ -79,9 +79,7 @@ static void add_settings(tp_metrics *m, const tp_json *v, tp_buf *key)
             add_settings(m, c, key);
         } else if (c->type == TP_JSON_ARRAY) {
             TP_OWN(tp_buf) text = {0};
-            tp_json_w w;
-            tp_json_w_init(&w, &text, 0);
-            tp_json_w_value(&w, c);
+            tp_json_text(c, &text);
             tp_recorded_setting_add(m, (tp_slice){key->data, key->len},
                                     (tp_slice){text.data, text.len});
         } else {
