@@ -8,12 +8,10 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
-#include "base/rng.h"
 #include "engine/algorithms/algorithms.h"
 #include "engine/algorithms/dpo_internal.h"
+#include "engine/data/order.h"
 #include "engine/train/option_rows.h"
-
-#define STREAM_EPOCH UINT64_C(0x65706f6368000000)
 
 /* ---- keys ---- */
 
@@ -179,8 +177,7 @@ static tp_status draw(trainer *t, tp_error *err)
     uint64_t end = first + batch < n ? first + batch : n;
     tp_dpo_batch_begin(&d->batch, (uint32_t)(end - first));
     for (uint64_t i = first; i < end; i++) {
-        uint64_t at =
-            t->o->data.shuffle ? tp_permute((uint64_t)t->o->seed, STREAM_EPOCH + epoch, n, i) : i;
+        uint64_t at = tp_epoch_row(t->o->data.shuffle, (uint64_t)t->o->seed, epoch, n, i);
         tp_dpo_batch_add(&d->batch, &d->train.v[at]);
     }
     return tp_dpo_batch_arrange(t, &d->batch, tp_trainer_shares(t), err);

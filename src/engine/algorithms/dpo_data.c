@@ -1,11 +1,9 @@
 /* dpo_data.c - from the configuration to pairs, and which of them are for validation. */
 #include <math.h>
 
-#include "base/rng.h"
 #include "base/strings.h"
 #include "engine/algorithms/dpo_internal.h"
-
-#define STREAM_SPLIT UINT64_C(0x73706c6974000000) /* as data sets split */
+#include "engine/data/order.h"
 
 static tp_status read_file(trainer *t, const tp_data_source_options *source, tp_preferences *ret,
                            tp_error *err)
@@ -39,22 +37,18 @@ static tp_status split(trainer *t, tp_error *err)
 {
     dpo *d = t->own;
     double share = t->o->data.train.split_validation_size;
-    uint64_t n = d->file.n, held = 0;
+    uint64_t n = d->file.n, held = d->val_file.n ? 0 : tp_held_out(n, share);
     reserve(&d->train, n);
     reserve(&d->validation, d->val_file.n ? d->val_file.n : n);
     for (uint64_t i = 0; i < d->val_file.n; i++)
         add_pair(&d->validation, &d->val_file.pairs[i]);
-    if (d->val_file.n == 0 && isfinite(share) && share > 0) {
-        held = (uint64_t)((double)n * share + 0.5);
-        held = held ? held : 1;
-    }
     if (held >= n)
         return tp_fail(err, TP_ERR_CONFIG,
                        "data.train.split_validation_size %g of %llu pairs leaves nothing to train "
                        "on",
                        share, (unsigned long long)n);
     for (uint64_t i = 0; i < n; i++) {
-        bool is_held = held && tp_permute((uint64_t)t->o->seed, STREAM_SPLIT, n, i) < held;
+        bool is_held = tp_is_held_out((uint64_t)t->o->seed, n, held, i);
         add_pair(is_held ? &d->validation : &d->train, &d->file.pairs[i]);
     }
     return TP_OK;

@@ -4,10 +4,8 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
-#include "base/rng.h"
 #include "engine/algorithms/grpo_ranks.h"
-
-#define STREAM_EPOCH UINT64_C(0x65706f6368000000)
+#include "engine/data/order.h"
 
 /* ---- asking ---- */
 
@@ -438,7 +436,7 @@ static void choose_prompts(const trainer *t, uint64_t drawn, uint64_t *indices, 
     uint64_t count = tp_prompts_count(g->prompts), seed = (uint64_t)t->o->seed;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t epoch = (drawn + i) / count, at = (drawn + i) % count;
-        indices[i] = t->o->data.shuffle ? tp_permute(seed, STREAM_EPOCH + epoch, count, at) : at;
+        indices[i] = tp_epoch_row(t->o->data.shuffle, seed, epoch, count, at);
     }
 }
 

@@ -8,15 +8,13 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/platform.h"
-#include "base/rng.h"
 #include "engine/data/cache_shelf.h"
 #include "engine/data/cache_store.h"
 #include "engine/data/lines.h"
+#include "engine/data/order.h"
 #include "engine/data/render.h"
 #include "engine/data/schema.h"
 #include "engine/device/memory.h"
-
-#define STREAM_SPLIT UINT64_C(0x73706c6974000000)
 
 struct tp_dataset {
     const tp_tokenizer *tok;
@@ -176,9 +174,9 @@ static tp_status split_file(opening *o)
     double share = o->options->split_validation_size;
     ds->sets[TP_SPLIT_TRAIN] = (tp_sample_set){.cache = cache, .n = n};
     ds->sets[TP_SPLIT_VALIDATION] = (tp_sample_set){.cache = cache};
-    if (share <= 0)
+    uint64_t n_held = tp_held_out(n, share);
+    if (n_held == 0)
         return TP_OK;
-    uint64_t n_held = TP_MAX((uint64_t)((double)n * share + 0.5), (uint64_t)1);
     if (n_held >= n)
         return tp_fail(o->err, TP_ERR_CONFIG,
                        "split_validation_size %g of %llu examples leaves nothing to train on",
@@ -191,7 +189,7 @@ static tp_status split_file(opening *o)
     }
     uint64_t next[TP_SPLITS] = {0};
     for (uint64_t i = 0; i < n; i++) {
-        bool held = tp_permute(o->options->seed, STREAM_SPLIT, n, i) < n_held;
+        bool held = tp_is_held_out(o->options->seed, n, n_held, i);
         int s = held ? TP_SPLIT_VALIDATION : TP_SPLIT_TRAIN;
         ((uint64_t *)ds->index[s])[next[s]++] = i;
     }

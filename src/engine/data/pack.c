@@ -4,12 +4,9 @@
 #include <string.h>
 
 #include "base/platform.h"
-#include "base/rng.h"
 #include "engine/data/bins.h"
+#include "engine/data/order.h"
 #include "engine/device/memory.h"
-
-/* Stream of the permutations; the epoch is added. */
-#define STREAM_EPOCH UINT64_C(0x65706f6368000000)
 
 enum { MAX_BATCH = 1 << 24 };
 
@@ -149,8 +146,7 @@ static uint64_t example_of(const tp_sample_set *set, uint64_t sample)
 static tp_status draw(tp_pack_plan *plan, const tp_pack_options *o, const tp_sample_set *set,
                       uint64_t place, int32_t longest, tp_pack_item *ret, tp_error *err)
 {
-    uint64_t sample =
-        o->shuffle ? tp_permute(o->seed, STREAM_EPOCH + plan->epoch, set->n, place) : place;
+    uint64_t sample = tp_epoch_row(o->shuffle, o->seed, plan->epoch, set->n, place);
     tp_sample s;
     TP_TRY(tp_cache_peek(set->cache, example_of(set, sample), &s, err));
     *ret = (tp_pack_item){

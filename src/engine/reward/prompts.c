@@ -2,15 +2,12 @@
 #include "engine/reward/prompts.h"
 
 #include "base/platform.h"
-#include "base/rng.h"
 #include "base/strings.h"
 #include "engine/data/lines.h"
+#include "engine/data/order.h"
 #include "engine/reward/environment_kind.h"
 #include "engine/reward/prompts_file.h"
 #include "text/json/tree.h"
-
-/* As in data/dataset.c: the same rows are held out. */
-#define STREAM_SPLIT UINT64_C(0x73706c6974000000)
 
 /* A line of the file, without its newline. */
 typedef struct {
@@ -117,17 +114,16 @@ static tp_status read_lines(tp_prompts *p, tp_error *err)
 /* Keep the rows of one split, in file order. */
 static tp_status keep_split(tp_prompts *p, const tp_prompts_options *o, tp_error *err)
 {
-    uint64_t n = p->n_places, n_kept = 0;
-    if (o->split_validation_size <= 0)
+    uint64_t n = p->n_places, n_held = tp_held_out(n, o->split_validation_size), n_kept = 0;
+    if (n_held == 0)
         return TP_OK;
     p->is_split = true;
-    uint64_t n_held = TP_MAX((uint64_t)((double)n * o->split_validation_size + 0.5), (uint64_t)1);
     if (n_held >= n)
         return tp_fail(err, TP_ERR_CONFIG,
                        "'%s': split_validation_size %g of %llu rows leaves nothing to train on",
                        p->path, o->split_validation_size, (unsigned long long)n);
     for (uint64_t i = 0; i < n; i++) {
-        bool held = tp_permute(o->seed, STREAM_SPLIT, n, i) < n_held;
+        bool held = tp_is_held_out(o->seed, n, n_held, i);
         if (held == (p->split == TP_SPLIT_VALIDATION))
             p->places[n_kept++] = p->places[i];
     }
