@@ -91,8 +91,7 @@ static bool has_word(const char *key, const char *word)
 static bool must_be_set(const tp_binder *b, const char *key)
 {
     const tp_config_node *node = tp_path_find(b->root, tp_slice_of(key));
-    const char *text = node ? tp_json_str(&node->value) : NULL;
-    return text && strcmp(text, "???") == 0;
+    return node && tp_node_is_missing(node);
 }
 
 /* How likely a key is meant by a word that is only a part of it; 0: it is not. */

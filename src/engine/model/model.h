@@ -101,8 +101,7 @@ size_t tp_model_cache_block_bytes(const tp_model *model, int64_t block_tokens,
 typedef struct {
     size_t n_loaded, n_expected, n_unused;
     char unused_names[512];  /* the first few, comma-separated */
-    bool head_was_tied_copy; /* a tied model's file holds a head equal to the embedding */
-    bool head_was_embedding; /* ... or holds the head alone, which is the embedding then */
+    bool head_was_embedding; /* a tied model's file holds the head alone, which is it then */
     size_t n_other_dtype;    /* tensors that are not of file_dtype */
     tp_dtype other_dtype;    /* of the first of them */
     char other_dtype_name[256];

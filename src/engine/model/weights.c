@@ -105,7 +105,6 @@ static tp_status look_through(finding *l, tp_error *err)
 /* Files of a tied model may hold the head as well, a copy then, or the head alone. */
 static tp_status settle_tied_head(finding *l, tp_error *err)
 {
-    l->w->report.head_was_tied_copy = l->tied_head && l->embedding;
     if (!l->tied_head || l->embedding)
         return TP_OK;
     l->file = l->head_file;

@@ -223,7 +223,6 @@ struct trainer {
     double step_phase_s;   /* seconds in steps proper (data to optimizer) */
     int64_t counted_steps; /* by the launches of the graphs */
     tp_metric_bus metrics;
-    double last_step_s;
     struct {
         char what[256];
         uint64_t done;

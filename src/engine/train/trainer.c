@@ -213,7 +213,6 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
         return status;
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
     t->last_loss = r->loss;
-    t->last_step_s = r->seconds;
     tp_comm_set_step(t->comm, t->state.step);
     tp_trainer_record_step(t, r);
     TP_TRY(status);
