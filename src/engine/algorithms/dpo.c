@@ -15,14 +15,9 @@
 
 /* ---- keys ---- */
 
-typedef struct {
-    double beta, preference_weight, sft_weight, label_smoothing;
-    bool preference_average, sft_average;
-    int preference_loss; /* tp_preference_kind */
-} dpo_options;
-static_assert(sizeof(dpo_options) <= TP_OWN_OPTION_BYTES, "see tp_train_options.own");
+static_assert(sizeof(tp_preference_loss) <= TP_OWN_OPTION_BYTES, "see tp_train_options.own");
 
-#define HOLDER dpo_options
+#define HOLDER tp_preference_loss
 #define HOLDER_AT TP_OWN_OPTIONS
 /* clang-format off */
 static const tp_option keys[] = {
@@ -32,7 +27,7 @@ static const tp_option keys[] = {
     VALIDATION_ROWS("dpo", "8", "Pairs per validation batch.")
     REAL("dpo.reference_policy_kl_penalty", beta, "0.05", 0, 1e6,
          "Beta: how far the policy may move from the reference for a given preference.")
-    FLAG("dpo.preference_average_log_probs", preference_average, "false",
+    FLAG("dpo.preference_average_log_probs", average, "false",
          "Rewards are means over an answer's tokens, not sums.")
     FLAG("dpo.sft_average_log_probs", sft_average, "${dpo.preference_average_log_probs}",
          "The same for the SFT term.")
@@ -40,7 +35,7 @@ static const tp_option keys[] = {
          "Weight of the preference loss.")
     REAL("dpo.sft_loss_weight", sft_weight, "0", 0, 1e6,
          "Weight of the chosen answers' negative log-likelihood.")
-    ROW_OF("dpo.preference_loss", preference_loss, "sigmoid", tp_preference_kinds,
+    ROW_OF("dpo.preference_loss", kind, "sigmoid", tp_preference_kinds,
            "DPO's logistic loss, or IPO's squared one.")
     REAL("dpo.label_smoothing", label_smoothing, "0", 0, 0.5,
          "Share of the labels believed to be wrong (conservative DPO).")
@@ -56,17 +51,15 @@ static const tp_algorithm_default defaults[] = {
     {"checkpointing.save_period", "50"},
     {NULL, NULL}};
 
-static const dpo_options *options_of(const tp_train_options *o)
+static const tp_preference_loss *loss_of(const tp_train_options *o)
 {
-    return (const dpo_options *)(const void *)o->own.bytes;
+    return (const tp_preference_loss *)(const void *)o->own.bytes;
 }
-
-static const dpo_options *options(const trainer *t) { return options_of(t->o); }
 
 static tp_status check(tp_config *config, tp_train_options *o, tp_error *err)
 {
-    const dpo_options *d = options_of(o);
-    if (d->preference_loss != TP_PREFERENCE_IPO)
+    const tp_preference_loss *d = loss_of(o);
+    if (d->kind != TP_PREFERENCE_IPO)
         return TP_OK;
     if (d->beta == 0)
         return tp_config_fail(config, "dpo.reference_policy_kl_penalty", err,
@@ -80,22 +73,11 @@ static tp_status check(tp_config *config, tp_train_options *o, tp_error *err)
 
 /* ---- opening ---- */
 
-static void choose_loss(trainer *t)
-{
-    dpo *d = t->own;
-    d->loss = (tp_preference_loss){.kind = (tp_preference_kind)options(t)->preference_loss,
-                                   .beta = options(t)->beta,
-                                   .label_smoothing = options(t)->label_smoothing,
-                                   .preference_weight = options(t)->preference_weight,
-                                   .sft_weight = options(t)->sft_weight,
-                                   .average = options(t)->preference_average,
-                                   .sft_average = options(t)->sft_average};
-}
-
 static tp_status open_training_data(trainer *t, tp_error *err)
 {
-    t->own = tp_new(1, sizeof(dpo));
-    choose_loss(t);
+    dpo *d = tp_new(1, sizeof *d);
+    t->own = d;
+    d->loss = *loss_of(t->o);
     return tp_dpo_open_data(t, err);
 }
 

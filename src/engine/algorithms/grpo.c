@@ -14,28 +14,15 @@
 
 static tp_policy_loss loss_of(const tp_grpo_options *o)
 {
-    tp_ratio ratio = o->loss.sequence_ratio    ? TP_RATIO_SEQUENCE
-                     : o->loss.no_ratio        ? TP_RATIO_NONE
-                     : o->loss.on_policy_ratio ? TP_RATIO_ON_POLICY
-                                               : TP_RATIO_TOKEN;
-    return (tp_policy_loss){.ratio = ratio,
-                            .clip_min = o->loss.clip_min,
-                            .clip_max = o->loss.clip_max,
-                            .dual_clip = o->loss.dual_clip,
-                            .cispo = o->loss.cispo,
-                            .token_level = o->loss.token_level,
-                            .length_divisor = o->loss.length_divisor,
-                            .correction = o->loss.correction,
-                            .truncation = tp_grpo_truncation(o),
-                            .truncate_min = o->loss.truncate_min,
-                            .truncate_max = o->loss.truncate_max,
-                            .kl_penalty = o->loss.kl_in_reward ? 0 : o->loss.kl_penalty,
-                            .kl_type = (tp_kl_type)o->loss.kl_type,
-                            .kl_input_clamp = o->loss.kl_input_clamp,
-                            .kl_output_clamp = o->loss.kl_output_clamp,
-                            .kl_from_generator = o->loss.kl_from_generator,
-                            .kl_without_sampling = !o->loss.kl_bias_correction,
-                            .positive_nll = o->loss.positive_nll};
+    tp_policy_loss loss = o->loss;
+    loss.ratio = o->sequence_ratio    ? TP_RATIO_SEQUENCE
+                 : o->no_ratio        ? TP_RATIO_NONE
+                 : o->on_policy_ratio ? TP_RATIO_ON_POLICY
+                                      : TP_RATIO_TOKEN;
+    loss.truncation = tp_grpo_truncation(o);
+    loss.kl_penalty = o->kl_in_reward ? 0 : o->loss.kl_penalty;
+    loss.kl_without_sampling = !o->kl_bias_correction;
+    return loss;
 }
 
 static void choose_estimator(trainer *t)

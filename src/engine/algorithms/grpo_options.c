@@ -27,9 +27,9 @@ static tp_status check_cispo(const tp_config *config, const tp_grpo_options *g, 
     const struct {
         bool is_set;
         const char *key;
-    } others[] = {{g->loss.no_ratio, "loss_fn.disable_ppo_ratio"},
-                  {g->loss.on_policy_ratio, "loss_fn.force_on_policy_ratio"},
-                  {g->loss.sequence_ratio, "loss_fn.sequence_level_importance_ratios"},
+    } others[] = {{g->no_ratio, "loss_fn.disable_ppo_ratio"},
+                  {g->on_policy_ratio, "loss_fn.force_on_policy_ratio"},
+                  {g->sequence_ratio, "loss_fn.sequence_level_importance_ratios"},
                   {!isnan(g->loss.dual_clip), "loss_fn.ratio_clip_c"},
                   {!g->loss.token_level, "loss_fn.token_level_loss"}};
     for (size_t i = 0; g->loss.cispo && i < TP_COUNTOF(others); i++)
@@ -43,11 +43,11 @@ static tp_status check_cispo(const tp_config *config, const tp_grpo_options *g, 
 /* What the loss of GRPO cannot be asked for. */
 static tp_status check_loss(const tp_config *config, const tp_grpo_options *g, tp_error *err)
 {
-    if (g->loss.sequence_ratio && g->loss.token_level)
+    if (g->sequence_ratio && g->loss.token_level)
         return tp_config_fail(config, "loss_fn.sequence_level_importance_ratios", err,
                               "one ratio per answer goes with a mean over answers; set "
                               "loss_fn.token_level_loss=false");
-    if (g->loss.sequence_ratio + g->loss.no_ratio + g->loss.on_policy_ratio > 1)
+    if (g->sequence_ratio + g->no_ratio + g->on_policy_ratio > 1)
         return tp_config_fail(config, "loss_fn.disable_ppo_ratio", err,
                               "sequence_level_importance_ratios, disable_ppo_ratio and "
                               "force_on_policy_ratio exclude each other");
@@ -68,7 +68,7 @@ static tp_status check_loss(const tp_config *config, const tp_grpo_options *g, t
     if (truncates && g->loss.truncate_min > g->loss.truncate_max)
         return tp_config_fail(config, "loss_fn.truncated_importance_sampling_ratio_min", err,
                               "is above loss_fn.truncated_importance_sampling_ratio");
-    if (tp_grpo_truncation(g) == TP_TRUNCATE_SEQUENCES && g->loss.sequence_ratio)
+    if (tp_grpo_truncation(g) == TP_TRUNCATE_SEQUENCES && g->sequence_ratio)
         return tp_config_fail(config, "loss_fn.truncated_importance_sampling_type", err,
                               "seq-mask-tis goes with ratios of tokens, not with "
                               "loss_fn.sequence_level_importance_ratios");
@@ -140,7 +140,7 @@ tp_status tp_grpo_check(tp_config *config, tp_train_options *o, tp_error *err)
                               "%lld does not divide the %lld answers of a rollout "
                               "(grpo.num_prompts_per_step x grpo.num_generations_per_prompt)",
                               (long long)o->policy.train_global_batch_size, (long long)samples);
-    if (g->loss.on_policy_ratio && o->policy.train_global_batch_size != samples)
+    if (g->on_policy_ratio && o->policy.train_global_batch_size != samples)
         return tp_config_fail(config, "loss_fn.force_on_policy_ratio", err,
                               "needs one update per rollout: policy.train_global_batch_size=%lld",
                               (long long)samples);
@@ -168,7 +168,7 @@ int64_t tp_grpo_first_scored(const tp_train_options *o, int64_t n)
 {
     const tp_grpo_options *g = tp_grpo_options_of(o);
     bool has_reference = g->loss.kl_penalty != 0 && !g->skip_reference;
-    bool all = !isnan(g->logprob_error_threshold) || (g->loss.kl_in_reward && has_reference);
+    bool all = !isnan(g->logprob_error_threshold) || (g->kl_in_reward && has_reference);
     return all ? 0 : TP_MIN(n, o->policy.train_global_batch_size);
 }
 
@@ -178,7 +178,7 @@ void tp_grpo_needs(const tp_train_options *o, tp_algorithm_needs *ret)
     double t = o->generation.temperature;
     *ret = (tp_algorithm_needs){.prompts = g->num_prompts,
                                 .sequences = g->num_prompts * g->num_generations,
-                                .temperature = g->loss.at_temperature && t > 0 && t != 1 ? t : 0,
+                                .temperature = g->at_temperature && t > 0 && t != 1 ? t : 0,
                                 .reference = g->loss.kl_penalty != 0 && !g->skip_reference,
                                 .loader_bytes =
                                     tp_microbatch_bytes((int32_t)tp_trainer_token_budget(o))};

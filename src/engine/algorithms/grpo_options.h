@@ -24,17 +24,10 @@ typedef struct {
     int64_t val_batch_size, max_val_samples, val_generations;
     int stop_metric;       /* tp_stop_metric; TP_OPT_UNSET_ENUM: none */
     double stop_threshold; /* not NaN where there is a stop_metric */
-    struct {
-        double kl_penalty, kl_input_clamp, kl_output_clamp;
-        int kl_type; /* tp_kl_type */
-        double clip_min, clip_max, dual_clip;
-        bool cispo, kl_from_generator, correction, token_level;
-        bool at_temperature, kl_bias_correction;
-        bool sequence_ratio, no_ratio, on_policy_ratio, kl_in_reward;
-        int truncation; /* TP_OPT_UNSET_ENUM: none */
-        double truncate_min, truncate_max;
-        double positive_nll, length_divisor;
-    } loss;
+    tp_policy_loss loss;   /* but for what follows from these */
+    bool at_temperature, kl_bias_correction;
+    bool sequence_ratio, no_ratio, on_policy_ratio, kl_in_reward;
+    int truncation;     /* TP_OPT_UNSET_ENUM: none */
     const tp_json *env; /* or NULL */
 } tp_grpo_options;
 
@@ -46,7 +39,7 @@ static inline const tp_grpo_options *tp_grpo_options_of(const tp_train_options *
 /* A row of tp_truncations; null, which is -1, is none. */
 static inline tp_truncation tp_grpo_truncation(const tp_grpo_options *o)
 {
-    return (tp_truncation)(o->loss.truncation + 1);
+    return (tp_truncation)(o->truncation + 1);
 }
 
 extern const tp_option tp_grpo_keys[];

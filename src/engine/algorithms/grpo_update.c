@@ -240,7 +240,7 @@ static void spread_over_tokens(trainer *t, double *flat, double *weights)
         double base = s->advantage[0];
         for (int32_t k = 0; k < s->n_answer; k++, at++) {
             double a = base;
-            if (options(t)->loss.kl_in_reward && s->ref && s->is_trained)
+            if (options(t)->kl_in_reward && s->ref && s->is_trained)
                 a -= options(t)->loss.kl_penalty *
                      tp_policy_kl(&g->loss, (double)s->prev[k], (double)s->ref[k], NULL);
             flat[at] = a;

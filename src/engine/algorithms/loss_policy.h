@@ -53,7 +53,7 @@ typedef struct {
     tp_truncation truncation;
     double truncate_min, truncate_max; /* min NaN: 0 */
     double kl_penalty;                 /* beta */
-    tp_kl_type kl_type;
+    int kl_type; /* tp_kl_type */
     double kl_input_clamp, kl_output_clamp; /* NaN: none */
     bool kl_from_generator;                 /* weight exp(lp - gen) */
     bool kl_without_sampling;               /* the weight has no gradient of its own */

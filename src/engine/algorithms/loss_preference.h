@@ -25,7 +25,7 @@ typedef struct {
 extern const tp_preference_row tp_preference_kinds[]; /* by kind; closed by a NULL name */
 
 struct tp_preference_loss {
-    tp_preference_kind kind;
+    int kind; /* tp_preference_kind */
     double beta, label_smoothing;
     double preference_weight, sft_weight;
     bool average, sft_average; /* log-probabilities over an answer's tokens: mean, not sum */
