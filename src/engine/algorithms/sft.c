@@ -93,12 +93,11 @@ static tp_status open_source(trainer *t, const tp_dataset_options *options, tp_d
 static tp_status open_training_data(trainer *t, tp_error *err)
 {
     sft *s = t->own = tp_new(1, sizeof(sft));
-    tp_arithmetic_options arithmetic = tp_trainer_arithmetic(t->o);
     const char *template_text;
     TP_TRY(tp_trainer_chat_template(t, &s->template_text, &template_text, err));
     tp_dataset_options options = dataset_options(t, &t->o->data.train, template_text);
     if (tp_trainer_is_arithmetic(t->o)) {
-        options.arithmetic = &arithmetic;
+        options.arithmetic = &t->o->data.arithmetic.of;
         options.n_train = (uint64_t)t->o->data.arithmetic.n_examples;
         options.n_validation = (uint64_t)t->o->data.arithmetic.n_validation;
     } else if (!options.data_path)

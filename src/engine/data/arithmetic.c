@@ -7,7 +7,7 @@
 #include "base/platform.h"
 #include "base/rng.h"
 
-enum { MAX_DIGITS = 9, MAX_TRIES = 100000 };
+enum { MAX_TRIES = 100000 };
 
 /* Streams of the generator: what is drawn, and for which split. */
 enum { STREAM_DRAW = 0x61726974, STREAM_SPLIT = 0x73706c74 };
@@ -39,7 +39,7 @@ tp_split tp_arithmetic_split(const tp_arithmetic_options *options, int64_t a, ch
 }
 
 /* Uniform in the number of digits, then in the numbers that have so many. */
-static int64_t draw_operand(tp_rng *rng, int digits)
+static int64_t draw_operand(tp_rng *rng, int64_t digits)
 {
     int64_t low = 1;
     for (uint64_t k = tp_rng_below(rng, (uint64_t)digits); k > 0; k--)
@@ -79,28 +79,13 @@ static bool draw_in_split(const tp_arithmetic_options *options, tp_split split, 
 
 tp_status tp_arithmetic_check(const tp_arithmetic_options *options, tp_error *err)
 {
-    if (options->digits < 1 || options->digits > MAX_DIGITS)
-        return tp_fail(err, TP_ERR_CONFIG, "data.arithmetic.digits is %d; 1 to %d are possible",
-                       options->digits, MAX_DIGITS);
     const char *operators = options->operators;
     if (!operators || !operators[0] || strspn(operators, "+-*") != strlen(operators))
         return tp_fail(err, TP_ERR_CONFIG,
                        "data.arithmetic.operators is \"%.20s\"; some of + - * are needed",
                        operators ? operators : "");
-    if (!(options->word_problems >= 0 && options->word_problems <= 1))
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "data.arithmetic.word_problems is %g; it is a share from 0 to 1",
-                       options->word_problems);
-    if (!(options->validation_share > 0 && options->validation_share < 1))
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "data.arithmetic.validation_share is %g; it lies between 0 and 1",
-                       options->validation_share);
-    if (!(options->mistakes >= 0 && options->mistakes < 1))
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "data.arithmetic.mistakes is %g; it is a share from 0 to below 1",
-                       options->mistakes);
     for (int split = 0; split < TP_SPLITS; split++) {
-        tp_rng rng = tp_rng_make(options->seed, STREAM_DRAW);
+        tp_rng rng = tp_rng_make((uint64_t)options->seed, STREAM_DRAW);
         tp_arithmetic example;
         if (!draw_in_split(options, (tp_split)split, &rng, &example))
             return tp_fail(err, TP_ERR_CONFIG,
@@ -236,7 +221,7 @@ void tp_arithmetic_make(const tp_arithmetic_options *options, tp_split split, ui
 {
     /* A stream per example: draws of one cannot shift those of the next. */
     uint64_t stream = ((uint64_t)STREAM_DRAW << 33) + 2 * index + (uint64_t)split;
-    tp_rng rng = tp_rng_make(options->seed, stream);
+    tp_rng rng = tp_rng_make((uint64_t)options->seed, stream);
     bool found = draw_in_split(options, split, &rng, ret);
     TP_ASSERT(found);
     if (tp_rng_uniform(&rng) < options->word_problems)
@@ -262,8 +247,8 @@ void tp_arithmetic_text(const tp_arithmetic_options *options, uint64_t n, tp_buf
 void tp_arithmetic_describe(const tp_arithmetic_options *options, tp_buf *out)
 {
     tp_buf_addf(out,
-                "arithmetic: seed %llu, %d digits, operators %s, %s%s, %g in words, %g held out",
-                (unsigned long long)options->seed, options->digits, options->operators,
+                "arithmetic: seed %lld, %lld digits, operators %s, %s%s, %g in words, %g held out",
+                (long long)options->seed, (long long)options->digits, options->operators,
                 form_names[options->form], options->negative ? ", negative" : "",
                 options->word_problems, options->validation_share);
     if (options->mistakes > 0) /* absent otherwise: it is part of cache keys */

@@ -32,10 +32,10 @@ typedef enum { TP_SPLIT_TRAIN, TP_SPLIT_VALIDATION, TP_SPLITS } tp_split;
 const char *tp_split_name(tp_split split); /* "train", "validation" */
 
 typedef struct {
-    uint64_t seed;
-    int digits;            /* each operand has 1 to this many, uniformly; 1..9 */
-    const char *operators; /* any of "+-*" */
-    tp_arithmetic_form form;
+    int64_t seed;
+    int64_t digits;          /* each operand has 1 to this many, uniformly; 1..9 */
+    const char *operators;   /* any of "+-*" */
+    int form;                /* tp_arithmetic_form */
     bool negative;           /* allow differences below zero */
     double word_problems;    /* share of questions asked in words, 0..1 */
     double validation_share; /* of all questions, (0, 1) */
@@ -44,7 +44,7 @@ typedef struct {
 
 tp_arithmetic_options tp_arithmetic_defaults(void); /* digits 2, "+-", plain, 0.1 held out */
 
-/* Ranges, and that both splits have questions at all. */
+/* Of options in their ranges: operators there are, and both splits have questions at all. */
 TP_CHECKED tp_status tp_arithmetic_check(const tp_arithmetic_options *options, tp_error *err);
 
 typedef struct {

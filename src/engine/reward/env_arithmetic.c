@@ -71,8 +71,6 @@ static void score(const void *settings_, void *state, const tp_completion *c, tp
 
 typedef struct {
     tp_made_counts counts;
-    int64_t digits;
-    int form;
     double ignored_mistakes;
     tp_arithmetic_options options;
 } generator;
@@ -82,9 +80,9 @@ typedef struct {
 #define HOLDER generator
 static const tp_option generator_rows[] = {
     TP_MADE_ROWS(counts)
-    COUNT("digits", digits, "2", 1, 9, "Most digits of an operand.")
+    COUNT("digits", options.digits, "2", 1, 9, "Most digits of an operand.")
     TEXT("operators", options.operators, "\"+-\"", "Any of + - *.")
-    WORD("form", form, "plain", "plain|reversed|steps", "How answers are written: as usual, lowest digit first, or with the steps.")
+    WORD("form", options.form, "plain", "plain|reversed|steps", "How answers are written: as usual, lowest digit first, or with the steps.")
     FLAG("negative", options.negative, "false", "Allow differences below zero.")
     REAL("word_problems", options.word_problems, "0.0", 0, 1, "Share of questions asked in words.")
     REAL("validation_share", options.validation_share, "0.1", 1e-6, 0.999999, "Share of all questions kept for validation.")
@@ -95,9 +93,7 @@ static const tp_option generator_rows[] = {
 static tp_status check(void *generator_, tp_error *err)
 {
     generator *g = generator_;
-    g->options.seed = (uint64_t)g->counts.seed;
-    g->options.digits = (int)g->digits;
-    g->options.form = (tp_arithmetic_form)g->form;
+    g->options.seed = g->counts.seed;
     return tp_arithmetic_check(&g->options, err);
 }
 

@@ -255,7 +255,6 @@ void tp_trainer_count_draws(trainer *t, uint64_t n, uint64_t each);
 TP_CHECKED tp_status tp_trainer_fill_reference(trainer *t, tp_error *err);
 void tp_trainer_fingerprint(trainer *t, const char *text);
 bool tp_trainer_is_arithmetic(const tp_train_options *o); /* data.train is the made-up corpus */
-tp_arithmetic_options tp_trainer_arithmetic(const tp_train_options *o);
 
 /* events.c: within whatever may take long, as often as one likes.  What has gone on for ten seconds
  * is told, and then once a second: `done` of `total`, which is 0 where it is not known. */

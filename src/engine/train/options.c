@@ -454,7 +454,7 @@ static tp_status check_data(const tp_config *config, const tp_train_options *o, 
                               "must be set to a JSONL file, or data.train.dataset_name to "
                               "arithmetic%s",
                               train->dataset_name ? "; named data sets are not downloaded" : "");
-    const char *operators = o->data.arithmetic.operators;
+    const char *operators = o->data.arithmetic.of.operators;
     if (!operators || !*operators || operators[strspn(operators, "+-*")])
         return tp_config_fail(config, "data.arithmetic.operators", err,
                               "expected one or more of + - *, as in \"+-\"");

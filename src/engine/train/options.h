@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "config/config.h"
+#include "engine/data/arithmetic.h"
 #include "engine/data/schema.h"
 #include "engine/exec/traffic.h"
 #include "engine/passes/pass.h"
@@ -166,11 +167,8 @@ typedef struct {
         double cache_limit_bytes; /* INFINITY: none */
         tp_data_source_options train, validation, fallback;
         struct {
-            int64_t n_examples, n_validation, digits, seed;
-            const char *operators;
-            int form; /* tp_arithmetic_form */
-            bool negative;
-            double word_problems, validation_share, mistakes;
+            int64_t n_examples, n_validation;
+            tp_arithmetic_options of;
         } arithmetic;
     } data;
 

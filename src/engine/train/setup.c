@@ -22,18 +22,6 @@ bool tp_trainer_is_arithmetic(const tp_train_options *o)
     return name && strcmp(name, "arithmetic") == 0;
 }
 
-tp_arithmetic_options tp_trainer_arithmetic(const tp_train_options *o)
-{
-    return (tp_arithmetic_options){.seed = (uint64_t)o->data.arithmetic.seed,
-                                   .digits = (int)o->data.arithmetic.digits,
-                                   .operators = o->data.arithmetic.operators,
-                                   .form = (tp_arithmetic_form)o->data.arithmetic.form,
-                                   .negative = o->data.arithmetic.negative,
-                                   .word_problems = o->data.arithmetic.word_problems,
-                                   .mistakes = o->data.arithmetic.mistakes,
-                                   .validation_share = o->data.arithmetic.validation_share};
-}
-
 /* A tokenizer of its own for a model made from scratch, kept in the run folder; a
  * resumed run finds it there. */
 static tp_status train_tokenizer(trainer *t, tp_error *err)
@@ -43,10 +31,10 @@ static tp_status train_tokenizer(trainer *t, tp_error *err)
     if (tp_file_exists(tp_path_of("%s/tokenizer.json", t->tokenizer_dir).text))
         return TP_OK;
     snprintf(t->tokenizer_dir, sizeof t->tokenizer_dir, "%s/tokenizer", tp_run_dir(t->run));
-    tp_arithmetic_options options = tp_trainer_arithmetic(t->o);
+    const tp_arithmetic_options *options = &t->o->data.arithmetic.of;
     TP_OWN(tp_buf) text = {0};
-    TP_TRY(tp_arithmetic_check(&options, err));
-    tp_arithmetic_text(&options, 20000, &text);
+    TP_TRY(tp_arithmetic_check(options, err));
+    tp_arithmetic_text(options, 20000, &text);
     tp_bpe_train_options bpe = {.pre_tokenizer = "smollm2",
                                 .vocab_size = (int32_t)t->o->policy.tokenizer_train_vocab_size,
                                 .special = special,

@@ -72,7 +72,7 @@ static void splits_share_no_question(void **state)
     int held_out = 0;
     for (int split = 0; split < TP_SPLITS; split++)
         for (uint64_t i = 0; i < N; i++) {
-            options.seed = (uint64_t)split; /* disjoint whatever the seeds */
+            options.seed = split; /* disjoint whatever the seeds */
             tp_arithmetic e = make(&options, (tp_split)split, i);
             in[split][e.operation == '-'][e.a][e.b] = true;
         }
@@ -175,10 +175,6 @@ static void impossible_options_are_refused(void **state)
 {
     tp_arithmetic_options options = tp_arithmetic_defaults();
     assert_int_equal(tp_arithmetic_check(&options, NULL), TP_OK);
-    options.digits = 10;
-    assert_int_equal(tp_arithmetic_check(&options, &err), TP_ERR_CONFIG);
-    assert_string_equal(err.message, "data.arithmetic.digits is 10; 1 to 9 are possible");
-    options = tp_arithmetic_defaults();
     options.operators = "+/";
     assert_int_equal(tp_arithmetic_check(&options, &err), TP_ERR_CONFIG);
     assert_string_equal(err.message,
@@ -188,8 +184,6 @@ static void impossible_options_are_refused(void **state)
     assert_int_equal(tp_arithmetic_check(&options, &err), TP_ERR_CONFIG);
     assert_string_equal(err.message, "data.arithmetic has no question for validation; allow more "
                                      "digits or change validation_share");
-    options.validation_share = 0;
-    assert_int_equal(tp_arithmetic_check(&options, &err), TP_ERR_CONFIG);
 }
 
 int main(void)

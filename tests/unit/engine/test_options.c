@@ -116,7 +116,7 @@ static void defaults_follow_what_they_refer_to(void **state)
     assert_int_equal(o.policy.packing.train_mb_tokens, 1024);
     assert_int_equal(o.data.max_input_seq_length, 256);
     assert_int_equal(o.seed, 7);
-    assert_int_equal(o.data.arithmetic.seed, 7);
+    assert_int_equal(o.data.arithmetic.of.seed, 7);
     assert_string_equal(o.data.train.rows.input_key, "question");
     assert_string_equal(o.data.validation.rows.input_key, "question");
     assert_null(o.data.train.rows.output_key);
