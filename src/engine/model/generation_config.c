@@ -7,7 +7,7 @@
 #include "base/platform.h"
 #include "engine/model/gguf_config.h"
 
-enum { MAX_BYTES = 1 << 20, JSON_FACTOR = 65 };
+enum { MAX_BYTES = 1 << 20 };
 
 #define USED(key, example, why) {1, key, TP_KEY_USED, NULL, example, why},
 #define FIXED(key, fallback, example, why) {1, key, TP_KEY_FIXED, fallback, example, why},
@@ -106,27 +106,13 @@ static tp_status read_object(const tp_fields *c, const int64_t *eos, int n_eos,
     return read_bad_words(c, eos, n_eos, g, err);
 }
 
-static tp_status parse(const char *path, const tp_buf *text, const int64_t *eos, int n_eos,
-                       tp_generation_config *g, tp_error *err)
-{
-    TP_OWN(tp_arena) arena = {0};
-    const tp_json *root;
-    tp_json_options options = {.allow_nan = true};
-    TP_TRY(tp_arena_init(&arena, text->len * JSON_FACTOR + (64 << 10), err));
-    tp_status status =
-        tp_json_parse(&arena, path, tp_buf_str(text), text->len, &options, &root, err);
-    if (status == TP_OK && root->type != TP_JSON_OBJECT)
-        status = tp_fail(err, TP_ERR_FORMAT, "%s: expected an object", path);
-    tp_fields c = {.path = path, .section = "", .object = root};
-    if (status == TP_OK)
-        status = read_object(&c, eos, n_eos, g, err);
-    return status;
-}
-
 tp_status tp_generation_config_read(const char *folder, const int64_t *eos, int n_eos,
                                     tp_generation_config *ret, tp_error *err)
 {
-    TP_OWN(tp_buf) path = {0}, text = {0};
+    TP_OWN(tp_buf) path = {0};
+    TP_OWN(tp_arena) arena = {0};
+    const tp_json *root;
+    const tp_json_options options = {.allow_nan = true};
     *ret = (tp_generation_config){.temperature = NAN,
                                   .top_p = NAN,
                                   .min_p = NAN,
@@ -141,9 +127,11 @@ tp_status tp_generation_config_read(const char *folder, const int64_t *eos, int 
         return tp_gguf_generation_read(folder, ret, err);
     tp_buf_addf(&path, "%s/generation_config.json", folder);
     ret->is_there = tp_file_exists(path.data);
-    if (ret->is_there)
-        TP_TRY(tp_file_read(path.data, MAX_BYTES, &text, err));
-    if (ret->is_there)
-        TP_TRY(parse(path.data, &text, eos, n_eos, ret, err));
-    return TP_OK;
+    if (!ret->is_there)
+        return TP_OK;
+    TP_TRY(tp_json_read(&arena, path.data, MAX_BYTES, &options, &root, err));
+    if (root->type != TP_JSON_OBJECT)
+        return tp_fail(err, TP_ERR_FORMAT, "%s: expected an object", path.data);
+    const tp_fields c = {.path = path.data, .section = "", .object = root};
+    return read_object(&c, eos, n_eos, ret, err);
 }

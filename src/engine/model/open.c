@@ -8,32 +8,22 @@
 
 enum { ARENA_BASE = 8 << 20, MOST_BESIDE = 64 };
 
-static tp_status parse_generation_config(tp_model *model, const char *path, const tp_buf *text,
-                                         tp_error *err)
-{
-    TP_OWN(tp_arena) arena = {0};
-    const tp_json *root = NULL;
-    tp_json_options options = {.allow_nan = true};
-    TP_TRY(tp_arena_init(&arena, text->len * TP_CONFIG_JSON_FACTOR + (64 << 10), err));
-    tp_status status =
-        tp_json_parse(&arena, path, tp_buf_str(text), text->len, &options, &root, err);
-    tp_fields c = {.path = path, .section = "", .object = root};
-    if (status == TP_OK && tp_fields_get(&c, "eos_token_id"))
-        status =
-            tp_fields_ids(&c, "eos_token_id", TP_MAX_EOS, model->info.eos, &model->info.n_eos, err);
-    return status;
-}
-
 /* The ids that end a text: generation_config.json knows more of them. */
 static tp_status read_generation_config(tp_model *model, tp_error *err)
 {
-    TP_OWN(tp_buf) path = {0}, text = {0};
+    TP_OWN(tp_buf) path = {0};
+    TP_OWN(tp_arena) arena = {0};
+    const tp_json *root;
+    const tp_json_options options = {.allow_nan = true};
     tp_buf_addf(&path, "%s/generation_config.json", model->folder);
-    if (tp_file_exists(path.data))
-        TP_TRY(tp_file_read(path.data, TP_MAX_CONFIG_BYTES, &text, err));
-    if (text.len)
-        TP_TRY(parse_generation_config(model, path.data, &text, err));
-    return TP_OK;
+    if (!tp_file_exists(path.data) || tp_file_size(path.data) == 0)
+        return TP_OK;
+    TP_TRY(tp_json_read(&arena, path.data, TP_MAX_CONFIG_BYTES, &options, &root, err));
+    tp_fields c = {.path = path.data, .section = "", .object = root};
+    return tp_fields_get(&c, "eos_token_id")
+               ? tp_fields_ids(&c, "eos_token_id", TP_MAX_EOS, model->info.eos, &model->info.n_eos,
+                               err)
+               : TP_OK;
 }
 
 static tp_status open_file(const char *config, const char *folder, tp_model **ret, tp_error *err)
