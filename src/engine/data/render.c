@@ -111,17 +111,11 @@ static tp_status apply_template(rendering *r, size_t n_messages, bool generation
     return TP_OK;
 }
 
-static bool is_role(const tp_json *message, const char *role)
-{
-    const char *text = tp_json_str(tp_json_get(message, "role"));
-    return text && strcmp(text, role) == 0;
-}
-
 /* Is message i one to learn from? */
 static bool is_target(const rendering *r, const tp_json *message, size_t i)
 {
     bool is_last = i + 1 == r->example->messages->n;
-    return is_role(message, "assistant") && i >= r->example->first_target &&
+    return tp_message_has_role(message, "assistant") && i >= r->example->first_target &&
            (is_last || !r->renderer->options.only_unmask_final);
 }
 
@@ -247,13 +241,13 @@ static tp_status choose_spans(rendering *r)
     tp_spans *spans = &r->out->spans;
     size_t n_assistant = 0, n_kept = 0, i = 0;
     for (const tp_json *m = r->example->messages->child; m; m = m->next)
-        n_assistant += is_role(m, "assistant");
+        n_assistant += tp_message_has_role(m, "assistant");
     if (n_assistant != spans->n)
         return keep_from(r, r->renderer->options.only_unmask_final ? r->example->messages->n - 1
                                                                    : r->example->first_target);
     size_t span = 0;
     for (const tp_json *m = r->example->messages->child; m; m = m->next, i++) {
-        if (!is_role(m, "assistant"))
+        if (!tp_message_has_role(m, "assistant"))
             continue;
         if (is_target(r, m, i)) {
             spans->begin[n_kept] = spans->begin[span];

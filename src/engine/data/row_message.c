@@ -65,6 +65,12 @@ tp_status tp_message_check(const tp_row *row, tp_message_place at, const tp_json
     return check_content(row, at, message, err);
 }
 
+bool tp_message_has_role(const tp_json *message, const char *role)
+{
+    const char *text = tp_json_str(tp_json_get(message, "role"));
+    return text && strcmp(text, role) == 0;
+}
+
 tp_slice tp_message_text(tp_arena *arena, const tp_json *message)
 {
     const tp_json *content = tp_json_get(message, "content"), *text;

@@ -20,6 +20,8 @@ tp_status tp_message_fail(const tp_row *row, tp_message_place at, const char *ke
 TP_CHECKED tp_status tp_message_check(const tp_row *row, tp_message_place at,
                                       const tp_json *message, tp_error *err);
 
+bool tp_message_has_role(const tp_json *message, const char *role);
+
 /* Parts one after the other, what is no text left out; NULL where there is no content. */
 tp_slice tp_message_text(tp_arena *arena, const tp_json *message);
 

@@ -72,13 +72,18 @@ static void set_content(tp_arena *arena, tp_json *message, tp_slice text)
         tp_tree_append(message, tp_tree_text(arena, "content", text));
 }
 
+static tp_status refuse_empty(reading *r, const char *key, const tp_json *list)
+{
+    tp_row_step path[] = {{.key = key}};
+    return list->n ? TP_OK
+                   : tp_row_fail_at(r->row, path, 1, r->err,
+                                    "\"%s\" is empty; there is nothing to learn from it", key);
+}
+
 /* Append shallow copies of a row's messages to `to`: siblings are relinked there. */
 static tp_status add_messages(reading *r, const char *key, const tp_json *list, tp_json *to)
 {
-    tp_row_step path[] = {{.key = key}};
-    if (list->n == 0)
-        return tp_row_fail_at(r->row, path, 1, r->err,
-                              "\"%s\" is empty; there is nothing to learn from it", key);
+    TP_TRY(refuse_empty(r, key, list));
     tp_message_place at = {.list = key};
     tp_json **end = &to->child;
     while (*end)
@@ -131,10 +136,7 @@ static tp_status read_sharegpt(reading *r, const tp_json *object, tp_json *to)
         return TP_ERR_FORMAT;
     if (list->child && tp_json_get(list->child, "role"))
         return add_messages(r, key, list, to); /* OpenAI's names under this key */
-    tp_row_step path[] = {{.key = key}};
-    if (list->n == 0)
-        return tp_row_fail_at(r->row, path, 1, r->err,
-                              "\"%s\" is empty; there is nothing to learn from it", key);
+    TP_TRY(refuse_empty(r, key, list));
     tp_message_place at = {.list = key};
     tp_json **end = &to->child;
     for (const tp_json *m = list->child; m; m = m->next, at.index++) {
@@ -191,18 +193,13 @@ static tp_status read_alpaca(reading *r, const tp_json *object, tp_json *to)
     return TP_OK;
 }
 
-static bool has_role(const tp_json *message, const char *role)
-{
-    const tp_json *v = tp_json_get(message, "role");
-    return v && v->type == TP_JSON_STRING && tp_slice_is(v->text, role);
-}
-
 /* Returns the number of messages put in front. */
 static size_t add_system(const tp_schema *schema, tp_slice system, tp_arena *arena, tp_json *list)
 {
     if (!system.data && schema->system_prompt)
         system = tp_slice_of(schema->system_prompt);
-    if (!system.data || has_role(list->child, "system") || has_role(list->child, "developer"))
+    if (!system.data || tp_message_has_role(list->child, "system") ||
+        tp_message_has_role(list->child, "developer"))
         return 0;
     tp_json *message = tp_tree_message(arena, "system", system);
     message->next = list->child;
@@ -216,7 +213,7 @@ static void format_prompt(const tp_schema *schema, tp_arena *arena, tp_json *lis
     if (!schema->prompt_template)
         return;
     for (tp_json *m = list->child; m; m = m->next) {
-        if (!has_role(m, "user"))
+        if (!tp_message_has_role(m, "user"))
             continue;
         size_t n;
         char *text =

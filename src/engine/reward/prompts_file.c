@@ -49,11 +49,6 @@ static tp_status copy_messages(reading *r, const char *key, const tp_json *list,
     return TP_OK;
 }
 
-static bool has_role(const tp_json *message, const char *role)
-{
-    return tp_slice_is(tp_json_get(message, "role")->text, role);
-}
-
 /* ---- the expected answer ---- */
 
 /* A number or a truth value is what its text is; of messages the last one counts. */
@@ -92,7 +87,7 @@ static void split_off_answer(tp_arena *arena, tp_json *messages, const char **re
     tp_json **link = &messages->child;
     while (*link && (*link)->next)
         link = &(*link)->next;
-    if (messages->n < 2 || !has_role(*link, "assistant"))
+    if (messages->n < 2 || !tp_message_has_role(*link, "assistant"))
         return;
     *ret_truth = tp_message_text(arena, *link).data;
     *link = NULL;
@@ -177,7 +172,7 @@ static void apply_template(reading *r, tp_json *messages)
     if (!r->o->prompt_template)
         return;
     for (tp_json **link = &messages->child; *link; link = &(*link)->next) {
-        if (!has_role(*link, "user"))
+        if (!tp_message_has_role(*link, "user"))
             continue;
         size_t n;
         char *text =
@@ -201,7 +196,8 @@ static tp_status add_system(reading *r, const tp_json *object, tp_json *messages
                               "\"%s\", the system prompt, is %s; a string "
                               "is needed",
                               r->o->system_key, tp_row_type_name(own));
-    if (!text || has_role(messages->child, "system") || has_role(messages->child, "developer"))
+    if (!text || tp_message_has_role(messages->child, "system") ||
+        tp_message_has_role(messages->child, "developer"))
         return TP_OK;
     tp_json *message = tp_tree_message(r->arena, "system", tp_slice_of(text));
     message->next = messages->child;
