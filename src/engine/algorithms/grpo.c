@@ -461,11 +461,7 @@ static void record_validation(trainer *t, const val_sums *s, double seconds)
     tp_metric_put(bus, "validation/num_prompts", (double)s->prompts);
     tp_metric_put(bus, "validation/num_samples", (double)s->judged);
     tp_metric_put(bus, "validation/num_excluded", n - (double)s->judged);
-    tp_metric_put(bus, "validation/truncation_rate",
-                  n > 0 ? (double)(s->counts.by_finish[TP_FINISH_LENGTH] +
-                                   s->counts.by_finish[TP_FINISH_CAPACITY]) /
-                              n
-                        : NAN);
+    tp_metric_put(bus, "validation/truncation_rate", grpo_cut_share(&s->counts));
     tp_metric_put(bus, "timing/validation/total_validation_time", seconds);
     tp_trainer_end_validation(t);
     check_goal(t, g->val_any);

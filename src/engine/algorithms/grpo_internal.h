@@ -15,6 +15,8 @@
 #ifndef TP_ENGINE_ALGORITHMS_GRPO_INTERNAL_H
 #define TP_ENGINE_ALGORITHMS_GRPO_INTERNAL_H
 
+#include <math.h>
+
 #include "engine/algorithms/grpo_options.h"
 #include "engine/generate/engine.h"
 #include "engine/reward/judging.h"
@@ -125,6 +127,12 @@ typedef struct {
 static inline bool grpo_was_cut(const grpo_sample *s)
 {
     return s->finish == TP_FINISH_LENGTH || s->finish == TP_FINISH_CAPACITY;
+}
+
+static inline double grpo_cut_share(const grpo_counts *c)
+{
+    uint64_t cut = c->by_finish[TP_FINISH_LENGTH] + c->by_finish[TP_FINISH_CAPACITY];
+    return c->samples ? (double)cut / (double)c->samples : NAN;
 }
 
 static inline const tp_grpo_options *options(const trainer *t) { return tp_grpo_options_of(t->o); }

@@ -23,12 +23,6 @@ static double reward_error(const grpo_counts *c)
     return (double)sqrtl(fmaxl(variance, 0) / n);
 }
 
-static double cut_share(const grpo_counts *c)
-{
-    return share((double)(c->by_finish[TP_FINISH_LENGTH] + c->by_finish[TP_FINISH_CAPACITY]),
-                 (double)c->samples);
-}
-
 void tp_grpo_note_reward(trainer *t)
 {
     const grpo *g = t->own;
@@ -99,7 +93,7 @@ static void record_lengths(trainer *t)
     tp_metric_put(bus, "train/avg_turns_per_sample", n > 0 ? 1 : NAN);
     tp_metric_put(bus, "train/natural_termination_rate",
                   share((double)c->by_finish[TP_FINISH_STOP], n));
-    tp_metric_put(bus, "train/truncation_rate", cut_share(c));
+    tp_metric_put(bus, "train/truncation_rate", grpo_cut_share(c));
     tp_metric_put(bus, "train/mean_total_tokens_per_sample", share((double)c->answer_tokens, n));
     tp_metric_put(bus, "train/mean_gen_tokens_per_sample", share((double)c->answer_tokens, n));
     tp_metric_put(bus, "train/max_gen_tokens_per_sample", (double)c->longest_answer);
@@ -197,30 +191,22 @@ void tp_grpo_record(trainer *t, const step_result *r)
 
 /* ---- samples ---- */
 
-static void put_str(tp_json_w *w, const char *key, const char *s, size_t n)
-{
-    tp_json_w_key(w, key);
-    if (s)
-        tp_json_w_strn(w, s, n);
-    else
-        tp_json_w_null(w);
-}
-
 static void write_sample(const grpo *g, const grpo_sample *s, tp_buf *out)
 {
     const grpo_group *group = &g->rollout.groups[s->group];
     tp_json_w w;
     tp_json_w_init(&w, out, 0);
     tp_json_w_begin(&w, '{');
-    put_str(&w, "id", group->id, strlen(group->id));
-    put_str(&w, "prompt", group->text, group->text ? strlen(group->text) : 0);
-    put_str(&w, "truth", group->truth, group->truth ? strlen(group->truth) : 0);
+    tp_json_w_put_str(&w, "id", group->id);
+    tp_json_w_put_str(&w, "prompt", group->text);
+    tp_json_w_put_str(&w, "truth", group->truth);
     tp_json_w_put_f64(&w, "sample", s->index);
-    put_str(&w, "answer", s->text, s->n_text);
-    const char *finish = tp_finish_name(s->finish);
-    put_str(&w, "finish", finish, strlen(finish));
-    const char *status = tp_reward_status_name(s->status);
-    put_str(&w, "status", status, strlen(status));
+    if (s->text)
+        tp_json_w_put_strn(&w, "answer", s->text, s->n_text);
+    else
+        tp_json_w_put_null(&w, "answer");
+    tp_json_w_put_str(&w, "finish", tp_finish_name(s->finish));
+    tp_json_w_put_str(&w, "status", tp_reward_status_name(s->status));
     if (s->status == TP_REWARD_NAN) /* what the judge said, not what nobody knows */
         tp_json_w_put_f64(&w, "reward", s->raw_reward);
     else

@@ -80,7 +80,7 @@ typedef struct {
 
 static micro_batch micro_batch_of(tp_train_options *o)
 {
-    int64_t unit = o->algorithm->sequences_per_unit * o->policy.max_total_sequence_length;
+    int64_t unit = tp_trainer_unit_tokens(o);
     if (o->policy.packing.enabled)
         return (micro_batch){&o->policy.packing.train_mb_tokens, "sequence_packing.train_mb_tokens",
                              unit, 0};
@@ -384,11 +384,6 @@ static int64_t divisor_of_batch(const tp_train_options *o, int64_t n)
     return n;
 }
 
-static int64_t tokens_of_unit(const tp_train_options *o)
-{
-    return o->algorithm->sequences_per_unit * o->policy.max_total_sequence_length;
-}
-
 static bool leaves_micro_batch_open(const tp_config *config)
 {
     return tp_level_left_open(config, "policy.train_micro_batch_size") &&
@@ -404,7 +399,7 @@ static tp_status take_micro_batch(tp_recipe *r, const tp_model *model, int64_t n
     char text[3][96];
     tp_run_plan plan;
     tp_buf said = {0};
-    int64_t tokens = n * tokens_of_unit(&r->options);
+    int64_t tokens = n * tp_trainer_unit_tokens(&r->options);
     snprintf(text[0], sizeof text[0], "policy.train_micro_batch_size=%" PRId64, n);
     for (int i = 0; i < 2; i++) /* whose defaults have been computed from it */
         snprintf(text[1 + i], sizeof text[0], "policy.%s.train_mb_tokens=%" PRId64,
@@ -426,7 +421,7 @@ static tp_status take_micro_batch(tp_recipe *r, const tp_model *model, int64_t n
 static tp_status quicken(tp_recipe *r, const tp_model *model, bool sizes_only, tp_error *err)
 {
     const tp_train_options *o = &r->options;
-    int64_t n = TP_MIN(FAST_TOKENS / tokens_of_unit(o), share_of_batch(o));
+    int64_t n = TP_MIN(FAST_TOKENS / tp_trainer_unit_tokens(o), share_of_batch(o));
     int64_t least = o->policy.train_micro_batch_size;
     bool fits = !leaves_micro_batch_open(r->config);
     for (; !fits && (n = divisor_of_batch(o, n)) > least; n /= 2)

@@ -62,14 +62,18 @@ int32_t tp_trainer_alignment(const tp_train_options *o)
     return o->policy.precision == TP_PRECISION_BFLOAT16 ? o->algorithm->alignment : 0;
 }
 
+int64_t tp_trainer_unit_tokens(const tp_train_options *o)
+{
+    return o->algorithm->sequences_per_unit * o->policy.max_total_sequence_length;
+}
+
 static int64_t asked_budget(const tp_train_options *o)
 {
     if (o->policy.packing.enabled)
         return o->policy.packing.train_mb_tokens;
     if (o->policy.dynamic_batching.enabled)
         return o->policy.dynamic_batching.train_mb_tokens;
-    return o->algorithm->sequences_per_unit * o->policy.train_micro_batch_size *
-           o->policy.max_total_sequence_length;
+    return tp_trainer_unit_tokens(o) * o->policy.train_micro_batch_size;
 }
 
 /* An aligned pair that fits the budget asked for needs at most one gap more. */

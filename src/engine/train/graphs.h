@@ -64,6 +64,8 @@ TP_CHECKED tp_status tp_trainer_machine(const tp_train_options *o, tp_machine *r
 /* None where processes share processors: all would choose the same. */
 tp_affinity tp_trainer_affinity(const tp_train_options *o);
 int64_t tp_trainer_token_budget(const tp_train_options *o);
+/* Of one sequence, or pair, of full length. */
+int64_t tp_trainer_unit_tokens(const tp_train_options *o);
 /* Sequences whose log-probabilities are compared with ones computed elsewhere start at
  * multiples of this; 0: anywhere. */
 int32_t tp_trainer_alignment(const tp_train_options *o);

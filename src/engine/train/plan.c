@@ -121,8 +121,7 @@ static void add_work(tp_run_plan *p, work w, double times, double *ret_s)
 /* Micro-batches that `n` full sequences (pairs of a DPO batch) make. */
 static double micro_batches(const tp_train_options *o, int64_t n)
 {
-    int64_t each = o->policy.max_total_sequence_length * o->algorithm->sequences_per_unit;
-    int64_t room = tp_trainer_is_packed(o) ? tp_trainer_token_budget(o) / each
+    int64_t room = tp_trainer_is_packed(o) ? tp_trainer_token_budget(o) / tp_trainer_unit_tokens(o)
                                            : o->policy.train_micro_batch_size;
     return ceil((double)n / (double)TP_MAX(room, 1));
 }
@@ -130,7 +129,7 @@ static double micro_batches(const tp_train_options *o, int64_t n)
 /* Of the places of those micro-batches, the share that full sequences take. */
 static double share_filled(const tp_train_options *o, int64_t n)
 {
-    double each = (double)(o->policy.max_total_sequence_length * o->algorithm->sequences_per_unit);
+    double each = (double)tp_trainer_unit_tokens(o);
     double places = micro_batches(o, n) * (double)tp_trainer_token_budget(o);
     return o->engine.padding_free ? fmin((double)n * each / places, 1) : 1;
 }

@@ -107,10 +107,8 @@ void tp_recipe_place(tp_recipe *recipe, const tp_train_options *as)
 
 bool tp_recipe_is_evaluation(const tp_config *config)
 {
-    static const char *const training[] = {"sft", "dpo", "grpo", "policy"};
-    for (size_t i = 0; i < TP_COUNTOF(training); i++)
-        if (tp_config_find(config, training[i]))
-            return false;
+    if (is_training(config) || tp_config_find(config, "policy"))
+        return false;
     return tp_config_find(config, "eval") || tp_config_find(config, "generation");
 }
 
