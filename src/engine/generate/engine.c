@@ -78,23 +78,17 @@ static tp_status count_positions(const tp_engine *e, int64_t *ret, tp_error *err
     return TP_OK;
 }
 
-static tp_ref input(tp_graph *g, const char *name, tp_dtype dtype, int64_t rows, int64_t columns)
-{
-    int64_t dim[] = {rows, columns};
-    return tp_graph_input(g, name, dtype, columns > 1 ? 2 : 1, dim);
-}
-
 /* hidden[T,C] -> the rows that want logits -> logits -> ids */
 static void build_head(const tp_engine *e, tp_graph *g, tp_ref hidden, tp_ref head)
 {
     int64_t R = e->most_rows;
     g->block = -1;
-    tp_ref gathered[] = {input(g, "rows", TP_DTYPE_I32, R, 1), hidden};
+    tp_ref gathered[] = {tp_engine_input(g, "rows", TP_DTYPE_I32, R, 1), hidden};
     tp_ref x = tp_graph_op(g, TP_OP_embed, NULL, 2, gathered, "last_rows");
     tp_ref product[] = {x, head};
     tp_ref logits = tp_graph_op(g, TP_OP_linear, NULL, 2, product, "lm_head");
-    tp_ref choice[] = {logits, input(g, "sampling", TP_DTYPE_F32, R, 4),
-                       input(g, "draws", TP_DTYPE_F64, R, 1)};
+    tp_ref choice[] = {logits, tp_engine_input(g, "sampling", TP_DTYPE_F32, R, 4),
+                       tp_engine_input(g, "draws", TP_DTYPE_F64, R, 1)};
     tp_attrs attrs = {.n0 = e->options.n_tokens};
     tp_ref ids = tp_graph_op(g, TP_OP_sample, &attrs, 3, choice, "sample");
     g->values[logits].is_exact = true; /* rounded ones would make ties that the model has not */
@@ -110,8 +104,8 @@ static const tp_ref *rows_of_adapters(tp_engine *e, tp_graph *g)
     size_t n = tp_model_adapters_beside(e->model);
     tp_ref *rows = tp_arena_array(&g->arena, tp_ref, n + 1);
     for (size_t i = 0; i < n; i++)
-        rows[i] = input(g, tp_arena_printf(&g->arena, "adapters.%zu.rows", i), TP_DTYPE_I32,
-                        e->options.step_tokens, 1);
+        rows[i] = tp_engine_input(g, tp_arena_printf(&g->arena, "adapters.%zu.rows", i),
+                                  TP_DTYPE_I32, e->options.step_tokens, 1);
     return rows;
 }
 
@@ -125,11 +119,11 @@ static tp_status build(tp_engine *e, int32_t n_blocks, int64_t positions, tp_err
     tp_graph *g = tp_program_graph(e->program, e->graph);
     g->weights_stay = !o->gathers;
     int64_t table[] = {o->max_running, e->table_width};
-    tp_forward forward = {.tokens = input(g, "tokens", TP_DTYPE_I32, T, 1),
-                          .positions = input(g, "positions", TP_DTYPE_I32, T, 1),
-                          .slots = input(g, "slots", TP_DTYPE_I32, T, 1),
-                          .which = n_beside ? input(g, "which", TP_DTYPE_I32, T, 1) : 0,
-                          .place = n_beside ? input(g, "place", TP_DTYPE_I32, T, 1) : 0,
+    tp_forward forward = {.tokens = tp_engine_input(g, "tokens", TP_DTYPE_I32, T, 1),
+                          .positions = tp_engine_input(g, "positions", TP_DTYPE_I32, T, 1),
+                          .slots = tp_engine_input(g, "slots", TP_DTYPE_I32, T, 1),
+                          .which = n_beside ? tp_engine_input(g, "which", TP_DTYPE_I32, T, 1) : 0,
+                          .place = n_beside ? tp_engine_input(g, "place", TP_DTYPE_I32, T, 1) : 0,
                           .rows = rows_of_adapters(e, g),
                           .tables = tp_graph_input(g, "tables", TP_DTYPE_I32, 2, table),
                           .max_positions = positions,
@@ -153,8 +147,11 @@ static void allocate_lists(tp_engine *e, int32_t n_blocks)
     e->place = tp_new((size_t)T, sizeof *e->place);
     e->n_adapters = (int64_t)tp_model_adapters_beside(e->model);
     e->adapters = tp_new((size_t)(e->n_adapters + 1), sizeof *e->adapters);
-    for (int64_t i = 0; i < e->n_adapters; i++)
+    for (int64_t i = 0; i < e->n_adapters; i++) {
+        snprintf(e->adapters[i].input, sizeof e->adapters[i].input, "adapters.%lld.rows",
+                 (long long)i);
         e->adapters[i].rows = tp_new((size_t)T, sizeof *e->adapters[i].rows);
+    }
     e->tables = tp_new((size_t)(R * e->table_width), sizeof *e->tables);
     e->rows = tp_new((size_t)A, sizeof *e->rows);
     e->sampling = tp_new((size_t)(4 * A), sizeof *e->sampling);
@@ -203,20 +200,6 @@ tp_status tp_engine_alloc(tp_engine *e, tp_error *err)
 {
     TP_TRY(tp_program_alloc(e->program, e->states, err));
     e->exec = tp_program_exec(e->program, e->graph);
-    e->in_tokens = tp_exec_input(e->exec, "tokens");
-    e->in_positions = tp_exec_input(e->exec, "positions");
-    e->in_slots = tp_exec_input(e->exec, "slots");
-    e->in_which = tp_exec_input(e->exec, "which");
-    e->in_place = tp_exec_input(e->exec, "place");
-    for (int64_t i = 0; i < e->n_adapters; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "adapters.%lld.rows", (long long)i);
-        e->adapters[i].input = tp_exec_input(e->exec, name);
-    }
-    e->in_tables = tp_exec_input(e->exec, "tables");
-    e->in_rows = tp_exec_input(e->exec, "rows");
-    e->in_sampling = tp_exec_input(e->exec, "sampling");
-    e->in_draws = tp_exec_input(e->exec, "draws");
     return TP_OK;
 }
 

@@ -109,8 +109,6 @@ struct tp_engine {
     bool owns_program;
     int graph; /* of the program */
     tp_exec *exec;
-    int in_tokens, in_positions, in_slots, in_which, in_place, in_tables, in_rows, in_sampling,
-        in_draws;
     int64_t table_width; /* blocks of a sequence of max_length */
     int64_t most_rows;   /* that ask for logits in a step */
     size_t block_bytes;
@@ -123,7 +121,7 @@ struct tp_engine {
     sample **row_samples; /* whose row each of `rows` is */
     int64_t n_tokens, n_rows;
     struct {
-        int input;
+        char input[32];
         int32_t *rows; /* of the step's tokens: those that this adapter answers */
         int64_t n;
     } * adapters;
@@ -168,6 +166,14 @@ static inline int32_t *sample_table(const tp_engine *e, const sample *s)
 
 /* Instead of an id that was drawn: the logits are no numbers; the rules leave none. */
 enum { TP_ID_BROKEN = -1, TP_ID_RULED_OUT = -2 };
+
+/* A vector where there is one column. */
+static inline tp_ref tp_engine_input(tp_graph *g, const char *name, tp_dtype dtype, int64_t rows,
+                                     int64_t columns)
+{
+    int64_t dim[] = {rows, columns};
+    return tp_graph_input(g, name, dtype, columns > 1 ? 2 : 1, dim);
+}
 
 /* rules.c */
 bool tp_rules_are_some(const tp_logit_rules *rules);

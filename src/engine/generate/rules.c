@@ -7,12 +7,6 @@
 #include "base/platform.h"
 #include "engine/generate/engine_internal.h"
 
-static tp_ref input(tp_graph *g, const char *name, tp_dtype dtype, int64_t rows, int64_t columns)
-{
-    int64_t dim[] = {rows, columns};
-    return tp_graph_input(g, name, dtype, columns > 1 ? 2 : 1, dim);
-}
-
 static tp_status build(tp_engine *e, tp_rules *x, tp_error *err)
 {
     int64_t R = e->most_rows, V = tp_model_get_info(e->model)->vocab;
@@ -22,7 +16,8 @@ static tp_status build(tp_engine *e, tp_rules *x, tp_error *err)
     tp_graph *g = tp_program_graph(x->program, graph);
     int64_t dim[] = {R, V};
     tp_ref in[] = {tp_graph_input(g, "logits", TP_DTYPE_F32, 2, dim),
-                   input(g, "sampling", TP_DTYPE_F32, R, 4), input(g, "draws", TP_DTYPE_F64, R, 1)};
+                   tp_engine_input(g, "sampling", TP_DTYPE_F32, R, 4),
+                   tp_engine_input(g, "draws", TP_DTYPE_F64, R, 1)};
     tp_attrs attrs = {.n0 = e->options.n_tokens};
     tp_ref ids = tp_graph_op(g, TP_OP_sample, &attrs, 3, in, "sample");
     for (tp_ref k = 0; k < 3; k++)

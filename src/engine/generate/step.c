@@ -128,8 +128,10 @@ static tp_status read_results(tp_engine *e, tp_error *err)
 }
 
 /* Nothing where the graph has no such input. */
-static tp_status give(const tp_engine *e, int input, const void *data, int64_t n, tp_error *err)
+static tp_status give(const tp_engine *e, const char *name, const void *data, int64_t n,
+                      tp_error *err)
 {
+    int input = tp_exec_input(e->exec, name);
     if (input < 0)
         return TP_OK;
     TP_TRY(tp_exec_write(e->exec, input, data, n, err));
@@ -139,17 +141,17 @@ static tp_status give(const tp_engine *e, int input, const void *data, int64_t n
 
 static tp_status run_graph(tp_engine *e, tp_error *err)
 {
-    TP_TRY(give(e, e->in_tokens, e->tokens, e->n_tokens, err));
-    TP_TRY(give(e, e->in_positions, e->positions, e->n_tokens, err));
-    TP_TRY(give(e, e->in_slots, e->slots, e->n_tokens, err));
-    TP_TRY(give(e, e->in_rows, e->rows, e->n_rows, err));
-    TP_TRY(give(e, e->in_sampling, e->sampling, e->n_rows, err));
-    TP_TRY(give(e, e->in_draws, e->draws, e->n_rows, err));
-    TP_TRY(give(e, e->in_which, e->which, e->n_tokens, err));
-    TP_TRY(give(e, e->in_place, e->place, e->n_tokens, err));
+    TP_TRY(give(e, "tokens", e->tokens, e->n_tokens, err));
+    TP_TRY(give(e, "positions", e->positions, e->n_tokens, err));
+    TP_TRY(give(e, "slots", e->slots, e->n_tokens, err));
+    TP_TRY(give(e, "rows", e->rows, e->n_rows, err));
+    TP_TRY(give(e, "sampling", e->sampling, e->n_rows, err));
+    TP_TRY(give(e, "draws", e->draws, e->n_rows, err));
+    TP_TRY(give(e, "which", e->which, e->n_tokens, err));
+    TP_TRY(give(e, "place", e->place, e->n_tokens, err));
     for (int64_t i = 0; i < e->n_adapters; i++)
         TP_TRY(give(e, e->adapters[i].input, e->adapters[i].rows, e->adapters[i].n, err));
-    TP_TRY(tp_exec_write(e->exec, e->in_tables, e->tables, -1, err));
+    TP_TRY(tp_exec_write(e->exec, tp_exec_input(e->exec, "tables"), e->tables, -1, err));
     TP_TRY(copy_blocks(e, err));
     TP_TRY(tp_program_run(e->program, e->graph, true, err));
     return read_results(e, err);
