@@ -418,26 +418,14 @@ void tp_engine_free(tp_engine *e)
     if (e->owns_program)
         tp_program_free(e->program);
     tp_blocks_release(&e->blocks);
-    free(e->requests);
-    free(e->tokens);
-    free(e->positions);
-    free(e->slots);
-    free(e->which);
-    free(e->place);
     for (int64_t i = 0; i < e->n_adapters; i++)
         free(e->adapters[i].rows);
-    free(e->adapters);
-    free(e->tables);
-    free(e->rows);
-    free(e->sampling);
-    free(e->draws);
-    free(e->row_samples);
-    free(e->copies);
-    free(e->ids);
-    free(e->logp);
-    free(e->sampled_logp);
-    free(e->running);
-    free(e->returned);
-    free(e->slot_in_use);
+    void *const lists[] = {e->requests, e->tokens,   e->positions,  e->slots,
+                           e->which,    e->place,    e->adapters,   e->tables,
+                           e->rows,     e->sampling, e->draws,      e->row_samples,
+                           e->copies,   e->ids,      e->logp,       e->sampled_logp,
+                           e->running,  e->returned, e->slot_in_use};
+    for (size_t i = 0; i < TP_COUNTOF(lists); i++)
+        free(lists[i]);
     free(e);
 }
