@@ -63,6 +63,11 @@ TP_CHECKED tp_status tp_trainer_machine(const tp_train_options *o, tp_machine *r
                                         tp_error *err);
 /* None where processes share processors: all would choose the same. */
 tp_affinity tp_trainer_affinity(const tp_train_options *o);
+/* What products are computed in: float16 is widened as it is read. */
+static inline tp_dtype tp_trainer_product_dtype(const tp_train_options *o)
+{
+    return o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+}
 int64_t tp_trainer_token_budget(const tp_train_options *o);
 /* Of one sequence, or pair, of full length. */
 int64_t tp_trainer_unit_tokens(const tp_train_options *o);

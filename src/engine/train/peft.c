@@ -45,16 +45,11 @@ tp_status tp_peft_bind(const tp_config *config, tp_train_options *o, tp_error *e
     return TP_OK;
 }
 
-static tp_dtype precision_of(const tp_train_options *o)
-{
-    return o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
-}
-
 static tp_base_storage storage_of(const tp_train_options *o)
 {
     if (o->policy.peft.base != AUTO)
         return (tp_base_storage)(o->policy.peft.base - 1);
-    return precision_of(o) == TP_DTYPE_BF16 ? TP_BASE_BF16 : TP_BASE_F32;
+    return tp_trainer_product_dtype(o) == TP_DTYPE_BF16 ? TP_BASE_BF16 : TP_BASE_F32;
 }
 
 tp_status tp_peft_attach(const tp_train_options *o, tp_model *model, tp_error *err)
@@ -79,6 +74,6 @@ tp_status tp_peft_attach(const tp_train_options *o, tp_model *model, tp_error *e
     if (o->policy.peft.enabled)
         TP_TRY(tp_model_attach(model, &settings, err));
     if (tp_model_has_adapter(model))
-        tp_model_freeze(model, storage_of(o), precision_of(o));
+        tp_model_freeze(model, storage_of(o), tp_trainer_product_dtype(o));
     return TP_OK;
 }

@@ -39,12 +39,6 @@ double tp_trainer_step_flops(const tp_model *model, int64_t tokens, double sum_o
            3.0 * (2.0 * adapter * (double)tokens + attention);
 }
 
-/* float16 widens as it is read and is multiplied in float32. */
-static tp_dtype multiplied_in(const trainer *t)
-{
-    return t->o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
-}
-
 /* What is measured is one process of so many threads; a figure of all of them has as many
  * ceilings. */
 static double processes(const trainer *t) { return TP_MAX(t->o->ranks.ranks, 1); }
@@ -53,13 +47,13 @@ static double processes(const trainer *t) { return TP_MAX(t->o->ranks.ranks, 1);
 static double ceiling(const trainer *t)
 {
     const tp_machine *m = t->hooks->machine;
-    return m ? tp_machine_unit_flops(m, multiplied_in(t)) : NAN;
+    return m ? tp_machine_unit_flops(m, tp_trainer_product_dtype(t->o)) : NAN;
 }
 
 static double best_product(const trainer *t)
 {
     const tp_machine *m = t->hooks->machine;
-    return m ? tp_machine_product_flops(m, multiplied_in(t)) : NAN;
+    return m ? tp_machine_product_flops(m, tp_trainer_product_dtype(t->o)) : NAN;
 }
 
 /* A launch whose operands stay in the caches beats memory's line: its own time is the least. */
