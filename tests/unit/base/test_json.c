@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/platform.h"
-#include "text/json/json.h"
+#include "text/json/tree.h"
 
 static tp_arena arena;
 
@@ -562,6 +562,29 @@ static void a_document_is_written_as_it_was(void **state)
     tp_buf_release(&out);
 }
 
+static void values_are_the_same_by_what_they_say(void **state)
+{
+    assert_true(tp_json_same(parse("{\"a\": [1, {\"b\": 1e-3}]}"),
+                             parse("{\"a\": [1.0, {\"b\": 0.0010}]}")));
+    static const char *const others[] = {
+        "{\"a\": 2}", "{\"b\": 1}", "{\"a\": \"1\"}", "{\"a\": 1, \"b\": 1}", "[1]", "{}", "null"};
+    for (size_t i = 0; i < TP_COUNTOF(others); i++)
+        assert_false(tp_json_same(parse("{\"a\": 1}"), parse(others[i])));
+    assert_false(tp_json_same(parse("true"), parse("false")));
+    assert_true(tp_json_same(NULL, NULL));
+    assert_false(tp_json_same(parse("null"), NULL));
+}
+
+static void a_value_is_a_word_or_none(void **state)
+{
+    assert_string_equal(tp_json_word(parse("null")), "null");
+    assert_string_equal(tp_json_word(parse("true")), "true");
+    assert_string_equal(tp_json_word(parse("1.50")), "1.50");
+    assert_string_equal(tp_json_word(parse("\"a\"")), "a");
+    assert_null(tp_json_word(parse("[]")));
+    assert_null(tp_json_word(parse("{}")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -593,6 +616,8 @@ int main(void)
         cmocka_unit_test(writer_puts_commas_and_indents),
         cmocka_unit_test(strings_are_quoted),
         cmocka_unit_test(a_document_is_written_as_it_was),
+        cmocka_unit_test(values_are_the_same_by_what_they_say),
+        cmocka_unit_test(a_value_is_a_word_or_none),
     };
     return cmocka_run_group_tests(tests, open_arena, close_arena);
 }
