@@ -179,6 +179,37 @@ static tp_eval_estimate sum_majority(summing *s)
     return e;
 }
 
+/* 1 - C(n-c, k) / C(n, k) with the sum of the rewards for c, a whole number or not. */
+static double nemo_pass(const tp_eval_prompt *p, int64_t k)
+{
+    double n = (double)p->n, c = (double)p->reward_sum, miss = 1;
+    if (fabs(c - rint(c)) < 1e-9) /* a mean times n, read from a file */
+        c = rint(c);
+    if (!(c >= 0))
+        return NAN;
+    if (n - c < (double)k)
+        return 1;
+    for (double i = n - c + 1; i < n + 1; i++)
+        miss *= 1 - (double)k / i;
+    return 1 - miss;
+}
+
+static void add_nemo(const tp_eval_prompt *prompts, size_t n, const int64_t *k, tp_eval_summary *s)
+{
+    double any = 0, sum = 0;
+    size_t n_summed = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (prompts[i].n > 0)
+            any += prompts[i].n_rewarded < 0 ? NAN : prompts[i].n_rewarded > 0;
+        if (k && prompts[i].n >= *k) {
+            sum += nemo_pass(&prompts[i], *k);
+            n_summed++;
+        }
+    }
+    s->any_rewarded = any / (double)s->n_prompts;
+    s->pass_sum = n_summed ? sum : NAN;
+}
+
 static tp_status check_k(const int64_t *k, size_t n_k, tp_error *err)
 {
     if (n_k > TP_EVAL_MAX_K)
@@ -193,20 +224,18 @@ tp_status tp_eval_summarize(const tp_eval_prompt *prompts, size_t n, const int64
                             double level, tp_eval_summary *ret, tp_error *err)
 {
     TP_TRY(check_k(k, n_k, err));
-    tp_eval_summary s = {.level = level, .n_k = n_k, .any_correct = NAN, .pass_sum = NAN};
+    tp_eval_summary s = {.level = level, .n_k = n_k};
     summing sum = {.prompts = prompts,
                    .n = n,
                    .level = level,
                    .cluster = tp_new(n + 1, sizeof(int64_t)),
                    .scratch = sample_new(n)};
     find_clusters(prompts, n, sum.cluster);
-    size_t any = 0;
     for (size_t i = 0; i < n; i++) {
         s.n_prompts += prompts[i].n > 0;
         s.n_unjudged += prompts[i].n == 0;
         s.n_samples += prompts[i].n;
         s.n_excluded += prompts[i].excluded;
-        any += prompts[i].correct > 0;
     }
     for (size_t i = 0; i < n_k; i++) {
         s.k[i] = k[i];
@@ -214,10 +243,7 @@ tp_status tp_eval_summarize(const tp_eval_prompt *prompts, size_t n, const int64
     }
     s.reward = sum_reward(&sum);
     s.majority = sum_majority(&sum);
-    if (s.n_prompts)
-        s.any_correct = (double)any / (double)s.n_prompts;
-    if (n_k && !s.pass[0].why)
-        s.pass_sum = s.pass[0].value * (double)s.pass[0].n_prompts;
+    add_nemo(prompts, n, n_k ? k : NULL, &s);
     s.n_questions = s.reward.n_questions;
     free(sum.cluster);
     sample_release(&sum.scratch);
@@ -417,7 +443,7 @@ void tp_eval_summary_json(const tp_eval_summary *s, tp_json_w *w)
     tp_json_w_put_i64(w, "n_excluded", s->n_excluded);
     tp_json_w_put_i64(w, "n_unjudged_prompts", (int64_t)s->n_unjudged);
     tp_json_w_put_begin(w, "nemo_rl", '{');
-    tp_json_w_put_known(w, "validation_pass_k", s->any_correct);
+    tp_json_w_put_known(w, "validation_pass_k", s->any_rewarded);
     tp_json_w_put_known(w, "eval_pass_k_sum", s->pass_sum);
     tp_json_w_end(w, '}');
 }

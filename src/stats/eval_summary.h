@@ -23,6 +23,7 @@ typedef struct {
                                other */
     int64_t n, correct;     /* samples with a verdict, and those of them that were right */
     int64_t excluded;       /* samples without one */
+    int64_t n_rewarded;     /* of the n, with a reward above 0; negative: not known */
     long double reward_sum; /* of the n */
     double majority;        /* 1 if the most frequent answer is right, else 0; NaN: no answers.
                                Ties count their share: two answers, one right, is 0.5 */
@@ -50,9 +51,10 @@ typedef struct {
     tp_eval_estimate pass[TP_EVAL_MAX_K]; /* of prompts with at least k verdicts */
     tp_eval_estimate reward, majority;
     /* NeMo RL's other conventions, for comparing: its validation reports the share of
-     * prompts with any right sample as pass_k whatever k; its eval_pass_k() returns the
-     * sum over prompts, k[0] here. */
-    double any_correct, pass_sum;
+     * prompts with any reward above 0 as pass_k whatever k; its eval_pass_k() returns the
+     * sum over prompts, k[0] here, and takes the sum of a prompt's rewards for its right
+     * samples. */
+    double any_rewarded, pass_sum;
 } tp_eval_summary;
 
 /* `k` ascending, at most TP_EVAL_MAX_K. */

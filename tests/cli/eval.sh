@@ -65,6 +65,15 @@ expect 2 "eval.perturbations: 'shape' is none; known are order, space, case and 
 run eval eval.yaml 'eval.perturbations=[case, case]'
 expect 2 "'case' is there twice"
 
+# A reward in part is no right answer; NeMo RL's pass_k asks for any reward above 0.
+run eval eval.yaml data.env_name=mine --out part.json \
+    'env={mine: {reward_functions: [{name: format, weight: 0.5, pattern: ".*"}, {name: math_expr, weight: 0.5}]}}'
+expect 0
+expect_out "validation pass_k = 1.0000 (any of 4 rewards above 0)"
+is "rewarded" "$("$TOOL" get part.json prompts.0.rewarded)" 4
+run eval summarize part.json
+expect_out "pass@1       0.0000" "validation pass_k = 1.0000 (any reward above 0)"
+
 # Verdicts of a program: every second sample has none.
 run eval eval.yaml data.env_name=judge "env={judge: {type: program, command: [sh, judge.sh], num_workers: 2}}" --json
 expect 0
@@ -75,6 +84,11 @@ is "pass@1" "$("$TOOL" get out summary.pass_at_1)" 1
 run eval eval.yaml data.env_name=judge "env={judge: {type: program, command: [sh, judge.sh]}}"
 expect 0
 expect_out "left out: 4 of 16 answers: 4 nan" "the reward is NaN"
+# Answers that have half a reward are not called right.
+sed 's/:1,.*}/:0.5}/' judge.sh >half.sh
+run eval eval.yaml data.env_name=judge "env={judge: {type: program, command: [sh, half.sh]}}"
+expect_out "pass@1           0.0000" \
+    "12 answers with a reward alone, not judged right or wrong: right from a reward of 1 on"
 run eval eval.yaml data.env_name=judge "env={judge: {type: program, command: [sh, -c, 'echo no numpy >&2; exit 3'], max_failures: 3, backoff: 0.001, retries: 9}}"
 expect 2 "lost 3 times in a row" "exit status 3; it said: no numpy"
 
@@ -157,6 +171,43 @@ expect_out "pass@1       1.0000"
 run eval compare nemo.json val_data_step10.jsonl
 expect 0
 expect_out "paired by prompt over 2 prompts"
+# Behind the answer NeMo RL logs what the environment says of it, which is no part of the question;
+# nor are later turns.  Pictures are: the same words about another one are another question.
+for i in 0 1 2 3; do
+    printf '{"content": [[{"role": "user", "content": "q%d"}, {"role": "assistant", "content": "a%d"}, {"role": "environment", "content": "says %d"}, {"role": "assistant", "content": "b"}]], "rewards": [0.5], "idx": %d}\n' \
+        $((i / 2)) $i $i $i
+done >val_data_step20.jsonl
+run eval summarize val_data_step20.jsonl
+expect 0
+expect_out "2 prompts, 4 answers" "pass@2       0.0000" \
+    "validation pass_k = 1.0000 (any reward above 0), eval_pass_k() = 1.0000"
+for i in 0 1 2 3; do
+    printf '{"content": [[{"role": "user", "content": [{"type": "image", "image": "p%d"}, {"type": "text", "text": "how many?"}]}, {"role": "assistant", "content": "a"}]], "rewards": [1], "idx": %d}\n' \
+        $((i / 2)) $i
+done >val_data_step30.jsonl
+run eval summarize val_data_step30.jsonl
+expect 0
+expect_out "2 prompts, 4 answers"
+echo '{"content": [[{"role": "user", "content": ""}, {"role": "assistant", "content": "a"}]], "rewards": [1], "idx": 0}' \
+    >val_data_step40.jsonl
+run eval summarize val_data_step40.jsonl
+expect 2 "val_data_step40.jsonl:1:" "no conversation of a question with a text and an answer"
+
+# Worse in the reward alone is not called no difference.
+rewards() { # VALUE: of every answer but the last digit
+    for i in 1 2 3 4 5 6 7 8; do
+        printf '%s{"prompt": "q%d", "response": "a", "reward": 0.%d%d}' \
+            "$([ $i = 1 ] && echo '{"evaluation_data": [' || echo ', ')" $i "$1" $i
+    done
+    echo ']}'
+}
+rewards 6 >before.json
+rewards 2 | sed 's/0.23/0.24/' >after.json
+run eval compare before.json after.json
+expect 1
+expect_out "mean reward  -0.39" ": worse"
+grep -q "No difference is shown" out && fail "worse, and no difference"
+
 # The validations of a run: ours, and what NeMo RL makes of TensorBoard files.
 mkdir dpo-run
 cat >dpo-run/metrics.jsonl <<'END_RUN'
@@ -195,10 +246,17 @@ expect 2 "odd.json:1: \"majority\" of a prompt must be between 0 and 1"
 prompt 99 4 2 0 >odd.json
 run eval summarize odd.json
 expect 2 "odd.json:1: \"version\" is not 1"
+prompt 1 4 2 0 | sed 's/"n": 4/"n": 4, "rewarded": 9/' >odd.json
+run eval summarize odd.json
+expect 2 'odd.json:1: a prompt has more "rewarded" answers than "n"'
+prompt 1 4 2 0 >odd.json # of an earlier version: not said, not guessed
+run eval summarize odd.json
+expect 0
+expect_out "validation pass_k = - (any reward above 0)"
 prompt 1 0 0 null >odd.json
 run eval summarize odd.json
 expect 0
-expect_out "eval_pass_k() = - (the sum of pass@1)"
+expect_out "eval_pass_k() = - (the sum of pass@1, with the sum of rewards)"
 
 printf 'not json' >bad.jsonl
 run eval summarize bad.jsonl

@@ -84,12 +84,14 @@ static void add_conventions(const tp_eval_report *r, tp_buf *out)
 {
     const tp_eval_summary *s = r->summary;
     char any[32], sum[32];
-    if (r->evaluation->n_samples > 1 && !isnan(s->any_correct))
-        tp_buf_addf(out,
-                    "\n  In NeMo RL's conventions: validation pass_k = %s (any of %lld answers "
-                    "right),\n  eval_pass_k() = %s (the sum over prompts of pass@%lld).\n",
-                    tp_eval_share(s->any_correct, any), (long long)r->evaluation->n_samples,
-                    tp_eval_share(s->pass_sum, sum), (long long)s->k[0]);
+    if (r->evaluation->n_samples > 1 && !isnan(s->any_rewarded))
+        tp_buf_addf(
+            out,
+            "\n  In NeMo RL's conventions: validation pass_k = %s (any of %lld rewards above "
+            "0),\n  eval_pass_k() = %s (the sum over prompts of pass@%lld, with the sum of "
+            "rewards).\n",
+            tp_eval_share(s->any_rewarded, any), (long long)r->evaluation->n_samples,
+            tp_eval_share(s->pass_sum, sum), (long long)s->k[0]);
 }
 
 static const tp_reward *first_excluded(const tp_evaluation *e, const char **ret_id)
@@ -139,7 +141,9 @@ static void add_work(const tp_eval_report *r, tp_buf *out)
                 (unsigned long long)n, tp_plural((uint64_t)n),
                 n ? (double)e->n_new_tokens / (double)n : 0, (unsigned long long)e->n_truncated);
     if (e->n_threshold)
-        tp_buf_addf(out, "  %llu answer%s right from a reward of %g on\n",
+        tp_buf_addf(out,
+                    "  %llu answer%s with a reward alone, not judged right or wrong: right from a "
+                    "reward of %g on\n",
                     (unsigned long long)e->n_threshold, tp_plural((uint64_t)e->n_threshold),
                     r->options->eval.success_threshold);
     tp_buf_addf(out, "  %s", tp_human_seconds(e->seconds, seconds));
@@ -284,6 +288,7 @@ static void write_prompt(const tp_eval_report *r, size_t i, bool samples, tp_jso
     tp_json_w_put_str(w, "truth", p->truth);
     tp_json_w_put_i64(w, "n", c->n);
     tp_json_w_put_i64(w, "correct", c->correct);
+    tp_json_w_put_i64(w, "rewarded", c->n_rewarded);
     tp_json_w_put_i64(w, "excluded", c->excluded);
     tp_json_w_put_known(w, "pass_at_1", c->n ? (double)c->correct / (double)c->n : NAN);
     tp_json_w_put_known(w, "mean_reward", c->n ? (double)(c->reward_sum / c->n) : NAN);

@@ -216,6 +216,7 @@ static void count_sample(evaluation *v, tp_eval_prompt *c, tp_evaluation_sample 
     }
     c->n++;
     c->correct += s->is_correct;
+    c->n_rewarded += s->reward.reward > 0;
     c->reward_sum += (long double)s->reward.reward;
     v->progress.correct += s->is_correct;
 }

@@ -139,7 +139,7 @@ static void add_paired(const tp_eval_paired *r, tp_buf *out)
                 tp_plural((uint64_t)r->only_b), r->only_a, r->ties);
     if (r->why)
         tp_buf_addf(out, "   %s\n", r->why);
-    else if (r->p >= 1 - r->level)
+    else if (r->verdict == TP_CHANGE_NOT_SHOWN && r->reward_verdict == TP_CHANGE_NOT_SHOWN)
         tp_buf_addf(out,
                     "   No difference is shown at this level; that is not the same as none.\n");
 }
@@ -210,10 +210,10 @@ static void add_summary(const tp_eval_file *f, const tp_eval_summary *s, tp_buf 
     add_file("", f, s, out);
     tp_buf_addf(out,
                 "   intervals: %g%%, clustered by prompt\n"
-                "   in NeMo RL's conventions: validation pass_k = %s (any answer right), "
-                "eval_pass_k() = %s (the sum of pass@%lld)\n",
-                100 * s->level, tp_eval_share(s->any_correct, any), tp_eval_share(s->pass_sum, sum),
-                (long long)s->k[0]);
+                "   in NeMo RL's conventions: validation pass_k = %s (any reward above 0), "
+                "eval_pass_k() = %s (the sum of pass@%lld, with the sum of rewards)\n",
+                100 * s->level, tp_eval_share(s->any_rewarded, any),
+                tp_eval_share(s->pass_sum, sum), (long long)s->k[0]);
 }
 
 static tp_status summarize_run(const char *path, const tp_eval_file_options *o, tp_buf *out,

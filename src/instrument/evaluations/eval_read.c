@@ -97,6 +97,7 @@ static void add_reward(const reading *r, tp_eval_prompt *p, double reward)
     }
     p->n++;
     p->correct += reward >= r->threshold;
+    p->n_rewarded += reward > 0;
     p->reward_sum += (long double)reward;
 }
 
@@ -126,6 +127,10 @@ static tp_status read_own_prompt(reading *r, const tp_json *v)
         return fail(r, v->line, "a prompt has no \"n\" with at most as many \"correct\"");
     if (!tp_json_i64(tp_json_get(v, "excluded"), &p->excluded) || p->excluded < 0)
         p->excluded = 0;
+    if (!tp_json_i64(tp_json_get(v, "rewarded"), &p->n_rewarded))
+        p->n_rewarded = -1;
+    else if (p->n_rewarded < 0 || p->n_rewarded > p->n)
+        return fail(r, v->line, "a prompt has more \"rewarded\" answers than \"n\"");
     if (p->n > MAX_SAMPLES || p->excluded > MAX_SAMPLES)
         return fail(r, v->line, "a prompt has more than 1048576 answers");
     if (tp_json_f64(tp_json_get(v, "mean_reward"), &mean) && isfinite(mean))
@@ -191,21 +196,47 @@ static const tp_json *unwrap(const tp_json *v)
     return v && v->type == TP_JSON_ARRAY && v->n == 1 ? v->child : v;
 }
 
-/* All of a conversation but the last thing said, as text. */
+/* A text, or parts: of those with a text the text, of others, as pictures, all of it. */
+static void add_said(tp_buf *out, const tp_json *said)
+{
+    if (tp_json_str(said))
+        tp_buf_adds(out, tp_json_str(said));
+    if (!said || said->type != TP_JSON_ARRAY)
+        return;
+    for (const tp_json *part = said->child; part; part = part->next) {
+        const char *text =
+            tp_json_str(part->type == TP_JSON_STRING ? part : tp_json_get(part, "text"));
+        tp_json_w w;
+        tp_json_w_init(&w, out, 0);
+        if (text)
+            tp_buf_adds(out, text);
+        else
+            tp_json_w_value(&w, part);
+    }
+}
+
+static bool is_answer(const tp_json *message)
+{
+    const char *role = tp_json_str(tp_json_get(message, "role"));
+    return role ? strcmp(role, "assistant") == 0 : !message->next;
+}
+
+/* What a conversation says before the first answer, as text; behind it are the remarks of the
+ * environment and what followed from them. */
 static const char *question_of(reading *r, const tp_json *content)
 {
-    const tp_json *list = content;
+    const tp_json *list = content, *m;
     if (list && list->type == TP_JSON_ARRAY && list->n == 1 && list->child->type == TP_JSON_ARRAY)
         list = list->child;
-    if (!list || list->type != TP_JSON_ARRAY || list->n < 2)
+    if (!list || list->type != TP_JSON_ARRAY)
         return NULL;
     TP_OWN(tp_buf) text = {0};
-    for (const tp_json *m = list->child; m->next; m = m->next) {
-        const char *said =
-            m->type == TP_JSON_STRING ? m->text.data : tp_json_str(tp_json_get(m, "content"));
-        tp_buf_addf(&text, "%s%s", text.len ? "\n" : "", said ? said : "");
+    for (m = list->child; m && !is_answer(m); m = m->next) {
+        if (text.len)
+            tp_buf_addc(&text, '\n');
+        add_said(&text, m->type == TP_JSON_STRING ? m : tp_json_get(m, "content"));
     }
-    return tp_arena_strdup(&r->f->arena, tp_buf_str(&text));
+    return m && text.len ? tp_arena_strdup(&r->f->arena, tp_buf_str(&text)) : NULL;
 }
 
 static tp_status read_validation_line(reading *r, const tp_json *v, uint32_t line)
@@ -214,7 +245,8 @@ static tp_status read_validation_line(reading *r, const tp_json *v, uint32_t lin
     const tp_json *reward = unwrap(tp_json_get(v, "rewards"));
     double value;
     if (!question)
-        return fail(r, line, "\"content\" is no conversation of a question and an answer");
+        return fail(r, line,
+                    "\"content\" is no conversation of a question with a text and an answer");
     if (!tp_json_f64(reward, &value)) {
         if (!reward || reward->type == TP_JSON_OBJECT || reward->type == TP_JSON_ARRAY)
             return fail(r, line, "there is no reward in \"rewards\"");

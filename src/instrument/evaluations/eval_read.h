@@ -4,9 +4,9 @@
  *     <save_path>/evaluation_data.json {"evaluation_data": [{"prompt", "response", "reward"}]}
  *     val_data_step<N>.jsonl           {"content": [[messages]], "rewards": [r], "idx": i}
  *
- * NeMo RL's files name no prompts: answers to the same question are one prompt, and its
- * id is made of the question.  It takes a reward of 1 for right; a reward that is NaN is
- * left out here. */
+ * NeMo RL's files name no prompts: answers to the same question (of messages, those before the
+ * first one of an assistant) are one prompt, and its id is made of the question.  It takes a
+ * reward of 1 for right; a reward that is NaN is left out here. */
 #ifndef TP_INSTRUMENT_EVALUATIONS_EVAL_READ_H
 #define TP_INSTRUMENT_EVALUATIONS_EVAL_READ_H
 

@@ -46,8 +46,8 @@ static void pass_at_k_of_one_prompt(void **state)
 static void the_mean_over_prompts_is_reported(void **state)
 {
     static const tp_eval_prompt p[] = {
-        {.id = "a", .n = 4, .correct = 4, .reward_sum = 4, .majority = 1},
-        {.id = "b", .n = 4, .correct = 1, .reward_sum = 1, .majority = 0},
+        {.id = "a", .n = 4, .correct = 4, .n_rewarded = 4, .reward_sum = 4, .majority = 1},
+        {.id = "b", .n = 4, .correct = 1, .n_rewarded = 1, .reward_sum = 1, .majority = 0},
         {.id = "c", .n = 4, .correct = 0, .reward_sum = 0, .majority = NAN}}; /* no answer */
     const int64_t k[] = {1, 2, 4};
 
@@ -57,12 +57,32 @@ static void the_mean_over_prompts_is_reported(void **state)
     close_to(s.pass[1].value, 1.5 / 3);
     close_to(s.pass[2].value, 2.0 / 3);
     close_to(s.majority.value, 1.0 / 3);
-    close_to(s.any_correct, 2.0 / 3);
+    close_to(s.any_rewarded, 2.0 / 3);
     close_to(s.pass_sum, 1.25);
     /* sd of (1, .25, 0) over sqrt 3 */
     close_to(s.pass[0].se, 0.3004626063);
     assert_int_equal(s.n_samples, 12);
     assert_true(s.pass[0].lo >= 0 && s.pass[0].hi <= 1);
+}
+
+/* NeMo RL counts rewards, not right answers; its numbers from its own eval_pass_k() in double. */
+static void rewards_that_are_parts_count_for_nemo(void **state)
+{
+    tp_eval_prompt p[] = {{.id = "a", .n = 4, .correct = 0, .n_rewarded = 2, .reward_sum = 1.5L},
+                          {.id = "b", .n = 4, .correct = 1, .n_rewarded = 1, .reward_sum = 1},
+                          {.id = "c", .n = 4},
+                          {.id = "d", .excluded = 4}};
+    const int64_t k = 2;
+    tp_eval_summary s = summarize(p, 4, &k, 1);
+    close_to(s.any_rewarded, 2.0 / 3);
+    close_to(s.pass[0].value, 0.5 / 3);
+    close_to(s.pass_sum, 1 - (1 - 2 / 3.5) * (1 - 2 / 4.5) + 0.5);
+    p[1].reward_sum = 1 + 1e-16L * 3; /* rounding is no reward */
+    close_to(summarize(p, 4, &k, 1).pass_sum, s.pass_sum);
+    p[2].reward_sum = -1;
+    assert_true(isnan(summarize(p, 4, &k, 1).pass_sum));
+    p[2].n_rewarded = -1;
+    assert_true(isnan(summarize(p, 4, &k, 1).any_rewarded));
 }
 
 /* A reward may be of any size. */
@@ -374,7 +394,7 @@ static void other_questions_are_refused(void **state)
 static void json_of_a_summary(void **state)
 {
     static const tp_eval_prompt p[] = {
-        {.id = "a", .n = 2, .correct = 2, .reward_sum = 2, .majority = NAN},
+        {.id = "a", .n = 2, .correct = 2, .n_rewarded = 2, .reward_sum = 2, .majority = NAN},
         {.id = "b", .n = 2, .correct = 0, .reward_sum = 0, .majority = NAN, .excluded = 1}};
     const int64_t k[] = {1, 8};
     tp_eval_summary s = summarize(p, 2, k, 2);
@@ -402,6 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pass_at_k_of_one_prompt),
         cmocka_unit_test(the_mean_over_prompts_is_reported),
+        cmocka_unit_test(rewards_that_are_parts_count_for_nemo),
         cmocka_unit_test(huge_rewards_have_a_mean),
         cmocka_unit_test(mean_reward_has_students_interval),
         cmocka_unit_test(single_samples_give_wilson),
