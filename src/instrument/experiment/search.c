@@ -17,6 +17,7 @@ static const double CHANGE_SHARE = 0.3; /* of the options of a random point */
 /* More points are planned than race while planning takes less than this share of the time left. */
 static const double PLAN_SHARE = 0.1;
 enum { PLANNED_PER_RACER = 4 };
+static const double SETTING_COST = 0.005; /* ln of what one more has to gain */
 
 /* ---- candidates ---- */
 
@@ -39,7 +40,7 @@ static tp_status add_candidate(tp_search *s, const tp_space_point *p, tp_error *
     const char *const *settings;
     size_t n;
     tp_arena *arena = &s->x->arena;
-    tp_candidate c = {.point = *p, .score = NAN};
+    tp_candidate c = {.point = *p, .score = NAN, .ratio = NAN};
     TP_TRY(tp_space_settings(s->space, p, arena, &settings, &n, err));
     c.variant = tp_experiment_variant(s->x, tp_space_name(s->space, p, arena), settings, n);
     TP_TRY(s->o.plan(s->o.user, &s->x->variants[c.variant], &c.plan, err));
@@ -204,31 +205,47 @@ static tp_status choose_racers(tp_search *s, double until_left_s, size_t most, s
 
 /* ---- a race ---- */
 
-static double goal_of(const tp_search *s, const tp_trial *t)
+/* ln of the goal's figure, less is better. */
+static double figure_of(const tp_search *s, const tp_trial *t)
 {
-    if (s->o.goal == TP_GOAL_PEAK_MEMORY)
-        return log(t->values[TP_FIGURE_PEAK_MEMORY]) + 0.02 * log(t->values[TP_FIGURE_STEP_TIME]);
-    return s->o.goal == TP_GOAL_COST ? log(t->values[TP_FIGURE_COST])
-                                     : -log(t->values[TP_FIGURE_TOKENS]);
+    return s->o.goal == TP_GOAL_PEAK_MEMORY ? log(t->values[TP_FIGURE_PEAK_MEMORY])
+           : s->o.goal == TP_GOAL_COST      ? log(t->values[TP_FIGURE_COST])
+                                            : -log(t->values[TP_FIGURE_TOKENS]);
 }
 
-/* Of a candidate over the rounds of a race so far; infinite when it has not run in any. */
-static void score(tp_search *s, int stage, size_t candidate)
+/* The same, and of memory what decides where it is alike. */
+static double rank_of(const tp_search *s, const tp_trial *t)
+{
+    double time = s->o.goal == TP_GOAL_PEAK_MEMORY ? log(t->values[TP_FIGURE_STEP_TIME]) : 0;
+    return figure_of(s, t) + 0.02 * time;
+}
+
+/* Over the recipe in the rounds of a race so far, the median; infinite when it has not run in any.
+ */
+static double over_recipe(const tp_search *s, int stage, const tp_candidate *c,
+                          double (*of)(const tp_search *s, const tp_trial *t), size_t *ret_rounds)
 {
     size_t rounds = tp_experiment_rounds(s->x, stage), n = 0;
-    double *d = tp_vec_new(rounds + 1, sizeof *d), median = INFINITY;
+    TP_FREED double *d = tp_vec_new(rounds + 1, sizeof *d);
+    double median;
     for (size_t r = 0; r < rounds; r++) {
         const tp_trial *recipe = tp_experiment_trial(s->x, stage, r, s->candidates[0].variant);
-        const tp_trial *t = tp_experiment_trial(s->x, stage, r, s->candidates[candidate].variant);
-        double v = recipe && t ? goal_of(s, t) - goal_of(s, recipe) : (double)NAN;
+        const tp_trial *t = tp_experiment_trial(s->x, stage, r, c->variant);
+        double v = recipe && t ? of(s, t) - of(s, recipe) : (double)NAN;
         if (!isnan(v))
             d[n++] = v;
     }
-    if (n > 0 && tp_median(d, n, &median, NULL) != TP_OK)
-        median = INFINITY;
-    free(d);
-    s->candidates[candidate].score = median;
-    s->candidates[candidate].rounds = n;
+    *ret_rounds = n;
+    return n > 0 && tp_median(d, n, &median, NULL) == TP_OK ? median : INFINITY;
+}
+
+static void score(tp_search *s, int stage, size_t candidate)
+{
+    tp_candidate *c = &s->candidates[candidate];
+    double ratio = exp(over_recipe(s, stage, c, figure_of, &c->rounds));
+    c->ratio = isinf(ratio) ? (double)NAN : ratio;
+    c->score = over_recipe(s, stage, c, rank_of, &c->rounds) +
+               SETTING_COST * (double)s->x->variants[c->variant].n_settings;
 }
 
 static double raced(const tp_search *s, size_t candidate) { return s->candidates[candidate].score; }

@@ -12,7 +12,8 @@
  *               more races
  *
  * The goal peak_memory ranks by planned bytes, which are exact, and by step time where they are
- * near (one per cent of step time counts as much as two hundredths of a per cent of memory). */
+ * near (one per cent of step time counts as much as two hundredths of a per cent of memory).  A
+ * setting has to gain half a per cent: of what is as good the one with fewer settings is kept. */
 #ifndef TP_INSTRUMENT_EXPERIMENT_SEARCH_H
 #define TP_INSTRUMENT_EXPERIMENT_SEARCH_H
 
@@ -47,8 +48,9 @@ typedef struct {
     tp_space_point point;
     size_t variant;
     tp_search_plan plan;
-    double score;  /* of its last race: ln of the ratio to the recipe, less is better */
-    size_t rounds; /* that it is the median of */
+    double score;  /* of its last race, what it is ranked by: less is better, the recipe's is 0 */
+    double ratio;  /* of the goal's figure there to the recipe's, less is better; NaN: none */
+    size_t rounds; /* that they are medians of */
 } tp_candidate;
 
 typedef struct {

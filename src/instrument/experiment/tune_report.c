@@ -88,8 +88,7 @@ static void put_candidates(const tp_tuning *t, tp_json_w *w)
         tp_json_w_end(w, ']');
         tp_json_w_put_known(w, "planned_peak_bytes", c->plan.peak_bytes);
         tp_json_w_put_known(w, "predicted_step_s", c->plan.step_s);
-        tp_json_w_put_known(w, "raced",
-                            isnan(c->score) || isinf(c->score) ? (double)NAN : exp(c->score));
+        tp_json_w_put_known(w, "raced", c->ratio);
         tp_json_w_put_i64(w, "raced_rounds", (int64_t)c->rounds);
         tp_json_w_put_str(w, "refused", c->plan.is_known ? NULL : c->plan.why);
         tp_json_w_put_str(w, "failed", v->why);
@@ -146,8 +145,8 @@ static void fill_best(const tp_tuning *t, tp_grid *grid)
     tp_grid_column(grid, "rounds", "rounds", TP_CELL_COUNT);
     tp_grid_column(grid, "planned_peak_bytes", "planned peak", TP_CELL_BYTES);
     for (int k = 0; k < SHOWN; k++) {
-        size_t best = 0;
-        for (size_t i = 1; i < s->n; i++)
+        size_t best = k == 0 ? s->winner : 0; /* it is there, however few its rounds */
+        for (size_t i = 1; i < s->n && !(k == 0 && best); i++)
             if (!is_shown[i] && s->candidates[i].rounds >= LEAST_ROUNDS &&
                 isfinite(s->candidates[i].score) &&
                 (best == 0 || s->candidates[i].score < s->candidates[best].score))
@@ -157,7 +156,7 @@ static void fill_best(const tp_tuning *t, tp_grid *grid)
         const tp_candidate *c = &s->candidates[best];
         is_shown[best] = true;
         tp_grid_text(grid, s->x->variants[c->variant].name);
-        tp_grid_real(grid, round(1000 * exp(c->score)) / 1000);
+        tp_grid_real(grid, round(1000 * c->ratio) / 1000);
         tp_grid_int(grid, (int64_t)c->rounds);
         tp_grid_int(grid, (int64_t)c->plan.peak_bytes);
     }

@@ -117,12 +117,14 @@ typedef struct {
     tp_space space;
     tp_search search;
     simulated machine;
+    tp_goal goal;
 } trial_search;
 
 static void open_space_of(trial_search *t, uint64_t seed, bool is_flat, double budget_s,
                           int64_t tokens)
 {
     const tp_json *tree;
+    t->goal = TP_GOAL_TOKENS_PER_S;
     t->machine = (simulated){.machine = synthetic_machine_make(seed), .is_flat = is_flat};
     tp_trial_runner runner = {.run = run, .now_s = now_s, .user = &t->machine};
     assert_int_equal(tp_experiment_init(&t->x, &runner, seed, budget_s, NULL), TP_OK);
@@ -140,7 +142,8 @@ static void open_space(trial_search *t, uint64_t seed, bool is_flat, double budg
 
 static void search_opened(trial_search *t, double memory_bytes)
 {
-    tp_search_options o = {.memory_bytes = memory_bytes,
+    tp_search_options o = {.goal = t->goal,
+                           .memory_bytes = memory_bytes,
                            .race_share = 0.7,
                            .most_candidates = 48,
                            .most_confirming = 40,
@@ -284,6 +287,24 @@ static void a_limit_of_memory_is_kept(void **state)
     release(&t);
 }
 
+/* Bytes are exact; what differs from the best in time alone, by chance, does not add its settings,
+ * and the ratio is that of the bytes. */
+static void of_equal_bytes_the_fewest_settings_win(void **state)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        trial_search t;
+        open_space(&t, seed, true, 300);
+        t.goal = TP_GOAL_PEAK_MEMORY;
+        search_opened(&t, INFINITY);
+        const tp_variant *v = winner(&t);
+        assert_int_equal(micro_batch(v), 1);
+        if (v->n_settings != 2)
+            fail_msg("seed %d: %s", (int)seed, v->name);
+        assert_true(fabs(t.search.candidates[t.search.winner].ratio - 11.0 / 14) < 1e-12);
+        release(&t);
+    }
+}
+
 static void planning_keeps_to_the_budget(void **state)
 {
     trial_search t;
@@ -358,6 +379,7 @@ int main(void)
         cmocka_unit_test(the_micro_batch_that_the_plan_chose_is_the_recipes),
         cmocka_unit_test(without_time_to_race_it_is_planned_what_fits),
         cmocka_unit_test(a_limit_of_memory_is_kept),
+        cmocka_unit_test(of_equal_bytes_the_fewest_settings_win),
         cmocka_unit_test(planning_keeps_to_the_budget),
         cmocka_unit_test(the_best_predicted_race_where_runs_are_dear),
         cmocka_unit_test(races_go_on_until_there_is_a_winner),
