@@ -84,6 +84,13 @@ run ablate tiny.yaml --lever a:run.name=x/y --lever b:run.name=x/z --rounds 1 --
 expect 2 "both set run.name"
 [ ! -e other ] || fail "a refused ablation leaves a folder"
 
+# ---- what every run sets itself is no lever ----
+for lever in checkpointing.enabled=true/false sft.max_num_steps=1/2 sft.val_period=1/0 run.dir=a/b; do
+    run ablate tiny.yaml --lever "own:$lever" --rounds 1 --steps 2 --out other
+    expect 2 "${lever%%=*} is no lever: every run sets it to"
+    [ ! -e other ] || fail "a refused ablation leaves a folder"
+done
+
 # ---- what fails has a name, and the others go on ----
 # (A weight grows a million times at every step: it is infinite after a few, however its sums are rounded.)
 run ablate tiny.yaml policy.optimizer.kwargs.weight_decay=1000 --lever bad:policy.recompute=none/nonsense \

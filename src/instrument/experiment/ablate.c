@@ -67,6 +67,8 @@ static tp_status measure(tp_study *s, const tp_ablate_options *o, const tp_lever
     tp_ablation a;
     tp_ablation_plan plan = make_plan(o, s);
     TP_TRY(tp_ablation_init(&a, &s->x, set, &plan, err));
+    for (size_t i = 0; i < s->x.n_variants; i++)
+        TP_TRY(tp_trainings_check(&s->trainings, &s->x.variants[i], &s->x.arena, err));
     size_t runs = tp_ablation_runs(&a);
     TP_TRY(tp_study_pilot(s, a.all, TP_STAGE_PILOT, runs, runs, err));
     tp_status status = tp_ablation_run(&a, err);

@@ -314,6 +314,24 @@ static tp_status add_limits(line *l, const tp_trainings *t, const char *folder, 
     return add(l, "--quiet", err);
 }
 
+tp_status tp_trainings_check(const tp_trainings *t, const tp_variant *variant, tp_arena *arena,
+                             tp_error *err)
+{
+    line own = {.n = 0};
+    TP_TRY(add_limits(&own, t, "", arena, err));
+    for (size_t i = 0; i < variant->n_settings; i++) {
+        const char *setting = variant->settings[i];
+        size_t n = strcspn(setting, "=");
+        for (size_t k = 0; k < own.n; k++)
+            if (strncmp(own.words[k], setting, n + 1) == 0)
+                return tp_fail(err, TP_ERR_CONFIG,
+                               "%.*s is no lever: every run sets it to %s, so that it is short, "
+                               "validates nothing and leaves nothing behind",
+                               (int)n, setting, own.words[k] + n + 1);
+    }
+    return TP_OK;
+}
+
 tp_status tp_trainings_run(void *trainings, tp_arena *arena, const tp_variant *variant,
                            size_t number, tp_trial *ret, tp_error *err)
 {

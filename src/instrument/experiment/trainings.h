@@ -34,6 +34,10 @@ TP_CHECKED tp_status tp_trainings_plan(const tp_trainings *t, const tp_variant *
                                        tp_arena *arena, const tp_json **ret, const char **ret_why,
                                        tp_error *err);
 
+/* TP_ERR_CONFIG where the variant sets what every run sets itself, after it. */
+TP_CHECKED tp_status tp_trainings_check(const tp_trainings *t, const tp_variant *variant,
+                                        tp_arena *arena, tp_error *err);
+
 /* Matches tp_trial_runner.run for a tp_trainings. */
 tp_status tp_trainings_run(void *trainings, tp_arena *arena, const tp_variant *variant,
                            size_t number, tp_trial *ret, tp_error *err);
