@@ -37,7 +37,8 @@ struct temper_graph {
     /* Rows, columns (1 of a vector) and type ("f32", "bf16") of a value. */
     void (*shape)(const temper_graph *g, uint32_t value, int64_t *rows, int64_t *columns,
                   const char **type);
-    /* Whoever reads `value` reads `other` from here on; what nobody reads is removed. */
+    /* Whoever reads `value` reads `other` from here on; what nobody reads is removed.  A number of
+     * no value is an error of the pass. */
     void (*replace)(temper_graph *g, uint32_t value, uint32_t other);
 };
 

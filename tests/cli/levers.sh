@@ -159,6 +159,10 @@ int temper_pass_run(temper_graph *g)
     return 0;
 }
 END
+    sed 's/"breaks"/"wild"/; s/g->replace(.*/g->replace(g, 999999, 888888);/' breaks.c >wild.c
+    cc -shared -fPIC -I "$SOURCE/include" wild.c -o wild.so || fail "cc"
+    run plan tiny.yaml engine.plugins=[wild.so]
+    expect 2 "the plug-in 'wild.so' replaces value 999999 by 888888; the values of this graph are 1 to"
     sed 's/return 1;/return 0;/' breaks.c >quiet.c
     sed 's/"breaks"/"packing"/' breaks.c >taken.c
     for name in quiet taken; do

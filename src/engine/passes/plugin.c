@@ -152,6 +152,8 @@ typedef struct {
     temper_graph shown; /* first */
     tp_graph *g;
     bool is_changed;
+    bool is_wrong; /* replace() was called with numbers of no value, first these */
+    uint32_t wrong[2];
 } view;
 
 static const tp_graph *graph_of(const temper_graph *g)
@@ -211,8 +213,12 @@ static void replace(temper_graph *g, uint32_t value, uint32_t other)
 {
     view *v = (view *)(void *)g;
     uint32_t n = v->g->n_values;
-    if (value == 0 || value >= n || other == 0 || other >= n)
+    if (value == 0 || value >= n || other == 0 || other >= n) {
+        if (!v->is_wrong)
+            memcpy(v->wrong, (const uint32_t[]){value, other}, sizeof v->wrong);
+        v->is_wrong = true;
         return;
+    }
     tp_graph_replace(v->g, value, other, 1);
     v->is_changed = true;
 }
@@ -235,6 +241,12 @@ tp_status tp_plugin_run(size_t i, tp_graph *g, bool *changed, tp_error *err)
     int n = p->run(&v.shown);
     if (n < 0)
         return tp_fail(err, TP_ERR_CONFIG, "the plug-in '%s' failed (%d)", p->path, n);
+    if (v.is_wrong)
+        return tp_fail(
+            err, TP_ERR_CONFIG,
+            "the plug-in '%s' replaces value %u by %u; the values of this graph are 1 to "
+            "%u",
+            p->path, v.wrong[0], v.wrong[1], g->n_values - 1);
     p->changes += n;
     *changed = v.is_changed; /* whatever it says of itself */
     bool removed = false;    /* passes add to it */
