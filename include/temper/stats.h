@@ -37,6 +37,7 @@ typedef struct {
     /* Called when a computation begins that may take long, and when it ends; may be NULL. */
     void (*computing)(void *user, const char *what);
     void *user;
+    double power; /* that a difference counts as detectable with; 0: 0.8 */
 } tp_stats_options;
 
 /* Of the file, "-" for standard input, or the folder of a run, whoever recorded it: the n columns

@@ -22,8 +22,9 @@ static tp_status read_options(const tp_stats_options *theirs, tp_stats_options *
     o->alpha = o->alpha > 0 ? o->alpha : 0.05;
     o->seed = o->has_seed ? o->seed : 1;
     o->width = o->width > 0 ? o->width : 110;
-    if (!(o->alpha < 1) || o->seed < 0 || o->resamples < 0)
-        return tp_fail(err, TP_ERR_ARG, "alpha lies between 0 and 1, seed and resamples from 0 on");
+    if (!(o->alpha < 1) || !(o->power >= 0 && o->power < 1) || o->seed < 0 || o->resamples < 0)
+        return tp_fail(err, TP_ERR_ARG,
+                       "alpha and power lie between 0 and 1, seed and resamples from 0 on");
     return TP_OK;
 }
 
@@ -35,6 +36,7 @@ static tp_stats_style style_of(const tp_stats_options *o)
                             .equal_variances = o->equal_variances,
                             .words = o->words,
                             .margin = o->margin,
+                            .power = o->power > 0 ? o->power : 0.8,
                             .bold = o->bold,
                             .width = o->width};
 }
@@ -116,9 +118,7 @@ static tp_status split(selection *s, const tp_stats_dataset *data, const tp_colu
     TP_TRY(tp_dataset_numbers(data, value, &unused, &n, &n_missing, err));
     size_t rows = value->n < by->n ? value->n : by->n;
     for (size_t g = 0; g < by->n_labels; g++) {
-        double *x = malloc((rows + 1) * sizeof *x);
-        if (!x)
-            return tp_fail(err, TP_ERR_NOMEM, "no memory for the groups of '%.60s'", by->name);
+        double *x = tp_new(rows + 1, sizeof *x);
         n = 0;
         for (size_t i = 0; i < rows; i++)
             if (by->values[i] == (double)g && !isnan(value->values[i]))
@@ -141,8 +141,8 @@ static tp_status select_pair(selection *s, const tp_stats_dataset *data, const t
                            "%s: the difference of '%.60s' and '%.60s' in pair %zu, %.3g and %.3g, "
                            "is too large for a number; scale both",
                            data->name, b->name, a->name, i + 1, s->owned[1][i], s->owned[0][i]);
-    s->c[0] = (tp_stats_column){a->name, s->owned[0], n, dropped};
-    s->c[1] = (tp_stats_column){b->name, s->owned[1], n, dropped};
+    s->c[0] = (tp_stats_column){a->name, s->owned[0], n, 0, dropped};
+    s->c[1] = (tp_stats_column){b->name, s->owned[1], n, 0, 0};
     return TP_OK;
 }
 
@@ -156,8 +156,8 @@ static tp_status select_series(selection *s, const tp_stats_dataset *data,
     TP_TRY(find(data, f->at, &at, err));
     TP_TRY(tp_dataset_pairs(data, at, y, &s->owned_at, &s->owned[0], &n, &dropped, err));
     s->n = 1;
-    s->at = (tp_stats_column){at->name, s->owned_at, n, 0};
-    s->c[0] = (tp_stats_column){y->name, s->owned[0], n, dropped};
+    s->at = (tp_stats_column){at->name, s->owned_at, n, 0, 0};
+    s->c[0] = (tp_stats_column){y->name, s->owned[0], n, 0, dropped};
     return TP_OK;
 }
 
@@ -218,6 +218,35 @@ static tp_stats_kind kind_of(const tp_stats_options *o, const selection *s)
            : s->n < 2  ? TP_STATS_ONE
            : o->paired ? TP_STATS_PAIRED
                        : TP_STATS_TWO;
+}
+
+/* What is asked for and says nothing of columns of this kind is refused. */
+static tp_status check_options(const tp_stats_options *o, const char *file, bool is_list,
+                               tp_stats_kind kind, tp_error *err)
+{
+    enum { ONE = 1 << TP_STATS_ONE, TWO = 1 << TP_STATS_TWO, PAIRED = 1 << TP_STATS_PAIRED };
+    static const char *const kinds[] = {[TP_STATS_ONE] = "one column",
+                                        [TP_STATS_TWO] = "two columns",
+                                        [TP_STATS_PAIRED] = "pairs",
+                                        [TP_STATS_GROUPS] = "groups",
+                                        [TP_STATS_SERIES] = "a series"};
+    const struct {
+        const char *name;
+        bool is_given;
+        unsigned kinds; /* that it is for */
+    } all[] = {{"--equal-var", o->equal_variances, TWO},
+               {"--margin", o->margin > 0, TWO | PAIRED},
+               {"--power", o->power > 0, TWO | PAIRED},
+               {"--time", o->words == TP_WORDS_TIME, TWO | PAIRED},
+               {"--lower-is-better", o->words == TP_WORDS_LOWER, TWO | PAIRED},
+               {"--higher-is-better", o->words == TP_WORDS_HIGHER, TWO | PAIRED},
+               {o->form == TP_FORM_JSON ? "--resamples" : "--resamples without --json",
+                o->resamples > 0, o->form == TP_FORM_JSON ? ONE | TWO | PAIRED : ONE}};
+    for (size_t i = 0; i < TP_COUNTOF(all); i++)
+        if (all[i].is_given && (is_list || !(all[i].kinds & 1u << kind)))
+            return tp_fail(err, TP_ERR_CONFIG, "%s: %s says nothing of %s; leave it out", file,
+                           all[i].name, is_list ? "a list of columns" : kinds[kind]);
+    return TP_OK;
 }
 
 static tp_status put_text(tp_stats_kind kind, const tp_stats_style *style, const selection *s,
@@ -317,10 +346,14 @@ static tp_status check_numbers(const char *name, const selection *s, tp_error *e
 static tp_status about(const tp_stats_options *o, const tp_stats_dataset *data,
                        const char *const *columns, size_t n, char **ret, tp_error *err)
 {
-    if (wants_a_list(o, data, n))
+    if (wants_a_list(o, data, n)) {
+        TP_TRY(check_options(o, data->name, true, TP_STATS_ONE, err));
         return list_columns(o, data, ret, err);
+    }
     selection *s = tp_new(1, sizeof *s);
     tp_status status = select_columns(o, data, columns, n, s, err);
+    if (status == TP_OK)
+        status = check_options(o, data->name, false, kind_of(o, s), err);
     if (status == TP_OK)
         status = check_numbers(data->name, s, err);
     if (status == TP_OK)

@@ -9,7 +9,7 @@
 typedef struct {
     tp_stats_options o;
     bool json, lower, higher, time;
-    double effect, n, power;
+    double effect, n;
     int64_t sides;
     const char *share;
 } flags;
@@ -36,8 +36,9 @@ static const tp_flag flag_table[] = {
     TP_NUMBER("effect", 0, "D", FLOAT, effect, 1e-9, 1e9,
               "plan: difference divided by the standard deviation"),
     TP_NUMBER("n", 0, "N", FLOAT, n, 2, 1e12, "plan: values per group, or pairs with --paired"),
-    TP_NUMBER("power", 0, "P", FLOAT, power, 0.001, 0.999999,
-              "plan: chance to show the effect (default 0.8 where it is not asked for)"),
+    TP_NUMBER("power", 0, "P", FLOAT, o.power, 0.001, 0.999999,
+              "chance to show an effect, of a plan or of what a file calls detectable (default 0.8 "
+              "where it is not asked for)"),
     TP_NUMBER("sides", 0, "S", INT, sides, 1, 2, "plan: 1 or 2 (default)"),
     {0}};
 
@@ -96,6 +97,8 @@ static const char *misplaced(const flags *f, bool is_about_columns, bool plans)
         return "give one of --paired, --by and --trend";
     if (f->o.at && !f->o.trend)
         return "--at names the places of a series: give it with --trend";
+    if (f->o.power > 0 && f->share)
+        return "--power is for a plan or a file";
     if (f->sides && !plans)
         return "--sides is for a plan: give it with two of --effect, --n and --power";
     bool for_columns = f->o.by || f->o.trend || (f->o.paired && !plans) || f->o.equal_variances ||
@@ -114,7 +117,7 @@ static int execute(const void *given, char **words, int n)
     int64_t x[2], of[2];
     tp_error err = {0};
     tp_status status;
-    bool plans = f->effect > 0 || f->n > 0 || f->power > 0;
+    bool plans = f->effect > 0 || f->n > 0 || (f->o.power > 0 && n == 0 && !f->share);
     if ((n > 0) + (f->share != NULL) + plans != 1) {
         fprintf(stderr, "temper stats: give a file, --share, or two of --effect, --n and --power; "
                         "see 'temper help stats'\n");
@@ -133,7 +136,7 @@ static int execute(const void *given, char **words, int n)
                                  f->share);
         status = tp_stats_shares(x, of, k, &o, &text, &err);
     } else if (plans) {
-        status = tp_stats_plan_samples(if_given(f->effect), if_given(f->n), if_given(f->power),
+        status = tp_stats_plan_samples(if_given(f->effect), if_given(f->n), if_given(f->o.power),
                                        f->sides ? (int)f->sides : 2, &o, &text, &err);
     } else {
         tp_waiting_begin("temper stats: reading");

@@ -302,16 +302,13 @@ static void judge_residuals(double *residuals, size_t n, tp_loss_curve *r)
 
 static tp_status judge_end(const double *y, size_t n, tp_loss_curve *r, tp_error *err)
 {
-    const double *last = y + n - r->window;
-    TP_TRY(tp_trend_of(NULL, last, r->window, 0.95, &r->last_trend, &r->last_slope, err));
-    r->last_line = tp_fit_line(NULL, last, r->window, 0.95);
+    tp_theil_sen_result last;
+    TP_TRY(tp_theil_sen(NULL, y + n - r->window, r->window, 0.95, &last, err));
     if (n == 0)
         return TP_OK;
     double height = fabs(y[0] - (r->fit.why ? y[n - 1] : r->fit.c));
-    bool flat =
-        !r->last_slope.why && fabs(r->last_slope.slope) * (double)r->window < 0.005 * height;
-    r->is_plateau =
-        flat && (r->last_slope.why_ci || (r->last_slope.lo <= 0 && r->last_slope.hi >= 0));
+    bool flat = !last.why && fabs(last.slope) * (double)r->window < 0.005 * height;
+    r->is_plateau = flat && (last.why_ci || (last.lo <= 0 && last.hi >= 0));
     return TP_OK;
 }
 

@@ -25,14 +25,11 @@ typedef struct {
     size_t convergence_step; /* first t from which the EWMA stays at or below the threshold */
     bool has_converged;
     double residual_sd_last_half, residual_mad_sigma;
-    double max_drawup;                 /* largest rise above the running minimum */
-    double stability_score;            /* 1 / (1 + residual_sd_last_half / |c|) */
-    size_t n_spikes;                   /* residuals beyond 5 MAD sigma */
-    tp_mann_kendall_result last_trend; /* of the last `window` values */
-    tp_theil_sen_result last_slope;
-    tp_line last_line;
-    size_t window;
-    bool is_plateau; /* last slope's interval holds 0 and |slope| window < 0.5 % of y_0 - c */
+    double max_drawup;      /* largest rise above the running minimum */
+    double stability_score; /* 1 / (1 + residual_sd_last_half / |c|) */
+    size_t n_spikes;        /* residuals beyond 5 MAD sigma */
+    size_t window;          /* of last values */
+    bool is_plateau; /* their slope's 95 % interval holds 0 and |slope| window < 0.5 % of y_0 - c */
     const char *why;
 } tp_loss_curve;
 /* alpha of the EWMA 0.1, window 10 unless given (0).  x is that of the fit alone. */

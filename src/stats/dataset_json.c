@@ -67,6 +67,35 @@ static tp_status put_groups(tp_stats_dataset *data, const tp_json *groups, const
     return TP_OK;
 }
 
+/* pandas' {"columns": [names], "data": [rows]} (orient="split"); its "index" numbers the rows. */
+static tp_status put_split(tp_stats_dataset *data, const tp_json *names, const tp_json *rows,
+                           tp_error *err)
+{
+    size_t row = 0;
+    tp_column *c;
+    for (const tp_json *r = rows->child; r; r = r->next, row++) {
+        const tp_json *name = names->child;
+        size_t hint = 0;
+        if (r->type != TP_JSON_ARRAY || r->n != names->n)
+            return tp_fail(err, TP_ERR_FORMAT,
+                           "%s:%u: row %zu of \"data\" is no array of as many cells as \"columns\" "
+                           "has names",
+                           data->name, r->line, row + 1);
+        for (const tp_json *v = r->child; v; v = v->next, name = name->next) {
+            if (name->type != TP_JSON_STRING && name->type != TP_JSON_NUMBER)
+                return tp_fail(err, TP_ERR_FORMAT,
+                               "%s:%u: a name in \"columns\" is neither a word nor a number",
+                               data->name, name->line);
+            TP_TRY(dataset_column(data, name->text.data, name->text.len, hint++, &c, err));
+            if (c != &data->columns[hint - 1])
+                return tp_fail(err, TP_ERR_FORMAT, "%s: two columns are called '%.60s'; rename one",
+                               data->name, c->name);
+            put_json(data, c, row, v);
+        }
+    }
+    return TP_OK;
+}
+
 /* Some of it is for a column; lists of objects are not. */
 static bool holds_cells(const tp_json *array)
 {
@@ -91,6 +120,10 @@ static tp_status put_root(tp_stats_dataset *data, const tp_json *root, tp_error 
     const tp_json *groups = tp_json_get(root, "groups");
     if (groups && groups->type == TP_JSON_ARRAY)
         return put_groups(data, groups, tp_json_get(root, "names"), err);
+    const tp_json *names = tp_json_get(root, "columns"), *rows = tp_json_get(root, "data");
+    if (names && names->type == TP_JSON_ARRAY && rows && rows->type == TP_JSON_ARRAY &&
+        rows->child && rows->child->type == TP_JSON_ARRAY)
+        return put_split(data, names, rows, err);
     for (const tp_json *m = root->child; m; m = m->next) {
         /* Beside numbers of its own, as in profile.json, an array is no sample among others. */
         data->is_records |= m->type == TP_JSON_NUMBER || m->type == TP_JSON_OBJECT;

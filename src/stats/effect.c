@@ -9,7 +9,7 @@
 #include "stats/special.h"
 #include "stats/two_sample.h"
 
-static double hedges_j(double df)
+double tp_hedges_j(double df)
 {
     if (!(df > 1))
         return NAN;
@@ -71,7 +71,7 @@ tp_effect tp_effect_two(const double *x, size_t nx, const double *y, size_t ny, 
     tp_t_test t = tp_student(x, nx, y, ny, level);
     double sd_y = tp_sd(y, ny);
     if (df >= 2) {
-        r.j = hedges_j(df);
+        r.j = tp_hedges_j(df);
         r.j_approximate = 1 - 3 / (4 * df - 1);
     } else {
         r.why_j = "needs at least four values in all";

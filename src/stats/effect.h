@@ -20,6 +20,7 @@ typedef struct {
     const char *why_j;
     const char *why_glass;
 } tp_effect;
+double tp_hedges_j(double df); /* NaN without two degrees of freedom */
 tp_effect tp_effect_two(const double *x, size_t nx, const double *y, size_t ny, double level);
 
 /* Paired: d_z = mean / sd of the differences, with its exact interval, and

@@ -7,6 +7,7 @@
 
 #include "stats/adjust.h"
 #include "stats/descriptive.h"
+#include "stats/effect.h"
 #include "stats/moments.h"
 #include "stats/order.h"
 #include "stats/special.h"
@@ -198,13 +199,40 @@ tp_status tp_kruskal(const tp_group *groups, size_t k, tp_kruskal_result *ret, t
     return TP_OK;
 }
 
+/* Of ascending values. */
+static double cliffs_delta(const tp_group *a, const tp_group *b)
+{
+    size_t below = 0, up_to = 0; /* of b, beside a value of a */
+    double sum = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        while (below < b->n && b->x[below] < a->x[i])
+            below++;
+        while (up_to < b->n && b->x[up_to] <= a->x[i])
+            up_to++;
+        sum += (double)below - (double)(b->n - up_to);
+    }
+    return a->n && b->n ? sum / ((double)a->n * (double)b->n) : NAN;
+}
+
+/* `sorted`: the same groups with their values in `room`, ascending. */
+static void sort_groups(const tp_group *groups, size_t k, double *room, tp_group *sorted)
+{
+    for (size_t i = 0; i < k; room += groups[i++].n) {
+        memcpy(room, groups[i].x, groups[i].n * sizeof *room);
+        tp_sort(room, groups[i].n);
+        sorted[i] = (tp_group){room, groups[i].n};
+    }
+}
+
 tp_status tp_pairwise_welch(const tp_group *groups, size_t k, double level, tp_pairwise *ret,
                             tp_error *err)
 {
     size_t n_pairs = k * (k - 1) / 2, at = 0;
     if (k < 2)
         return TP_OK;
-    TP_FREED double *p = tp_scratch(3 * n_pairs);
+    TP_FREED double *p = tp_scratch(3 * n_pairs), *room = tp_scratch(count_all(groups, k) + 1);
+    TP_FREED tp_group *sorted = tp_new(k, sizeof *sorted);
+    sort_groups(groups, k, room, sorted);
     for (size_t i = 0; i < k; i++)
         for (size_t j = i + 1; j < k; j++, at++) {
             const tp_group *a = &groups[i], *b = &groups[j];
@@ -219,6 +247,8 @@ tp_status tp_pairwise_welch(const tp_group *groups, size_t k, double level, tp_p
                                     .ci = t.ci,
                                     .why = t.why};
             ret[at].cohens_d = pooled.t * sqrt(1 / (double)a->n + 1 / (double)b->n);
+            ret[at].hedges_g = ret[at].cohens_d * tp_hedges_j((double)a->n + (double)b->n - 2);
+            ret[at].cliffs_delta = cliffs_delta(&sorted[i], &sorted[j]);
             p[at] = t.p.two;
         }
     TP_TRY(tp_adjust(TP_ADJUST_HOLM, p, n_pairs, p + n_pairs, err));

@@ -42,7 +42,8 @@ TP_CHECKED tp_status tp_kruskal(const tp_group *groups, size_t k, tp_kruskal_res
 
 typedef struct {
     size_t i, j;
-    double diff, t, df, p, cohens_d;
+    double diff, t, df, p, cohens_d, hedges_g;
+    double cliffs_delta; /* share of pairs of values with i above, less that with j above */
     double p_holm, p_bh; /* over the pairs that have a p */
     tp_interval ci;      /* of the difference, not adjusted */
     const char *why;

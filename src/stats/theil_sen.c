@@ -299,14 +299,24 @@ static void all_slopes(slopes *s)
 }
 
 /* Ranks of the interval's ends, as Sen (1968) and scipy.stats.theilslopes have them. */
-static void interval(slopes *s, double var_s, double level, tp_theil_sen_result *r)
+static void interval_ranks(const slopes *s, double var_s, double level, size_t *lo, size_t *hi)
 {
     double half = tp_normal_isf(0.5 * (1 - level)) * sqrt(var_s), total = (double)s->n_slopes;
-    double lo = nearbyint(0.5 * (total - half)) - 1, hi = nearbyint(0.5 * (total + half));
-    r->rank_lo = (size_t)fmax(lo, 0);
-    r->rank_hi = (size_t)fmin(hi, total - 1);
-    r->lo = kth_slope(s, r->rank_lo);
-    r->hi = kth_slope(s, r->rank_hi);
+    *lo = (size_t)fmax(nearbyint(0.5 * (total - half)) - 1, 0);
+    *hi = (size_t)fmin(nearbyint(0.5 * (total + half)), total - 1);
+}
+
+static void intervals(slopes *s, double var_s, double level, tp_theil_sen_result *r)
+{
+    size_t lo, hi;
+    interval_ranks(s, var_s, level, &r->rank_lo, &r->rank_hi);
+    r->lo = r->corrected_lo = kth_slope(s, r->rank_lo);
+    r->hi = r->corrected_hi = kth_slope(s, r->rank_hi);
+    if (!(r->correction > 1))
+        return;
+    interval_ranks(s, var_s * r->correction, level, &lo, &hi);
+    r->corrected_lo = kth_slope(s, lo);
+    r->corrected_hi = kth_slope(s, hi);
 }
 
 static void intercepts(const slopes *s, tp_theil_sen_result *r)
@@ -342,7 +352,8 @@ static void begin_search(slopes *s)
     draw(s, n_pairs);
 }
 
-static void solve(slopes *s, double level, tp_theil_sen_result *r)
+static tp_status solve(slopes *s, double level, bool is_corrected, tp_theil_sen_result *r,
+                       tp_error *err)
 {
     TP_FREED double *ordered = tp_scratch(s->n);
     double var_s = tp_kendall_variance(s->points, s->n, ordered);
@@ -356,19 +367,29 @@ static void solve(slopes *s, double level, tp_theil_sen_result *r)
     r->slope = kth_slope(s, half);
     if (s->n_slopes % 2 == 0)
         r->slope = 0.5 * r->slope + 0.5 * kth_slope(s, half - 1);
+    if (is_corrected && var_s > 0 && s->n >= 4)
+        TP_TRY(tp_hamed_rao(s->points, s->n, r->slope, 1 - level, &r->correction, err));
     if (var_s > 0)
-        interval(s, var_s, level, r);
+        intervals(s, var_s, level, r);
     else
         r->why_ci = "all values are equal";
     r->n_counted = s->n_counted;
     intercepts(s, r);
+    return TP_OK;
 }
 
-tp_status tp_theil_sen(const double *x, const double *y, size_t n, double level,
-                       tp_theil_sen_result *ret, tp_error *err)
+static tp_status theil_sen(const double *x, const double *y, size_t n, double level,
+                           bool is_corrected, tp_theil_sen_result *ret, tp_error *err)
 {
-    tp_theil_sen_result r = {
-        .slope = NAN, .intercept_separate = NAN, .intercept_joint = NAN, .lo = NAN, .hi = NAN};
+    tp_theil_sen_result r = {.slope = NAN,
+                             .intercept_separate = NAN,
+                             .intercept_joint = NAN,
+                             .lo = NAN,
+                             .hi = NAN,
+                             .correction = NAN,
+                             .corrected_lo = NAN,
+                             .corrected_hi = NAN};
+    tp_status status = TP_OK;
     if (n > UINT32_MAX)
         return tp_fail(err, TP_ERR_ARG, "a series of %zu values is too long", n);
     if (x)
@@ -381,11 +402,23 @@ tp_status tp_theil_sen(const double *x, const double *y, size_t n, double level,
     if (s.n_slopes == 0)
         r.why = r.why_ci = n < 2 ? "needs at least two points" : "every x is the same";
     else
-        solve(&s, level, &r);
+        status = solve(&s, level, is_corrected, &r, err);
     free(s.slopes);
     free(s.drawn);
     free(s.work);
     free(s.known);
     *ret = r;
-    return TP_OK;
+    return status;
+}
+
+tp_status tp_theil_sen(const double *x, const double *y, size_t n, double level,
+                       tp_theil_sen_result *ret, tp_error *err)
+{
+    return theil_sen(x, y, n, level, false, ret, err);
+}
+
+tp_status tp_theil_sen_corrected(const double *x, const double *y, size_t n, double level,
+                                 tp_theil_sen_result *ret, tp_error *err)
+{
+    return theil_sen(x, y, n, level, true, ret, err);
 }

@@ -10,15 +10,6 @@
 #include "stats/special_internal.h"
 #include "stats/trend_internal.h"
 
-static tp_status check_series(const double *x, const double *y, size_t n, tp_error *err)
-{
-    if (n > UINT32_MAX)
-        return tp_fail(err, TP_ERR_ARG, "a series of %zu values is too long", n);
-    if (x)
-        TP_TRY(tp_check_finite("x", x, n, err));
-    return tp_check_finite("y", y, n, err);
-}
-
 /* Knight's algorithm: S from the inversions of y in the order of x. */
 static void kendall(const double *x, const double *y, size_t n, tp_mann_kendall_result *r)
 {
@@ -88,34 +79,38 @@ static double rank_correction(double *ranks, size_t n, double alpha)
     return 1 + 2 / (m * (m - 1) * (m - 2)) * sum;
 }
 
-static tp_status hamed_rao(const double *x, const double *y, size_t n, double alpha,
-                           const tp_theil_sen_result *known, tp_mann_kendall_result *r,
-                           tp_error *err)
+tp_status tp_hamed_rao(const tp_point *points, size_t n, double slope, double alpha, double *ret,
+                       tp_error *err)
 {
-    tp_theil_sen_result line;
-    if (known)
-        line = *known;
-    else
-        TP_TRY(tp_theil_sen(x, y, n, 0.95, &line, err));
-    TP_FREED tp_point *v = tp_points_sorted(x, y, n);
     TP_FREED double *residuals = tp_scratch(2 * n);
     double *ranks = residuals + n;
-    double slope = isnan(line.slope) ? 0 : line.slope;
     for (size_t i = 0; i < n; i++)
-        residuals[i] = v[i].y - slope * v[i].x;
+        residuals[i] = points[i].y - slope * points[i].x;
     TP_TRY(tp_midranks(residuals, n, ranks, NULL, err));
-    r->correction = rank_correction(ranks, n, alpha);
-    if (!(r->correction > 0)) {
-        r->why_corrected = "the autocorrelations leave no variance";
-        r->correction = NAN;
-    }
+    *ret = rank_correction(ranks, n, alpha);
     return TP_OK;
 }
 
-/* `line`: of the same series, or NULL. */
-static tp_status mann_kendall(const double *x, const double *y, size_t n, double alpha,
-                              const tp_theil_sen_result *line, tp_mann_kendall_result *ret,
-                              tp_error *err)
+/* `line`: of the same series. */
+static void correct(const tp_theil_sen_result *line, tp_mann_kendall_result *r)
+{
+    if (r->n < 4)
+        r->why_corrected = "needs at least four values";
+    else if (line->why)
+        r->why_corrected = line->why;
+    else if (!(line->correction > 0))
+        r->why_corrected = "the autocorrelations leave no variance";
+    if (r->why_corrected)
+        return;
+    r->correction = line->correction;
+    r->corrected_z = z_of(r->s, r->var_s * r->correction);
+    r->corrected_p_two = fmin(1, 2 * tp_normal_sf(fabs(r->corrected_z)));
+    r->corrected_p_increasing = tp_normal_sf(r->corrected_z);
+}
+
+tp_status tp_trend_of(const double *x, const double *y, size_t n, double level,
+                      tp_mann_kendall_result *ret_test, tp_theil_sen_result *ret_slope,
+                      tp_error *err)
 {
     tp_mann_kendall_result r = {.n = n,
                                 .var_s = NAN,
@@ -128,41 +123,25 @@ static tp_status mann_kendall(const double *x, const double *y, size_t n, double
                                 .corrected_z = NAN,
                                 .corrected_p_two = NAN,
                                 .corrected_p_increasing = NAN};
-    TP_TRY(check_series(x, y, n, err));
+    TP_TRY(tp_theil_sen_corrected(x, y, n, level, ret_slope, err));
     kendall(x, y, n, &r);
-    if (!(r.var_s > 0)) {
+    if (r.var_s > 0) {
+        r.z = z_of(r.s, r.var_s);
+        r.p_two = fmin(1, 2 * tp_normal_sf(fabs(r.z)));
+        r.p_increasing = tp_normal_sf(r.z);
+        correct(ret_slope, &r);
+    } else {
         r.why = r.why_corrected = n < 2 ? "needs at least two values" : "all values are equal";
-        *ret = r;
-        return TP_OK;
     }
-    r.z = z_of(r.s, r.var_s);
-    r.p_two = fmin(1, 2 * tp_normal_sf(fabs(r.z)));
-    r.p_increasing = tp_normal_sf(r.z);
-    if (n < 4)
-        r.why_corrected = "needs at least four values";
-    else
-        TP_TRY(hamed_rao(x, y, n, alpha, line, &r, err));
-    if (!r.why_corrected) {
-        r.corrected_z = z_of(r.s, r.var_s * r.correction);
-        r.corrected_p_two = fmin(1, 2 * tp_normal_sf(fabs(r.corrected_z)));
-        r.corrected_p_increasing = tp_normal_sf(r.corrected_z);
-    }
-    *ret = r;
+    *ret_test = r;
     return TP_OK;
 }
 
 tp_status tp_mann_kendall(const double *x, const double *y, size_t n, double alpha,
                           tp_mann_kendall_result *ret, tp_error *err)
 {
-    return mann_kendall(x, y, n, alpha, NULL, ret, err);
-}
-
-tp_status tp_trend_of(const double *x, const double *y, size_t n, double level,
-                      tp_mann_kendall_result *ret_test, tp_theil_sen_result *ret_slope,
-                      tp_error *err)
-{
-    TP_TRY(tp_theil_sen(x, y, n, level, ret_slope, err));
-    return mann_kendall(x, y, n, 1 - level, ret_slope, ret_test, err);
+    tp_theil_sen_result line;
+    return tp_trend_of(x, y, n, 1 - alpha, ret, &line, err);
 }
 
 typedef struct {

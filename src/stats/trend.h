@@ -32,13 +32,16 @@ typedef struct {
     double intercept_joint;    /* median (y - slope x) */
     size_t rank_lo, rank_hi;   /* of the interval's ends among the slopes, from 0 */
     double lo, hi;
+    /* by tp_trend_of(): of the variance under them (NaN: not known), and the ends where it is above
+     * 1, else those */
+    double correction, corrected_lo, corrected_hi;
     size_t n_counted; /* passes that counted the slopes up to a value: the cost of a search */
     const char *why, *why_ci;
 } tp_theil_sen_result;
 TP_CHECKED tp_status tp_theil_sen(const double *x, const double *y, size_t n, double level,
                                   tp_theil_sen_result *ret, tp_error *err);
 
-/* Both, the slope searched for once. */
+/* Both, the slope searched for once, with the interval that the corrected variance gives. */
 TP_CHECKED tp_status tp_trend_of(const double *x, const double *y, size_t n, double level,
                                  tp_mann_kendall_result *ret_test, tp_theil_sen_result *ret_slope,
                                  tp_error *err);

@@ -2,7 +2,7 @@
 #ifndef TP_STATS_TREND_INTERNAL_H
 #define TP_STATS_TREND_INTERNAL_H
 
-#include "stats/common.h"
+#include "stats/trend.h"
 
 typedef struct {
     double x, y;
@@ -31,5 +31,14 @@ static inline double tp_x_at(const double *x, size_t i) { return x ? x[i] : (dou
 /* Variance of Mann-Kendall's S without the joint terms of ties in x and y.  `work` has
  * room for n. */
 double tp_kendall_variance(const tp_point *points, size_t n, double *work);
+
+/* n / n* of Hamed and Rao for the points without their slope; 0 or less where the
+ * autocorrelations leave no variance. */
+TP_CHECKED tp_status tp_hamed_rao(const tp_point *points, size_t n, double slope, double alpha,
+                                  double *ret, tp_error *err);
+
+/* tp_theil_sen() that finds this correction too, and what interval it gives. */
+TP_CHECKED tp_status tp_theil_sen_corrected(const double *x, const double *y, size_t n,
+                                            double level, tp_theil_sen_result *ret, tp_error *err);
 
 #endif

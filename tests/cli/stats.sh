@@ -82,6 +82,41 @@ grep -q "permutation" out && fail "points that are not judged have a p"
 awk 'BEGIN { for (i = 0; i < 40; i++) print (i * 7 % 5) / 100 + (i < 20 ? -1 : 2) }' >turn.txt
 run stats turn.txt --trend
 expect_out "  at 20         median -0.98 -> 2.02, permutation p = 0.001"
+# JSON says the same: where, how surely, and that it is not judged.
+run stats turn.txt --trend --json
+is "the change" "$("$TOOL" get out changes.points.0.index)" 20
+is "its p" "$("$TOOL" get out changes.points.0.p)" 0.001
+is "judged" "$("$TOOL" get out changes.judged)" true
+run stats wander.txt --trend --json
+is "judged" "$("$TOOL" get out changes.judged)" false
+is "a p" "$("$TOOL" get out changes.points.0.p)" null
+grep -q '"changes.points\[0\].p": "between the points' out || fail "no reason why there is no p"
+
+run stats turn.txt --trend --alpha 0.2 --json
+wide=$("$TOOL" get out last10.theil_sen.lo80) narrow=$(run stats turn.txt --trend --alpha 0.05 --json; "$TOOL" get out last10.theil_sen.lo95)
+[ "$wide" != "$narrow" ] || fail "the interval of the last ten has another level than its name"
+
+# The interval of the slope is that of the variance which the verdict rests on: what shows no trend
+# does not stand beside an interval without 0.
+for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    awk -v seed=$seed 'BEGIN { srand(seed); for (i = 0; i < 110; i++) { y = 0.7 * y; for (k = 0; k < 12; k++) y += rand() - 0.5; if (i >= 50) print y } }' >auto.txt
+    run stats auto.txt --trend
+    awk -v seed=$seed '/interval/ { no = /shows no trend/; sub(/.*interval /, ""); if (no == ($1 > 0 || $3 + 0 < 0)) exit 1; exit }' out ||
+        fail "seed $seed: the sentence contradicts its interval"
+done
+
+# What the text says of a margin and of what would have been seen is in JSON too.
+run stats same.csv --margin 5% --json
+is "shown" "$("$TOOL" get out equivalence.shown)" true
+is "the bound" "$("$TOOL" get out equivalence.bound)" 5.025
+is "power" "$("$TOOL" get out detectable.power)" 0.8
+eighty=$("$TOOL" get out detectable.difference)
+run stats same.csv --power 0.9 --json
+awk "BEGIN { exit !($("$TOOL" get out detectable.difference) > 1.1 * $eighty) }" || fail "--power of a file"
+run stats same.csv --power 0.9
+expect_out "would have been seen in 90 % of such experiments"
+run stats same.csv --paired --margin 5% --json
+is "shown of pairs" "$("$TOOL" get out equivalence.shown)" true
 
 # What a table holds and is not read is said.
 printf 'err,b,c\nfailed,5,6\n2,7,8\n3,4,5\n' >drop.csv
@@ -109,13 +144,50 @@ run stats times.csv old --trend --paired
 expect 2 "give one of --paired, --by and --trend"
 run stats --share 5/6 --margin 5%
 expect 2 "read no file"
+run stats --share 5/6 --power 0.9
+expect 2 "--power is for a plan or a file"
+printf 'x g\n1 a\n2 a\n3 a\n2 b\n3 b\n5 b\n7 c\n8 c\n9 c\n' >three.txt
+for option in --equal-var '--margin 5%' --time --lower-is-better '--resamples 200' '--power 0.9'; do
+    run stats three.txt x --by g $option
+    expect 2 "three.txt: ${option%% *}" "says nothing of groups; leave it out"
+done
+run stats same.csv --paired --equal-var
+expect 2 "--equal-var says nothing of pairs"
+run stats same.csv a --time
+expect 2 "--time says nothing of one column"
+run stats same.csv a --trend --resamples 200
+expect 2 "says nothing of a series"
+run stats same.csv --resamples 200
+expect 2 "--resamples without --json says nothing of two columns"
+run stats same.csv --resamples 200 --json
+expect 0
+
+# Of pairs rows are missing, not cells; pandas' other form of a table is read.
+printf 'a\tb\n1\t\n\t2\n3\t4\n5\t7\n6\t9\n' >gaps.tsv
+run stats gaps.tsv --paired
+expect_out "2 rows without both numbers left out."
+grep -q "cells" out && fail "rows are called cells"
+echo '{"columns":["a","b"],"index":[0,1,2],"data":[[1,2],[3,4],[5,7]]}' >split.json
+run stats split.json
+expect 0
+expect_out "b is 1.333 higher than a" "n = 3 and 3"
+echo '{"columns":["a","b"],"index":[0],"data":[[1,2],[3]]}' >split.json
+run stats split.json
+expect 2 'split.json:1: row 2 of "data" is no array of as many cells as "columns" has names'
+echo '{"columns":["a","a"],"data":[[1,2]]}' >split.json
+run stats split.json
+expect 2 "split.json: two columns are called 'a'"
 run stats --share 99999999999999999999/999999999999999999999
 expect 2 "--share takes successes/trials"
 
 printf 'model score\na 1\na 2\na 3\nb 7\nb 8\nb 9\nc 7\nc 8.5\nc 9\n' >long.txt
 run stats long.txt score --by model
 expect 0
-expect_out "The groups differ" "a - b" "Kruskal-Wallis"
+expect_out "The groups differ" "a - b" "Kruskal-Wallis" "large" "Cliff"
+run stats long.txt score --by model --json
+is "Cliff's delta of a pair" "$("$TOOL" get out pairwise_welch.0.cliffs_delta)" -1
+# R: 6 / 1 * (1 - 3 / (4 * 4 - 1)), exactly gamma(2) / (sqrt(2) gamma(1.5))
+case $("$TOOL" get out pairwise_welch.0.hedges_g) in -4.787*) ;; *) fail "Hedges' g" ;; esac
 printf '{"step":%s,"m":{"loss":%s}}\n' 1 4.5 2 3.9 3 3.5 4 3.1 5 2.8 6 2.6 7 2.4 8 2.3 9 2.2 10 2.1 >m.jsonl
 run stats m.jsonl loss --trend --at step
 expect 0

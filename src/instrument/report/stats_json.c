@@ -33,31 +33,84 @@ static tp_status put_one(tp_stats_writer *a, const tp_stats_column *c, bool resa
     return resample ? tp_stats_writer_resampled(a, c->x, c->n, NULL, 0, false, err) : TP_OK;
 }
 
-static tp_status put_two(tp_stats_writer *a, const tp_stats_column *x, const tp_stats_column *y,
-                         bool is_paired, bool resample, tp_error *err)
+/* What the text says beside the tests: is it within the margin, and what would have been seen? */
+static void put_two_asked(tp_stats_writer *a, const tp_stats_style *s, const tp_stats_column *x,
+                          const tp_stats_column *y, bool is_paired)
+{
+    tp_t_test t = is_paired            ? tp_paired_t(x->x, y->x, x->n, s->level)
+                  : s->equal_variances ? tp_student(x->x, x->n, y->x, y->n, s->level)
+                                       : tp_welch(x->x, x->n, y->x, y->n, s->level);
+    double bound = s->margin * fabs(tp_mean(y->x, y->n));
+    tp_tost_result r = tp_tost(&t, bound);
+    tp_stats_writer_object(a, "detectable");
+    tp_stats_writer_number(a, "power", s->power, NULL);
+    tp_stats_writer_number(a, "difference", tp_stats_detectable(s, y, x, is_paired),
+                           "too few values for a test, or none differ");
+    tp_stats_writer_object_end(a);
+    if (!(s->margin > 0) || !tp_stats_writer_object_or(a, "equivalence", r.why))
+        return;
+    tp_stats_writer_number(a, "margin", s->margin, NULL);
+    tp_stats_writer_number(a, "bound", bound, NULL);
+    tp_stats_writer_number(a, "p", r.p, NULL);
+    tp_stats_writer_bool(a, "shown", r.p < 1 - s->level);
+    tp_stats_writer_object_end(a);
+}
+
+static tp_status put_two(tp_stats_writer *a, const tp_stats_style *s, const tp_stats_column *x,
+                         const tp_stats_column *y, bool is_paired, tp_error *err)
 {
     TP_TRY(tp_stats_writer_describe(a, "describe_x", x->x, x->n, err));
     TP_TRY(tp_stats_writer_describe(a, "describe_y", y->x, y->n, err));
     TP_TRY(tp_stats_writer_two(a, x->x, x->n, y->x, y->n, err));
     if (is_paired)
         TP_TRY(tp_stats_writer_paired(a, x->x, y->x, x->n, err));
-    return resample ? tp_stats_writer_resampled(a, x->x, x->n, y->x, y->n, is_paired, err) : TP_OK;
+    put_two_asked(a, s, x, y, is_paired);
+    return s->n_resamples ? tp_stats_writer_resampled(a, x->x, x->n, y->x, y->n, is_paired, err)
+                          : TP_OK;
 }
 
-static tp_status put_columns(tp_stats_writer *a, tp_stats_kind kind, bool resample,
+static tp_status put_series(tp_stats_writer *a, const tp_stats_style *s, const tp_stats_column *y,
+                            const tp_stats_column *at, tp_error *err)
+{
+    static const char *const wanders = "between the points successive values resemble each other";
+    tp_stats_changes c;
+    TP_TRY(tp_stats_writer_series(a, at ? at->x : NULL, y->x, y->n, err));
+    TP_TRY(tp_stats_find_changes(s, y->x, y->n, &c, err));
+    tp_stats_writer_object(a, "changes");
+    tp_stats_writer_number(a, "alpha", c.alpha, NULL);
+    tp_stats_writer_count(a, "n_searched", c.n_searched);
+    tp_stats_writer_bool(a, "judged", !c.wander);
+    tp_stats_writer_number(a, "lag1", c.lag1, "too few values, or all are equal");
+    tp_stats_writer_begin_array(a, "points");
+    for (size_t i = 0; i < c.n_found; i++) {
+        const tp_changepoint *p = &c.found[i];
+        tp_stats_writer_object(a, NULL);
+        tp_stats_writer_count(a, "index", p->index);
+        tp_stats_writer_number(a, "at", at ? at->x[p->index] : (double)p->index, NULL);
+        tp_stats_writer_number(a, "median_before", p->median_before, NULL);
+        tp_stats_writer_number(a, "median_after", p->median_after, NULL);
+        tp_stats_writer_number(a, "p", c.wander ? (double)NAN : p->p, wanders);
+        tp_stats_writer_object_end(a);
+    }
+    tp_stats_writer_end_array(a);
+    tp_stats_writer_object_end(a);
+    return TP_OK;
+}
+
+static tp_status put_columns(tp_stats_writer *a, tp_stats_kind kind, const tp_stats_style *s,
                              const tp_stats_column *c, size_t n, const tp_stats_column *at,
                              tp_error *err)
 {
     switch (kind) {
     case TP_STATS_ONE:
-        return put_one(a, &c[0], resample, err);
+        return put_one(a, &c[0], s->n_resamples > 0, err);
     case TP_STATS_TWO:
     case TP_STATS_PAIRED:
-        return put_two(a, &c[1], &c[0], kind == TP_STATS_PAIRED, resample, err);
+        return put_two(a, s, &c[1], &c[0], kind == TP_STATS_PAIRED, err);
     case TP_STATS_GROUPS:
         return put_groups(a, c, n, err);
     case TP_STATS_SERIES:
-        return tp_stats_writer_series(a, at ? at->x : NULL, c[0].x, c[0].n, err);
+        return put_series(a, s, &c[0], at, err);
     }
     return TP_OK;
 }
@@ -78,7 +131,7 @@ tp_status tp_stats_json(tp_stats_kind kind, const tp_stats_style *style, const t
     TP_TRY(tp_arena_init(&arena, (size_t)1 << 36, err));
     tp_stats_writer_open(&a);
     put_names(&w, c, n);
-    tp_status status = put_columns(&a, kind, style->n_resamples > 0, c, n, at, err);
+    tp_status status = put_columns(&a, kind, style, c, n, at, err);
     if (status == TP_OK) {
         tp_stats_writer_close(&a);
         tp_buf_addc(out, '\n');

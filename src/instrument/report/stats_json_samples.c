@@ -392,6 +392,8 @@ static void put_pairs(tp_stats_writer *a, const tp_pairwise *pairs, size_t n)
                             {"df", p->df, p->why},
                             {"p", p->p, p->why},
                             {"cohens_d", p->cohens_d, "no pooled variance"},
+                            {"hedges_g", p->hedges_g, "no pooled variance, or too few values"},
+                            {"cliffs_delta", p->cliffs_delta, "a group is empty"},
                             {"p_holm", p->p_holm, p->why},
                             {"p_bh", p->p_bh, p->why}};
         tp_stats_writer_object(a, NULL);

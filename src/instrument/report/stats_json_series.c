@@ -57,6 +57,10 @@ static void put_trend(tp_stats_writer *a, const tp_mann_kendall_result *m,
     tp_stats_writer_number(a, "z", m->corrected_z, m->why_corrected);
     tp_stats_writer_number(a, "p_two", m->corrected_p_two, m->why_corrected);
     tp_stats_writer_number(a, "p_increasing", m->corrected_p_increasing, m->why_corrected);
+    tp_stats_writer_interval(a, "slope_ci",
+                             (tp_interval){.lo = t->corrected_lo,
+                                           .hi = t->corrected_hi,
+                                           .why = t->why_ci ? t->why_ci : m->why_corrected});
     tp_stats_writer_object_end(a);
 }
 
@@ -108,24 +112,29 @@ static void put_loss(tp_stats_writer *a, const tp_loss_curve *c)
     tp_stats_writer_number(a, "stability_score", c->stability_score, c->why);
     tp_stats_writer_number(a, "max_drawup", c->max_drawup, "there are no values");
     tp_stats_writer_bool(a, "is_plateau", c->is_plateau);
-    tp_stats_writer_object(a, "last10");
-    put_trend(a, &c->last_trend, &c->last_slope, &c->last_line);
+}
+
+static tp_status put_trend_of(tp_stats_writer *a, const char *key, const double *x, const double *y,
+                              size_t n, tp_error *err)
+{
+    tp_mann_kendall_result m;
+    tp_theil_sen_result t;
+    TP_TRY(tp_trend_of(x, y, n, a->o.level, &m, &t, err));
+    tp_line l = tp_fit_line(x, y, n, a->o.level);
+    if (!key)
+        put_trend(a, &m, &t, &l);
+    tp_stats_writer_object(a, key ? key : "trend");
+    put_trend(a, &m, &t, &l);
     tp_stats_writer_object_end(a);
+    return TP_OK;
 }
 
 tp_status tp_stats_writer_series(tp_stats_writer *a, const double *x, const double *y, size_t n,
                                  tp_error *err)
 {
-    tp_mann_kendall_result m;
-    tp_theil_sen_result t;
     tp_level_split fixed, free_end;
     tp_loss_curve curve;
-    TP_TRY(tp_trend_of(x, y, n, a->o.level, &m, &t, err));
-    tp_line l = tp_fit_line(x, y, n, a->o.level);
-    put_trend(a, &m, &t, &l);
-    tp_stats_writer_object(a, "trend");
-    put_trend(a, &m, &t, &l);
-    tp_stats_writer_object_end(a);
+    TP_TRY(put_trend_of(a, NULL, x, y, n, err)); /* in the answer itself and as "trend" */
     if (n <= TP_CHANGEPOINT_MAX) {
         TP_TRY(tp_edivisive(y, n, 1, false, &fixed, err));
         TP_TRY(tp_edivisive(y, n, 1, true, &free_end, err));
@@ -136,7 +145,7 @@ tp_status tp_stats_writer_series(tp_stats_writer *a, const double *x, const doub
     put_split(a, "edivisive_tau_kappa", &free_end, y, n, true);
     TP_TRY(tp_analyze_loss(NULL, y, n, 0.1, 10, &curve, err));
     put_loss(a, &curve);
-    return TP_OK;
+    return put_trend_of(a, "last10", NULL, y + n - curve.window, curve.window, err);
 }
 
 static void answer_bootstrap(tp_stats_writer *a, const char *key, const tp_bootstrap_result *r)

@@ -75,10 +75,14 @@ tp_status tp_stats_put_table(const tp_stats_style *s, const tp_stats_column *c, 
     }
     tp_buf_addc(out, '\n');
     tp_grid_print(&g, 0, s->width, out);
-    for (size_t i = 0; i < k; i++)
+    for (size_t i = 0; i < k; i++) {
         if (c[i].n_missing)
             tp_buf_addf(out, "%s: %zu cell%s without a number left out.\n", c[i].name,
                         c[i].n_missing, tp_plural((uint64_t)(c[i].n_missing)));
+        if (c[i].n_rows_dropped)
+            tp_buf_addf(out, "%zu row%s without both numbers left out.\n", c[i].n_rows_dropped,
+                        tp_plural((uint64_t)(c[i].n_rows_dropped)));
+    }
     return TP_OK;
 }
 
@@ -274,7 +278,18 @@ static void put_t_test(const char *what, const tp_t_test *t, tp_buf *out)
     tp_buf_addc(out, '\n');
 }
 
-static void put_mde(const char *a, double mde, double mean, tp_buf *out)
+double tp_stats_detectable(const tp_stats_style *s, const tp_stats_column *a,
+                           const tp_stats_column *b, bool is_paired)
+{
+    double alpha = 1 - s->level, na = (double)a->n, nb = (double)b->n;
+    double sd = is_paired ? tp_paired_t(b->x, a->x, a->n, s->level).se * sqrt(na)
+                          : tp_student(b->x, b->n, a->x, a->n, s->level).se / sqrt(1 / na + 1 / nb);
+    double effect = is_paired ? tp_mde_paired(na, alpha, s->power, 2)
+                              : tp_mde_two_sample(na, nb, alpha, s->power, 2);
+    return sd > 0 ? effect * sd : NAN;
+}
+
+static void put_mde(const tp_stats_style *s, const char *a, double mde, double mean, tp_buf *out)
 {
     if (isnan(mde))
         return;
@@ -283,8 +298,10 @@ static void put_mde(const char *a, double mde, double mean, tp_buf *out)
         tp_buf_addf(out, "%.2g %% of %s's mean", 100 * mde / mean, a);
     else
         tp_buf_addf(out, "%.3g", mde);
-    tp_buf_adds(out, " would have been seen in 80 % of such experiments; smaller ones need more "
-                     "values.\n");
+    tp_buf_addf(out,
+                " would have been seen in %.4g %% of such experiments; smaller ones need more "
+                "values.\n",
+                100 * s->power);
 }
 
 /* What the interval of the headline decides, and the test that goes with it. */
@@ -325,7 +342,7 @@ static void put_decision(const tp_stats_style *s, const decision *d, const tp_t_
     if (is_equivalent)
         tp_buf_addf(out, "), but that it stays within %.3g %% of %s's mean is", 100 * s->margin, a);
     tp_buf_adds(out, is_equivalent ? ".\n" : ").\n");
-    put_mde(a, d->mde, mean_a, out);
+    put_mde(s, a, d->mde, mean_a, out);
 }
 
 static void put_mann_whitney(const tp_stats_column *a, const tp_stats_column *b,
@@ -370,9 +387,7 @@ tp_status tp_stats_text_two(const tp_stats_style *s, const tp_stats_column *a,
                            .of = "of the means ",
                            .effect = e.g,
                            .spread = "the spread of the values",
-                           .mde =
-                               tp_mde_two_sample((double)a->n, (double)b->n, 1 - s->level, 0.8, 2) *
-                               fabs(t.diff) / fabs(e.d)};
+                           .mde = tp_stats_detectable(s, a, b, false)};
     put_decision(s, &said, &t, a->name, mean_a, out);
     warn_of_order(out, b->name, b->x, b->n);
     warn_of_order(out, a->name, a->x, a->n);
@@ -458,8 +473,7 @@ static tp_status paired(const tp_stats_style *s, const tp_stats_column *a, const
                            .of = "",
                            .effect = e.dz,
                            .spread = "its spread between pairs",
-                           .mde = tp_mde_paired((double)n, 1 - s->level, 0.8, 2) * t.se *
-                                  sqrt((double)n)};
+                           .mde = tp_stats_detectable(s, a, b, true)};
     put_decision(s, &said, &t, a->name, mean_a, out);
     warn_of_order(out, "differences", d, n);
     const tp_stats_column all[] = {*a, *b, {.name = "difference", .x = d, .n = n}};
@@ -486,9 +500,7 @@ static tp_status paired(const tp_stats_style *s, const tp_stats_column *a, const
 tp_status tp_stats_text_paired(const tp_stats_style *s, const tp_stats_column *a,
                                const tp_stats_column *b, tp_buf *out, tp_error *err)
 {
-    TP_FREED double *d = malloc((a->n + 1) * sizeof *d);
-    if (!d)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu differences", a->n);
+    TP_FREED double *d = tp_new(a->n + 1, sizeof *d);
     for (size_t i = 0; i < a->n; i++)
         d[i] = b->x[i] - a->x[i];
     return paired(s, a, b, d, out, err);

@@ -13,6 +13,7 @@ typedef struct {
     bool equal_variances;
     tp_stats_words words; /* which of larger and smaller is good */
     double margin;        /* of equivalence, a share of the baseline; 0: not asked */
+    double power;         /* of what is called detectable */
     bool bold;            /* the headline, on a terminal */
     int width;            /* columns of tables */
 } tp_stats_style;
@@ -21,7 +22,8 @@ typedef struct {
     const char *name;
     const double *x;
     size_t n;
-    size_t n_missing;
+    size_t n_missing;      /* cells without a number */
+    size_t n_rows_dropped; /* of pairs or places: rows in which either is missing */
 } tp_stats_column;
 
 TP_CHECKED tp_status tp_stats_text_one(const tp_stats_style *s, const tp_stats_column *c,
@@ -51,6 +53,21 @@ TP_CHECKED tp_status tp_stats_text_plan(const tp_stats_style *s, const tp_stats_
 /* What cannot be a share is refused. */
 TP_CHECKED tp_status tp_stats_check_shares(const int64_t *x, const int64_t *n, size_t k,
                                            tp_error *err);
+/* Change points of a series; of a long one those of the medians of blocks. */
+enum { TP_STATS_SEARCHED = 500 }; /* values: the search is quadratic for every permutation */
+typedef struct {
+    tp_changepoint found[TP_STATS_SEARCHED]; /* `index`: of the series */
+    size_t n_found, n_searched;              /* values, or blocks */
+    double alpha;
+    bool wander; /* successive values resemble each other between the points: not judged */
+    double lag1; /* how much */
+} tp_stats_changes;
+TP_CHECKED tp_status tp_stats_find_changes(const tp_stats_style *s, const double *y, size_t n,
+                                           tp_stats_changes *ret, tp_error *err);
+/* The difference that a t test of as many values, spread as these are, shows with style->power;
+ * NaN where no test is defined. */
+double tp_stats_detectable(const tp_stats_style *s, const tp_stats_column *a,
+                           const tp_stats_column *b, bool is_paired);
 /* The unknown of the three is computed. */
 TP_CHECKED tp_status tp_stats_solve_plan(const tp_stats_style *s, tp_stats_plan *plan,
                                          tp_error *err);

@@ -34,6 +34,9 @@ static void put_pairs(const tp_stats_style *s, const tp_stats_column *c, const t
     tp_grid_column(&g, "interval", tp_stats_level(s, level), TP_CELL_TEXT);
     tp_grid_column(&g, "p", "p", TP_CELL_FIGURE);
     tp_grid_column(&g, "p_holm", "p (Holm)", TP_CELL_FIGURE);
+    tp_grid_column(&g, "hedges_g", "g", TP_CELL_FIGURE);
+    tp_grid_column(&g, "effect", "effect", TP_CELL_TEXT);
+    tp_grid_column(&g, "cliffs_delta", "Cliff", TP_CELL_FIGURE);
     tp_grid_column(&g, "verdict", "", TP_CELL_TEXT);
     for (size_t i = 0; i < n; i++) {
         const tp_pairwise *p = &pairs[i];
@@ -43,13 +46,18 @@ static void put_pairs(const tp_stats_style *s, const tp_stats_column *c, const t
             tp_grid_text(&g, "undefined");
             tp_grid_unknown(&g);
             tp_grid_unknown(&g);
-            tp_grid_text(&g, p->why);
-            continue;
+        } else {
+            tp_grid_textf(&g, "%.4g to %.4g", p->ci.lo, p->ci.hi);
+            tp_grid_textf(&g, "%.2g", p->p);
+            tp_grid_textf(&g, "%.2g", p->p_holm);
         }
-        tp_grid_textf(&g, "%.4g to %.4g", p->ci.lo, p->ci.hi);
-        tp_grid_textf(&g, "%.2g", p->p);
-        tp_grid_textf(&g, "%.2g", p->p_holm);
-        tp_grid_text(&g, p->p_holm < 1 - s->level ? "differ" : "");
+        if (isnan(p->hedges_g))
+            tp_grid_unknown(&g);
+        else
+            tp_grid_textf(&g, "%.3g", p->hedges_g);
+        tp_grid_text(&g, isnan(p->hedges_g) ? "" : tp_effect_word(p->hedges_g));
+        tp_grid_textf(&g, "%.3g", p->cliffs_delta);
+        tp_grid_text(&g, p->why ? p->why : p->p_holm < 1 - s->level ? "differ" : "");
     }
     tp_buf_addc(out, '\n');
     tp_grid_print(&g, 0, s->width, out);
@@ -101,13 +109,10 @@ static tp_status groups_with(const tp_stats_style *s, const tp_stats_column *c, 
 tp_status tp_stats_text_groups(const tp_stats_style *s, const tp_stats_column *c, size_t k,
                                tp_buf *out, tp_error *err)
 {
-    TP_FREED tp_group *groups = calloc(k, sizeof *groups);
-    TP_FREED tp_pairwise *pairs = calloc(k * (k - 1) / 2, sizeof *pairs);
-    return groups && pairs ? groups_with(s, c, k, groups, pairs, out, err)
-                           : tp_fail(err, TP_ERR_NOMEM, "no memory for %zu groups", k);
+    TP_FREED tp_group *groups = tp_new(k, sizeof *groups);
+    TP_FREED tp_pairwise *pairs = tp_new(k * (k - 1) / 2, sizeof *pairs);
+    return groups_with(s, c, k, groups, pairs, out, err);
 }
-
-enum { SEARCHED = 500 }; /* values: the search is quadratic for every permutation */
 
 /* A share says something of values that keep their sign and their size. */
 static bool has_share(double before, double after)
@@ -116,10 +121,10 @@ static bool has_share(double before, double after)
     return ratio > 0.1 && ratio < 10;
 }
 
-static void put_change(const tp_stats_column *x, const tp_changepoint *c, size_t index,
-                       bool is_judged, tp_buf *out)
+static void put_change(const tp_stats_column *x, const tp_changepoint *c, bool is_judged,
+                       tp_buf *out)
 {
-    tp_buf_addf(out, "  at %-10.6g median %.5g -> %.5g", x ? x->x[index] : (double)index,
+    tp_buf_addf(out, "  at %-10.6g median %.5g -> %.5g", x ? x->x[c->index] : (double)c->index,
                 c->median_before, c->median_after);
     if (has_share(c->median_before, c->median_after))
         tp_buf_addf(out, " (%+.3g %%)", 100 * (c->median_after / c->median_before - 1));
@@ -130,35 +135,45 @@ static void put_change(const tp_stats_column *x, const tp_changepoint *c, size_t
     tp_buf_addc(out, '\n');
 }
 
-/* A long series is searched in the medians of blocks. */
+tp_status tp_stats_find_changes(const tp_stats_style *s, const double *y, size_t n,
+                                tp_stats_changes *ret, tp_error *err)
+{
+    tp_changepoint_options o = TP_CHANGEPOINT_DEFAULTS;
+    double medians[TP_STATS_SEARCHED];
+    bool in_blocks = n > TP_STATS_SEARCHED;
+    o.seed = s->seed;
+    *ret = (tp_stats_changes){.n_searched = in_blocks ? TP_STATS_SEARCHED : n, .alpha = o.alpha};
+    if (in_blocks)
+        TP_TRY(tp_block_medians(y, n, ret->n_searched, medians, err));
+    const double *searched = in_blocks ? medians : y;
+    TP_TRY(tp_changepoints(searched, ret->n_searched, &o, ret->found, &ret->n_found, err));
+    ret->wander =
+        tp_changes_wander(searched, ret->n_searched, ret->found, ret->n_found, &ret->lag1);
+    for (size_t i = 0; in_blocks && i < ret->n_found; i++)
+        ret->found[i].index = ret->found[i].index * n / ret->n_searched;
+    return TP_OK;
+}
+
 static tp_status put_changes(const tp_stats_style *s, const tp_stats_column *x,
                              const tp_stats_column *y, tp_buf *out, tp_error *err)
 {
-    tp_changepoint_options o = TP_CHANGEPOINT_DEFAULTS;
-    tp_changepoint found[SEARCHED];
-    double medians[SEARCHED], lag1;
-    size_t n_found = 0, n = y->n <= SEARCHED ? y->n : SEARCHED;
-    o.seed = s->seed;
-    if (n < y->n)
-        TP_TRY(tp_block_medians(y->x, y->n, n, medians, err));
-    const double *searched = n < y->n ? medians : y->x;
-    TP_TRY(tp_changepoints(searched, n, &o, found, &n_found, err));
-    bool wanders = tp_changes_wander(searched, n, found, n_found, &lag1);
-    if (n_found == 0)
-        tp_buf_addf(out, "Change points: none at p < %.2g", o.alpha);
+    tp_stats_changes c;
+    TP_TRY(tp_stats_find_changes(s, y->x, y->n, &c, err));
+    if (c.n_found == 0)
+        tp_buf_addf(out, "Change points: none at p < %.2g", c.alpha);
     else
         tp_buf_adds(out, "Change points (first value after the change)");
-    if (n < y->n)
-        tp_buf_addf(out, ", searched in the medians of %zu blocks", n);
-    tp_buf_adds(out, n_found ? ":\n" : ".\n");
-    for (size_t i = 0; i < n_found; i++)
-        put_change(x, &found[i], found[i].index * y->n / n, !wanders, out);
-    if (wanders)
+    if (c.n_searched < y->n)
+        tp_buf_addf(out, ", searched in the medians of %zu blocks", c.n_searched);
+    tp_buf_adds(out, c.n_found ? ":\n" : ".\n");
+    for (size_t i = 0; i < c.n_found; i++)
+        put_change(x, &c.found[i], !c.wander, out);
+    if (c.wander)
         tp_buf_addf(out,
                     "Note: these points are not judged: between them successive values still "
                     "resemble each other (lag-1 correlation %.2f), and such a series wanders "
                     "without a change.\n",
-                    lag1);
+                    c.lag1);
     return TP_OK;
 }
 
@@ -193,7 +208,7 @@ tp_status tp_stats_text_series(const tp_stats_style *s, const tp_stats_column *x
     const double *at = x ? x->x : NULL;
     TP_TRY(tp_trend_of(at, y->x, y->n, s->level, &m, &t, err));
     TP_TRY(tp_analyze_loss(NULL, y->x, y->n, 0.1, 10, &curve, err));
-    double p = m.why_corrected ? m.p_two : m.corrected_p_two;
+    double p = fmax(m.p_two, m.corrected_p_two); /* NaN: not corrected; never a smaller variance */
     bool moves = !m.why && p < 1 - s->level;
     tp_stats_headline(s, out, true);
     if (m.why)
@@ -206,7 +221,8 @@ tp_status tp_stats_text_series(const tp_stats_style *s, const tp_stats_column *x
         tp_buf_addf(out, " (Mann-Kendall ");
         tp_stats_put_p(out, p);
         tp_buf_addf(out, "): %.4g per %s, %s interval %.4g to %.4g, n = %zu.", t.slope,
-                    x ? x->name : "step", tp_stats_level(s, level), t.lo, t.hi, y->n);
+                    x ? x->name : "step", tp_stats_level(s, level), t.corrected_lo, t.corrected_hi,
+                    y->n);
     }
     tp_stats_headline(s, out, false);
     TP_TRY(put_changes(s, x, y, out, err));

@@ -128,6 +128,37 @@ static void equal_values_are_not_autocorrelated(void **state)
         fail_msg("the correction is %g", m.correction);
 }
 
+/* Of values that follow one another the interval holds the slope, 0, no less often than the test
+ * keeps silent; the plain one, as scipy has it, stays beside it. */
+static void the_interval_of_a_slope_is_that_of_its_test(void **state)
+{
+    enum { LENGTH = 60, SERIES = 300 };
+    double y[LENGTH];
+    int wider = 0;
+    tp_rng rng = tp_rng_make(11, 0);
+    for (int k = 0; k < SERIES; k++) {
+        tp_mann_kendall_result m;
+        tp_theil_sen_result r, plain;
+        for (int i = -20; i < LENGTH; i++)
+            y[i < 0 ? 0 : i] =
+                (i > -20 ? 0.6 * y[i <= 0 ? 0 : i - 1] : 0) + tp_rng_uniform(&rng) - 0.5;
+        assert_int_equal(tp_trend_of(NULL, y, LENGTH, 0.95, &m, &r, NULL), TP_OK);
+        assert_int_equal(tp_theil_sen(NULL, y, LENGTH, 0.95, &plain, NULL), TP_OK);
+        close_to(r.lo, plain.lo);
+        close_to(r.hi, plain.hi);
+        assert_true(r.corrected_lo <= r.lo && r.corrected_hi >= r.hi);
+        wider += r.corrected_hi - r.corrected_lo > r.hi - r.lo;
+        bool is_shown = fmax(m.p_two, m.corrected_p_two) < 0.05;
+        bool excludes = r.corrected_lo > 0 || r.corrected_hi < 0;
+        if (is_shown && !excludes)
+            fail_msg("series %d: p = %g, %g to %g", k, m.corrected_p_two, r.corrected_lo,
+                     r.corrected_hi);
+        if (excludes && !is_shown) /* at the limit only: the test is corrected for continuity */
+            assert_true(fmax(m.p_two, m.corrected_p_two) < 0.055);
+    }
+    assert_true(wider > SERIES / 2);
+}
+
 static double about_normal(tp_rng *rng)
 {
     double sum = -6;
@@ -164,6 +195,7 @@ int main(void)
         cmocka_unit_test(a_search_needs_few_counts),
         cmocka_unit_test(extreme_values_have_a_trend),
         cmocka_unit_test(equal_values_are_not_autocorrelated),
+        cmocka_unit_test(the_interval_of_a_slope_is_that_of_its_test),
         cmocka_unit_test(a_series_that_wanders_is_told_from_one_that_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
