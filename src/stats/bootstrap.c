@@ -173,35 +173,11 @@ tp_status tp_bootstrap_check(const tp_bootstrap_options *options, size_t n, tp_e
     return TP_OK;
 }
 
-/* Chunks of replicates, so that a task is worth handing to a thread. */
-enum { CHUNK = 64 };
-
-typedef struct {
-    const tp_resampler *how;
-    const tp_bootstrap_options *options;
-    double *theta;
-} job;
-
-static tp_status draw_chunk(void *context, size_t index, int worker, tp_error *err)
+void tp_bootstrap_draw(const tp_resampler *how, const tp_bootstrap_options *options, double *theta)
 {
-    const job *j = context;
-    const tp_resampler *how = j->how;
-    size_t from = index * CHUNK, to = from + CHUNK;
-    (void)worker, (void)err;
-    if (to > j->options->n_resamples)
-        to = j->options->n_resamples;
     TP_FREED double *scratch = tp_scratch(how->scratch);
-    for (size_t i = from; i < to; i++) {
-        tp_splitmix stream = {tp_splitmix_skip(j->options->seed, (uint64_t)i * how->draws)};
-        j->theta[i] = how->replicate(how->context, &stream, scratch);
+    for (size_t i = 0; i < options->n_resamples; i++) {
+        tp_splitmix stream = {tp_splitmix_skip(options->seed, (uint64_t)i * how->draws)};
+        theta[i] = how->replicate(how->context, &stream, scratch);
     }
-    return TP_OK;
-}
-
-tp_status tp_bootstrap_draw(const tp_resampler *how, const tp_bootstrap_options *options,
-                            double *theta, tp_error *err)
-{
-    job j = {how, options, theta};
-    size_t n_chunks = (options->n_resamples + CHUNK - 1) / CHUNK;
-    return tp_pool_for(options->pool, n_chunks, draw_chunk, &j, err);
 }

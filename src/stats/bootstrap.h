@@ -1,9 +1,8 @@
 /* bootstrap.h - intervals by resampling.
  *
  * The stream is splitmix64 (Steele, Lea and Flood 2014): the k-th number depends on the
- * seed and k alone, so any replicate can be drawn by any thread and results do not depend
- * on their number.  An index is the high word of u64 * n.  Two samples: each replicate
- * draws n1 indices for x, then n2 for y.
+ * seed and k alone, so a replicate does not depend on those before it.  An index is the high word
+ * of u64 * n.  Two samples: each replicate draws n1 indices for x, then n2 for y.
  *
  * Percentile: type-7 quantiles of the sorted replicates.  Basic: 2 theta - those.  BCa
  * (Efron 1987): z0 from the share of replicates below theta (equal ones count half,
@@ -13,7 +12,6 @@
 #ifndef TP_STATS_BOOTSTRAP_H
 #define TP_STATS_BOOTSTRAP_H
 
-#include "base/threads.h"
 #include "stats/common.h"
 
 typedef struct {
@@ -26,8 +24,7 @@ uint64_t tp_splitmix_below(tp_splitmix *s, uint64_t n); /* high word of next * n
 typedef struct {
     size_t n_resamples; /* 9999 where a decision hangs on it */
     uint64_t seed;
-    double level;  /* 0.95 */
-    tp_pool *pool; /* NULL: the calling thread alone */
+    double level; /* 0.95 */
 } tp_bootstrap_options;
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* bootstrap_internal.h - what the kinds of bootstrap share: drawing replicates in chunks
- * on a pool, and turning them into intervals. */
+/* bootstrap_internal.h - what the kinds of bootstrap share: drawing replicates, and turning
+ * them into intervals. */
 #ifndef TP_STATS_BOOTSTRAP_INTERNAL_H
 #define TP_STATS_BOOTSTRAP_INTERNAL_H
 
@@ -14,8 +14,7 @@ typedef struct {
 
 TP_CHECKED tp_status tp_bootstrap_check(const tp_bootstrap_options *options, size_t n,
                                         tp_error *err);
-TP_CHECKED tp_status tp_bootstrap_draw(const tp_resampler *how, const tp_bootstrap_options *options,
-                                       double *theta, tp_error *err);
+void tp_bootstrap_draw(const tp_resampler *how, const tp_bootstrap_options *options, double *theta);
 
 /* r->theta and r->n_resamples are set; theta is sorted.  A NaN acceleration means none. */
 void tp_bootstrap_summarize(double *theta, double acceleration, double level,

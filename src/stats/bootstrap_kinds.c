@@ -266,7 +266,7 @@ static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstr
         whole_y = s->statistic(work, s->ny, s->context);
     }
     r.theta = combined(s, whole_x, whole_y);
-    TP_TRY(tp_bootstrap_draw(&how, options, theta, err));
+    tp_bootstrap_draw(&how, options, theta);
     size_t near = closest(theta, b, r.theta);
     tp_bootstrap_summarize(theta, acceleration(s, whole_x, whole_y, work), options->level, &r);
     if (how.replicate == replicate_mean && !isnan(r.min_gap))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/order.h"
+#include "base/platform.h"
 #include "stats/bootstrap.h"
 #include "stats/descriptive.h"
 #include "stats/order.h"
@@ -80,50 +81,41 @@ tp_status tp_edivisive(const double *y, size_t n, size_t min_segment, bool searc
 typedef struct {
     const double *y;
     size_t n, least;
-    uint64_t seed;
-    double q;
-    size_t *hits; /* per permutation, 0 or 1 */
+    double q, *work; /* with room for a permutation and SUMS (n + 1) */
 } permutations;
 
-static tp_status permute_once(void *context, size_t index, int worker, tp_error *err)
+static bool is_as_good(const permutations *p, uint64_t seed, size_t index)
 {
-    const permutations *p = context;
-    (void)worker, (void)err;
-    TP_FREED double *v = tp_scratch(p->n + SUMS * (p->n + 1));
+    double *v = p->work;
     memcpy(v, p->y, p->n * sizeof *v);
-    tp_splitmix stream = {tp_splitmix_at(p->seed, index)};
+    tp_splitmix stream = {tp_splitmix_at(seed, index)};
     for (size_t i = p->n - 1; i > 0; i--) {
         size_t j = (size_t)tp_splitmix_below(&stream, i + 1);
         double swap = v[i];
         v[i] = v[j];
         v[j] = swap;
     }
-    tp_level_split s = best_split(v, p->n, p->least, true, v + p->n);
-    p->hits[index] = s.q >= p->q * (1 - 1e-12);
-    return TP_OK;
+    return best_split(v, p->n, p->least, true, v + p->n).q >= p->q * (1 - 1e-12);
 }
 
 /* Permutations in batches, given up as soon as the p-value cannot be small any more;
  * it is then a lower bound above alpha. */
 enum { BATCH = 32 };
 
-static tp_status p_value(const double *y, size_t n, double q, uint64_t seed,
-                         const tp_changepoint_options *o, double *ret, tp_error *err)
+static double p_value(const double *y, size_t n, double q, uint64_t seed,
+                      const tp_changepoint_options *o)
 {
-    size_t batch_hits[BATCH], hits = 0;
+    size_t hits = 0;
     double total = (double)o->n_permutations + 1;
-    permutations p = {y, n, o->min_segment, seed, q, batch_hits};
+    TP_FREED double *work = tp_scratch(n + SUMS * (n + 1));
+    permutations p = {y, n, o->min_segment, q, work};
     for (size_t done = 0; done < o->n_permutations; done += BATCH) {
-        size_t left = o->n_permutations - done, m = left < BATCH ? left : BATCH;
-        p.seed = seed + done;
-        TP_TRY(tp_pool_for(o->pool, m, permute_once, &p, err));
-        for (size_t i = 0; i < m; i++)
-            hits += batch_hits[i];
+        for (size_t i = 0; i < TP_MIN(o->n_permutations - done, (size_t)BATCH); i++)
+            hits += is_as_good(&p, seed + done, i);
         if ((double)(hits + 1) / total > o->alpha)
             break;
     }
-    *ret = (double)(hits + 1) / total;
-    return TP_OK;
+    return (double)(hits + 1) / total;
 }
 
 typedef struct {
@@ -141,37 +133,27 @@ typedef struct {
     size_t n_found;
 } search;
 
-static tp_status search_segment(search *s, segment at, tp_error *err)
+static void search_segment(search *s, segment at)
 {
     size_t n = at.to - at.from, least = s->o->min_segment;
-    double p;
     if (n < 2 * least)
-        return TP_OK;
+        return;
     tp_level_split split = best_split(s->y + at.from, n, least, true, s->work);
     if (split.tau == 0 || !(split.q > 0))
-        return TP_OK;
+        return;
     uint64_t seed = tp_splitmix_at(s->o->seed, at.from) + at.to;
-    TP_TRY(p_value(s->y + at.from, n, split.q, seed, s->o, &p, err));
+    double p = p_value(s->y + at.from, n, split.q, seed, s->o);
     if (p > s->o->alpha)
-        return TP_OK;
+        return;
     size_t middle = at.from + split.tau;
     s->found[s->n_found++] = (tp_changepoint){.index = middle, .q = split.q, .p = p};
     s->open[s->n_open++] = (segment){at.from, middle};
     s->open[s->n_open++] = (segment){middle, at.to};
-    return TP_OK;
 }
 
 TP_ORDER(compare_changes, tp_changepoint, TP_COMPARE(x->index, y->index))
 
-static bool is_large(const tp_changepoint *c, double least)
-{
-    if (c->mean_before == 0)
-        return c->mean_after != 0 || least <= 0;
-    return fabs(c->mean_after / c->mean_before - 1) > least || least <= 0;
-}
-
-/* Describe every change against its neighbours, and keep the large ones: a dropped one
- * joins its segments, so the rest are described again. */
+/* Every change against its neighbours. */
 static tp_status describe_changes(search *s, tp_error *err)
 {
     for (size_t i = 0; i < s->n_found; i++) {
@@ -184,11 +166,6 @@ static tp_status describe_changes(search *s, tp_error *err)
         c->mean_after = tp_mean(after, n_after);
         TP_TRY(tp_median(before, n_before, &c->median_before, err));
         TP_TRY(tp_median(after, n_after, &c->median_after, err));
-        if (!is_large(c, s->o->min_change)) {
-            memmove(c, c + 1, (s->n_found - i - 1) * sizeof *c);
-            s->n_found--;
-            i = SIZE_MAX; /* from the first again */
-        }
     }
     return TP_OK;
 }
@@ -210,7 +187,7 @@ tp_status tp_changepoints(const double *y, size_t n, const tp_changepoint_option
         .y = y, .n = n, .o = options, .work = work, .open = waiting, .found = ret, .n_open = 1};
     s.open[0] = (segment){0, n};
     while (s.n_open > 0)
-        TP_TRY(search_segment(&s, s.open[--s.n_open], err));
+        search_segment(&s, s.open[--s.n_open]);
     qsort(ret, s.n_found, sizeof *ret, compare_changes);
     TP_TRY(describe_changes(&s, err));
     *ret_n = s.n_found;

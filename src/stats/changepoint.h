@@ -8,7 +8,6 @@
 #ifndef TP_STATS_CHANGEPOINT_H
 #define TP_STATS_CHANGEPOINT_H
 
-#include "base/threads.h"
 #include "stats/common.h"
 
 typedef struct {
@@ -27,10 +26,7 @@ typedef struct {
     size_t min_segment;    /* 3 */
     size_t n_permutations; /* 999 */
     uint64_t seed;
-    double alpha;      /* 0.01; smaller than 1 / (n_permutations + 1) finds nothing */
-    double min_change; /* report only |mean ratio - 1| (or, with a mean of 0, any change)
-                          above this */
-    tp_pool *pool;
+    double alpha; /* 0.01; smaller than 1 / (n_permutations + 1) finds nothing */
 } tp_changepoint_options;
 #define TP_CHANGEPOINT_DEFAULTS \
     ((tp_changepoint_options){.min_segment = 3, .n_permutations = 999, .seed = 1, .alpha = 0.01})

@@ -61,8 +61,6 @@ double tp_lag1_unbiased(double lag1, size_t n, int terms);
 void tp_sort(double *x, size_t n);
 double tp_quantile_sorted(const double *sorted, size_t n, double p);
 double tp_median_sorted(const double *sorted, size_t n);
-/* Mean without `cut` values at each end; cut = 1 is the Olympic mean. */
-double tp_trimmed_mean_sorted(const double *sorted, size_t n, size_t cut);
 tp_median_interval tp_median_interval_sorted(const double *sorted, size_t n, double level);
 
 TP_CHECKED tp_status tp_median(const double *x, size_t n, double *ret, tp_error *err);
