@@ -129,19 +129,13 @@ void tp_evaluator_free(tp_evaluator *e)
 
 /* ---- running ---- */
 
-static bool on_progress(void *user, const tp_evaluate_progress *p)
+static bool on_progress(void *user, const tp_evaluator_progress *progress)
 {
     const tp_evaluator *e = user;
-    tp_evaluator_progress progress = {.done = p->done,
-                                      .n = p->n,
-                                      .correct = p->correct,
-                                      .excluded = p->excluded,
-                                      .seconds = p->seconds,
-                                      .tokens_per_s = p->tokens_per_s};
     if (is_stopped(user))
         return false;
     if (e->o.progress)
-        e->o.progress(e->o.user, &progress);
+        e->o.progress(e->o.user, progress);
     return true;
 }
 
@@ -322,18 +316,14 @@ void tp_evaluator_keys(char **ret_text, size_t *ret_n)
 
 /* ---- evaluations in files ---- */
 
-static tp_status read_options(const tp_evaluation_file_options *options, tp_eval_file_options *ret,
-                              tp_error *err)
+static tp_status read_options(const tp_evaluation_file_options *options,
+                              tp_evaluation_file_options *o, tp_error *err)
 {
-    tp_evaluation_file_options o;
-    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_evaluation_file_options", err));
-    if (o.level != 0 && !(o.level > 0 && o.level < 1))
-        return tp_fail(err, TP_ERR_ARG, "level is %g; expected a number between 0 and 1", o.level);
-    *ret = (tp_eval_file_options){.level = o.level != 0 ? o.level : 0.95,
-                                  .threshold = o.has_threshold ? o.threshold : 1,
-                                  .json = o.json,
-                                  .report = o.report,
-                                  .worse = o.worse};
+    TP_TRY(tp_sized_read(o, sizeof *o, options, "tp_evaluation_file_options", err));
+    if (o->level != 0 && !(o->level > 0 && o->level < 1))
+        return tp_fail(err, TP_ERR_ARG, "level is %g; expected a number between 0 and 1", o->level);
+    o->level = o->level != 0 ? o->level : 0.95;
+    o->threshold = o->has_threshold ? o->threshold : 1;
     return TP_OK;
 }
 
@@ -341,7 +331,7 @@ tp_status tp_evaluation_summarize(const char *path, const tp_evaluation_file_opt
                                   char **ret_text, size_t *ret_n, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    tp_eval_file_options o;
+    tp_evaluation_file_options o;
     tp_buf text = {0};
     TP_NEED(path && ret_text && ret_n, err);
     TP_TRY(read_options(options, &o, err));
@@ -358,7 +348,7 @@ tp_status tp_evaluation_compare(const char *a, const char *b,
                                 size_t *ret_n, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    tp_eval_file_options o;
+    tp_evaluation_file_options o;
     tp_buf text = {0};
     TP_NEED(a && b && ret_text && ret_n, err);
     TP_TRY(read_options(options, &o, err));

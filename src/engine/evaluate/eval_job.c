@@ -112,7 +112,7 @@ tp_status tp_eval_job_force_isa(const tp_eval_job *j, tp_error *err)
 /* ---- running ---- */
 
 tp_status tp_eval_job_run(tp_eval_job *j, const tp_perturbation *perturbation,
-                          bool (*on_progress)(void *user, const tp_evaluate_progress *progress),
+                          bool (*on_progress)(void *user, const tp_evaluator_progress *progress),
                           void *user, tp_evaluation *ret, tp_error *err)
 {
     const tp_eval_options *o = &j->o;

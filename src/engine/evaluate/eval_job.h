@@ -34,7 +34,7 @@ TP_CHECKED tp_status tp_eval_job_force_isa(const tp_eval_job *j, tp_error *err);
 /* Ask and judge; everything is open.  on_progress, perturbation (or NULL): see evaluate.h. */
 TP_CHECKED tp_status tp_eval_job_run(tp_eval_job *j, const tp_perturbation *perturbation,
                                      bool (*on_progress)(void *user,
-                                                         const tp_evaluate_progress *progress),
+                                                         const tp_evaluator_progress *progress),
                                      void *user, tp_evaluation *ret, tp_error *err);
 void tp_eval_job_close(tp_eval_job *j);
 

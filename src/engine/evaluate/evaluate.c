@@ -33,7 +33,7 @@ typedef struct {
     size_t n_flights, next;    /* the next prompt to submit */
     size_t *waiting;           /* prompts whose answers wait for their verdict */
     size_t n_waiting, portion; /* prompts that the arena holds */
-    tp_evaluate_progress progress;
+    tp_evaluator_progress progress;
     double started;
     tp_error *err;
 } evaluation;
@@ -292,9 +292,9 @@ static tp_status tell(evaluation *v)
         v->e->generate_s > 0 ? (double)v->e->n_new_tokens / v->e->generate_s : 0;
     if (v->o->on_progress && !v->o->on_progress(v->o->user, &v->progress))
         return tp_fail(v->err, TP_ERR_INTERRUPTED,
-                       "the evaluation was stopped after %zu of %zu "
+                       "the evaluation was stopped after %llu of %llu "
                        "answers",
-                       v->progress.done, v->progress.n);
+                       (unsigned long long)v->progress.done, (unsigned long long)v->progress.n);
     return TP_OK;
 }
 

@@ -16,12 +16,7 @@
 #include "engine/generate/engine.h"
 #include "engine/reward/environment.h"
 #include "stats/eval_summary.h"
-
-typedef struct {
-    size_t done, n; /* answers judged, of all */
-    int64_t correct, excluded;
-    double seconds, tokens_per_s; /* generated tokens */
-} tp_evaluate_progress;
+#include "temper/evaluate.h"
 
 typedef struct {
     int64_t max_length;     /* prompt and answer, as the engine was made with */
@@ -39,7 +34,7 @@ typedef struct {
      * leaves as they are, are left out */
     const tp_perturbation *perturbation;
     /* (optional) now and then; false ends the evaluation with TP_ERR_INTERRUPTED */
-    bool (*on_progress)(void *user, const tp_evaluate_progress *progress);
+    bool (*on_progress)(void *user, const tp_evaluator_progress *progress);
     void *user;
 } tp_evaluate_options;
 
@@ -68,9 +63,9 @@ typedef struct {
     tp_eval_prompt *counts; /* n; ids and questions point into prompts: for
                                     tp_eval_summarize() */
     uint64_t statuses[TP_REWARD_KINDS];
-    size_t n_unchanged;   /* prompts that the perturbation leaves as they are */
-    uint64_t n_truncated; /* answers cut off by the limit on tokens */
-    uint64_t n_threshold; /* answers judged right or wrong by success_threshold */
+    size_t n_unchanged;               /* prompts that the perturbation leaves as they are */
+    uint64_t n_truncated;             /* answers cut off by the limit on tokens */
+    uint64_t n_threshold;             /* answers judged right or wrong by success_threshold */
     uint64_t n_answers, n_new_tokens; /* generated */
     double seconds, generate_s, judge_s;
 } tp_evaluation;

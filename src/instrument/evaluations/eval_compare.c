@@ -197,8 +197,8 @@ static void add_json(const tp_eval_file *files, const tp_eval_summary *sums,
 
 /* ---- all of it ---- */
 
-static tp_status read_and_sum(const char *path, const tp_eval_file_options *o, tp_eval_file *f,
-                              tp_eval_summary *s, tp_error *err)
+static tp_status read_and_sum(const char *path, const tp_evaluation_file_options *o,
+                              tp_eval_file *f, tp_eval_summary *s, tp_error *err)
 {
     TP_TRY(tp_eval_file_read(path, o->threshold, f, err));
     return tp_eval_summarize(f->prompts, f->n, f->k, f->n_k, o->level, s, err);
@@ -216,7 +216,7 @@ static void add_summary(const tp_eval_file *f, const tp_eval_summary *s, tp_buf 
                 tp_eval_share(s->pass_sum, sum), (long long)s->k[0]);
 }
 
-static tp_status summarize_run(const char *path, const tp_eval_file_options *o, tp_buf *out,
+static tp_status summarize_run(const char *path, const tp_evaluation_file_options *o, tp_buf *out,
                                tp_error *err)
 {
     TP_OWN(tp_validations) v = {0};
@@ -225,7 +225,7 @@ static tp_status summarize_run(const char *path, const tp_eval_file_options *o, 
     return TP_OK;
 }
 
-tp_status tp_eval_summarize_path(const char *path, const tp_eval_file_options *o, tp_buf *out,
+tp_status tp_eval_summarize_path(const char *path, const tp_evaluation_file_options *o, tp_buf *out,
                                  tp_error *err)
 {
     TP_OWN(tp_eval_file) f = {0};
@@ -240,7 +240,7 @@ tp_status tp_eval_summarize_path(const char *path, const tp_eval_file_options *o
     return status;
 }
 
-static tp_status compare(const char *const paths[2], const tp_eval_file_options *o,
+static tp_status compare(const char *const paths[2], const tp_evaluation_file_options *o,
                          tp_eval_file files[2], tp_buf *out, tp_error *err)
 {
     tp_eval_summary sums[2];
@@ -262,7 +262,7 @@ static tp_status compare(const char *const paths[2], const tp_eval_file_options 
     return o->report ? write_report(o->report, files, sums, &r, err) : TP_OK;
 }
 
-tp_status tp_eval_compare_files(const char *a, const char *b, const tp_eval_file_options *o,
+tp_status tp_eval_compare_files(const char *a, const char *b, const tp_evaluation_file_options *o,
                                 tp_buf *out, tp_error *err)
 {
     tp_eval_file files[2] = {{0}, {0}};

@@ -4,20 +4,15 @@
 #define TP_INSTRUMENT_EVALUATIONS_EVAL_COMPARE_H
 
 #include "base/strings.h"
+#include "temper/evaluate.h"
 
-typedef struct {
-    double level, threshold; /* of the intervals; rewards from here on are right, where the file
-                                does not say */
-    bool json;               /* one object, not text for people */
-    const char *report; /* compare: write {"eval": {"before", "after", "paired"}} here as well */
-    bool *worse;        /* compare: set to whether pass@1 or the mean reward is worse; or NULL */
-} tp_eval_file_options;
-
-/* A file (see eval_read.h), or a run folder, metrics.jsonl or metrics.json: its validations. */
-TP_CHECKED tp_status tp_eval_summarize_path(const char *path, const tp_eval_file_options *options,
-                                            tp_buf *out, tp_error *err);
+/* A file (see eval_read.h), or a run folder, metrics.jsonl or metrics.json: its validations.
+ * Level and threshold of the options are in place. */
+TP_CHECKED tp_status tp_eval_summarize_path(const char *path,
+                                            const tp_evaluation_file_options *options, tp_buf *out,
+                                            tp_error *err);
 TP_CHECKED tp_status tp_eval_compare_files(const char *a, const char *b,
-                                           const tp_eval_file_options *options, tp_buf *out,
+                                           const tp_evaluation_file_options *options, tp_buf *out,
                                            tp_error *err);
 
 #endif
