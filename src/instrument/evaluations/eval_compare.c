@@ -36,7 +36,7 @@ static void find_mismatch(const tp_eval_file *a, const tp_eval_file *b, mismatch
         } else if (order > 0) {
             add_id(&m->only_b, &m->n_only_b, b->prompts[j++].id);
         } else {
-            const char *p = a->questions[i], *q = b->questions[j];
+            const char *p = a->prompts[i].question, *q = b->prompts[j].question;
             if (p && q && strcmp(p, q) != 0)
                 add_id(&m->different, &m->n_different, a->prompts[i].id);
             i++;

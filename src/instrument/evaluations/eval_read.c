@@ -7,15 +7,25 @@
 #include "base/files.h"
 #include "base/order.h"
 #include "base/platform.h"
+#include "base/vec.h"
 
 enum { MAX_BYTES = 1 << 30, MAX_SAMPLES = 1 << 20, VERSION = 1, EXCERPT = 40 };
+
+/* One of a file that names no prompts. */
+typedef struct {
+    const char *question;
+    size_t index;
+    double reward;
+} answer;
+
+TP_ORDER(by_question, answer, strcmp(x->question, y->question) ?: TP_COMPARE(x->index, y->index))
 
 typedef struct {
     tp_eval_file *f;
     double threshold;
     size_t cap;
-    size_t *table; /* open addressing over prompts by question: index + 1 */
-    size_t n_table;
+    answer *answers;
+    size_t n_answers, answers_cap;
     tp_error *err;
 } reading;
 
@@ -28,15 +38,9 @@ static tp_status fail(const reading *r, uint32_t line, const char *what)
 
 static tp_eval_prompt *add_prompt(reading *r, const char *id, const char *question)
 {
-    tp_eval_file *f = r->f;
-    if (f->n == r->cap) {
-        r->cap = r->cap ? 2 * r->cap : 64;
-        f->prompts = tp_grow(f->prompts, r->cap, sizeof *f->prompts);
-        f->questions = tp_grow(f->questions, r->cap, sizeof *f->questions);
-    }
-    f->questions[f->n] = question;
-    f->prompts[f->n] = (tp_eval_prompt){.id = id, .question = question, .majority = NAN};
-    return &f->prompts[f->n++];
+    tp_eval_prompt *p = TP_VEC_PUSH(r->f->prompts, r->f->n, r->cap);
+    *p = (tp_eval_prompt){.id = id, .question = question, .majority = NAN};
+    return p;
 }
 
 static uint64_t hash_of(const char *s)
@@ -45,21 +49,6 @@ static uint64_t hash_of(const char *s)
     for (; *s; s++)
         hash = (hash ^ (uint8_t)*s) * 0x100000001b3u;
     return hash;
-}
-
-static void grow_table(reading *r)
-{
-    size_t n = r->n_table ? 2 * r->n_table : 256;
-    size_t *table = tp_new(n, sizeof *table);
-    for (size_t i = 0; i < r->f->n; i++) {
-        size_t at = hash_of(r->f->questions[i]) & (n - 1);
-        while (table[at])
-            at = (at + 1) & (n - 1);
-        table[at] = i + 1;
-    }
-    free(r->table);
-    r->table = table;
-    r->n_table = n;
 }
 
 /* "How many apples ...#1f3a..": an id that is the same in every file with this question. */
@@ -76,19 +65,6 @@ static const char *make_id(reading *r, const char *question)
     return tp_arena_printf(&r->f->arena, "%s#%08x", excerpt, (unsigned)(hash_of(question) >> 32));
 }
 
-static tp_eval_prompt *find_prompt(reading *r, const char *question)
-{
-    if (2 * r->f->n >= r->n_table)
-        grow_table(r);
-    size_t at = hash_of(question) & (r->n_table - 1);
-    for (; r->table[at]; at = (at + 1) & (r->n_table - 1))
-        if (strcmp(r->f->questions[r->table[at] - 1], question) == 0)
-            return &r->f->prompts[r->table[at] - 1];
-    tp_eval_prompt *p = add_prompt(r, make_id(r, question), question);
-    r->table[at] = r->f->n;
-    return p;
-}
-
 static void add_reward(const reading *r, tp_eval_prompt *p, double reward)
 {
     if (!isfinite(reward)) {
@@ -99,6 +75,19 @@ static void add_reward(const reading *r, tp_eval_prompt *p, double reward)
     p->correct += reward >= r->threshold;
     p->n_rewarded += reward > 0;
     p->reward_sum += (long double)reward;
+}
+
+/* Answers to the same question are one prompt. */
+static void group_answers(reading *r)
+{
+    tp_eval_prompt *p = NULL;
+    qsort(r->answers, r->n_answers, sizeof *r->answers, by_question);
+    for (size_t i = 0; i < r->n_answers; i++) {
+        const answer *a = &r->answers[i];
+        if (!p || strcmp(p->question, a->question) != 0)
+            p = add_prompt(r, make_id(r, a->question), a->question);
+        add_reward(r, p, a->reward);
+    }
 }
 
 /* ---- our own ---- */
@@ -171,21 +160,30 @@ static tp_status read_own(reading *r, const tp_json *root)
 
 /* ---- NeMo RL's ---- */
 
+/* A reward that is no number, as NaN is in strict JSON, is not known; without one it is an error.
+ */
+static tp_status add_answer(reading *r, const char *question, const tp_json *reward, uint32_t line,
+                            const char *missing)
+{
+    double value = NAN;
+    if (!reward || reward->type == TP_JSON_OBJECT || reward->type == TP_JSON_ARRAY)
+        return fail(r, line, missing);
+    if (!tp_json_f64(reward, &value))
+        value = NAN;
+    answer a = {.question = question, .index = r->n_answers, .reward = value};
+    *TP_VEC_PUSH(r->answers, r->n_answers, r->answers_cap) = a;
+    return TP_OK;
+}
+
 static tp_status read_evaluation_data(reading *r, const tp_json *list)
 {
     r->f->format = "NeMo RL evaluation";
     for (const tp_json *v = list->child; v; v = v->next) {
         const char *question = tp_json_str(tp_json_get(v, "prompt"));
-        const tp_json *reward = tp_json_get(v, "reward");
-        double value;
         if (!question)
             return fail(r, v->line, "a sample has no \"prompt\"");
-        if (!tp_json_f64(reward, &value)) {
-            if (!reward || reward->type == TP_JSON_OBJECT || reward->type == TP_JSON_ARRAY)
-                return fail(r, v->line, "a sample has no \"reward\"");
-            value = NAN;
-        }
-        add_reward(r, find_prompt(r, question), value);
+        TP_TRY(add_answer(r, question, tp_json_get(v, "reward"), v->line,
+                          "a sample has no \"reward\""));
     }
     return TP_OK;
 }
@@ -242,18 +240,11 @@ static const char *question_of(reading *r, const tp_json *content)
 static tp_status read_validation_line(reading *r, const tp_json *v, uint32_t line)
 {
     const char *question = question_of(r, tp_json_get(v, "content"));
-    const tp_json *reward = unwrap(tp_json_get(v, "rewards"));
-    double value;
     if (!question)
         return fail(r, line,
                     "\"content\" is no conversation of a question with a text and an answer");
-    if (!tp_json_f64(reward, &value)) {
-        if (!reward || reward->type == TP_JSON_OBJECT || reward->type == TP_JSON_ARRAY)
-            return fail(r, line, "there is no reward in \"rewards\"");
-        value = NAN;
-    }
-    add_reward(r, find_prompt(r, question), value);
-    return TP_OK;
+    return add_answer(r, question, unwrap(tp_json_get(v, "rewards")), line,
+                      "there is no reward in \"rewards\"");
 }
 
 static tp_status read_lines(reading *r)
@@ -313,24 +304,7 @@ static void choose_k(tp_eval_file *f)
         f->k[f->n_k++] = k;
 }
 
-typedef struct {
-    tp_eval_prompt p;
-    const char *question;
-} pair;
-
-TP_ORDER(by_id, pair, strcmp(x->p.id, y->p.id))
-
-static void sort_prompts(tp_eval_file *f)
-{
-    TP_FREED pair *both = tp_new(f->n + 1, sizeof *both);
-    for (size_t i = 0; i < f->n; i++)
-        both[i] = (pair){f->prompts[i], f->questions[i]};
-    qsort(both, f->n, sizeof *both, by_id);
-    for (size_t i = 0; i < f->n; i++) {
-        f->prompts[i] = both[i].p;
-        f->questions[i] = both[i].question;
-    }
-}
+TP_ORDER(by_id, tp_eval_prompt, strcmp(x->id, y->id))
 
 static tp_status check_twice(const tp_eval_file *f, tp_error *err)
 {
@@ -350,11 +324,13 @@ tp_status tp_eval_file_parse(const char *name, tp_buf *text, double threshold, t
     tp_status status = tp_arena_init(&f.arena, 128 * f.text.len + (1 << 20), err);
     if (status == TP_OK)
         status = read_any(&r);
+    if (status == TP_OK)
+        group_answers(&r);
     if (status == TP_OK && f.n == 0)
         status = tp_fail(err, TP_ERR_FORMAT, "'%s' has no prompts", name);
-    free(r.table);
+    free(r.answers);
     if (status == TP_OK) {
-        sort_prompts(&f);
+        qsort(f.prompts, f.n, sizeof *f.prompts, by_id);
         choose_k(&f);
         status = check_twice(&f, err);
     }
@@ -378,6 +354,5 @@ void tp_eval_file_release(tp_eval_file *f)
     tp_buf_release(&f->text);
     tp_arena_release(&f->arena);
     free(f->prompts);
-    free(f->questions);
     *f = (tp_eval_file){0};
 }

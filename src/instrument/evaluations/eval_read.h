@@ -19,7 +19,6 @@ typedef struct {
     const char *model, *data; /* NULL: not said */
     size_t n;
     tp_eval_prompt *prompts;  /* ascending by id, no id twice */
-    const char **questions;   /* of each prompt; NULL: not said */
     int64_t k[TP_EVAL_MAX_K]; /* what was reported, or 1 and powers of two */
     size_t n_k;
 
