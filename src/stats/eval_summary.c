@@ -344,7 +344,7 @@ static void compare_pass(const pairs *p, tp_eval_paired *r)
     r->p = r->p_t = d.p;
     r->test = d.test;
     if (p->is_single && d.n_clusters == p->pass.n) {
-        r->p = r->p_mcnemar = tp_mcnemar((int64_t)r->only_a, (int64_t)r->only_b).p_exact;
+        r->p = r->p_mcnemar = tp_mcnemar((int64_t)r->only_a, (int64_t)r->only_b);
         r->test = "mcnemar";
     }
     if (d.n_clusters < 2)

@@ -91,25 +91,9 @@ tp_newcombe_result tp_newcombe(int64_t x1, int64_t n1, int64_t x2, int64_t n2, d
                                        .hi = (double)(diff + hypotl(a.hi - p1, p2 - b.lo))}};
 }
 
-tp_mcnemar_result tp_mcnemar(int64_t b, int64_t c)
+double tp_mcnemar(int64_t b, int64_t c)
 {
-    tp_mcnemar_result r = {NAN, NAN, NAN, NAN, NAN, NAN, NULL};
-    if (b < 0 || c < 0 || b > INT64_MAX / 4 || c > INT64_MAX / 4) {
-        r.why = "counts must not be negative";
-        return r;
-    }
-    int64_t n = b + c, least = b < c ? b : c;
-    double tail = tp_binomial_cdf(least, n, 0.5);
-    r.p_exact = fmin(1, 2 * tail);
-    r.p_mid = fmin(1, 2 * tail - tp_binomial_pmf(least, n, 0.5));
-    if (n == 0) {
-        r.why = "there is no discordant item";
-        return r;
-    }
-    double gap = fabs((double)(b - c)), inward = fmax(gap - 1, 0);
-    r.chi2 = gap * gap / (double)n;
-    r.chi2_p = tp_chi2_sf(r.chi2, 1);
-    r.chi2_cc = inward * inward / (double)n;
-    r.chi2_cc_p = tp_chi2_sf(r.chi2_cc, 1);
-    return r;
+    if (b < 0 || c < 0 || b > INT64_MAX / 4 || c > INT64_MAX / 4)
+        return NAN;
+    return fmin(1, 2 * tp_binomial_cdf(b < c ? b : c, b + c, 0.5));
 }

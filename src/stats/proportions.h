@@ -26,13 +26,9 @@ typedef struct {
 } tp_newcombe_result;
 tp_newcombe_result tp_newcombe(int64_t x1, int64_t n1, int64_t x2, int64_t n2, double level);
 
-/* Two models on the same items: b items only the first got right, c only the second. */
-typedef struct {
-    double p_exact, p_mid;
-    double chi2, chi2_p, chi2_cc, chi2_cc_p;
-    const char *why; /* of the chi2 forms: no discordant item */
-} tp_mcnemar_result;
-tp_mcnemar_result tp_mcnemar(int64_t b, int64_t c);
+/* Two models on the same items: b items only the first got right, c only the second.  The exact
+ * two-sided p; NaN of negative counts. */
+double tp_mcnemar(int64_t b, int64_t c);
 
 /* One problem: c of n samples are right; NaN unless 0 <= c <= n and 1 <= k <= n. */
 double tp_pass_at_k(int64_t n, int64_t c, int64_t k);

@@ -364,19 +364,6 @@ double tp_binomial_sf(int64_t k, int64_t n, double p)
     return (double)binomial_tails(k - 1, n, p).upper;
 }
 
-double tp_binomial_pmf(int64_t k, int64_t n, double p)
-{
-    if (n < 0 || !(p >= 0 && p <= 1))
-        return NAN;
-    if (k < 0 || k > n)
-        return 0;
-    if (p == 0 || p == 1)
-        return k == (p == 0 ? 0 : n) ? 1 : 0;
-    long double x = p, y = 1 - x;
-    long double log_density = log_beta_density(x, y, (long double)k + 1, (long double)(n - k) + 1);
-    return (double)(expl(log_density) / (x * y * ((long double)n + 1)));
-}
-
 double tp_log_beta(double a, double b)
 {
     if (!(a > 0 && b > 0))

@@ -33,10 +33,9 @@ double tp_chi2_quantile(double p, double df);
 /* Inverts the regularized incomplete beta function I_x(a, b). */
 double tp_beta_quantile(double p, double a, double b);
 
-/* P(X <= k), P(X >= k) and P(X = k) of Bin(n, p); k outside 0..n is allowed. */
+/* P(X <= k) and P(X >= k) of Bin(n, p); k outside 0..n is allowed. */
 double tp_binomial_cdf(int64_t k, int64_t n, double p);
 double tp_binomial_sf(int64_t k, int64_t n, double p);
-double tp_binomial_pmf(int64_t k, int64_t n, double p);
 
 /* Noncentral t: P(T <= t) and P(T > t). */
 double tp_nct_cdf(double t, double df, double ncp);

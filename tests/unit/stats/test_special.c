@@ -59,10 +59,7 @@ static void binomial_tails_are_exact(void **state)
 {
     CLOSE(tp_binomial_cdf(1, 10, 0.5), 11 / 1024.0, 1e-15);
     CLOSE(tp_binomial_sf(9, 10, 0.5), 11 / 1024.0, 1e-15);
-    CLOSE(tp_binomial_pmf(3, 7, 0.25), 0.17303466796875, 1e-15);
-    CLOSE(tp_binomial_pmf(500000, 1000000, 0.5), 0.00079788436133175009, 1e-13);
     assert_true(tp_binomial_cdf(-1, 5, 0.5) == 0 && tp_binomial_cdf(5, 5, 0.5) == 1);
-    assert_true(tp_binomial_pmf(0, 5, 0) == 1 && tp_binomial_pmf(2, 5, 1) == 0);
     assert_true(isnan(tp_binomial_cdf(1, -1, 0.5)) && isnan(tp_binomial_cdf(1, 2, 1.5)));
 }
 
