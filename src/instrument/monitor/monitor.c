@@ -72,7 +72,7 @@ static void sample_due(tp_monitor *m, double now)
         if (now < m->due_s[g])
             continue;
         sample(m, g);
-        m->due_s[g] = fmax(m->due_s[g] + m->period_s[g], now);
+        m->due_s[g] = tp_sampler_next(m->due_s[g], m->period_s[g], now);
     }
     pthread_mutex_lock(&m->lock);
     m->cost_s = tp_thread_cpu_s();

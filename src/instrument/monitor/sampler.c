@@ -88,3 +88,8 @@ size_t tp_sampler_figures(int group, const tp_reading *before, const tp_reading 
     }
     return n;
 }
+
+double tp_sampler_next(double due_s, double period_s, double now_s)
+{
+    return (due_s + period_s > now_s ? due_s : now_s) + period_s;
+}

@@ -21,5 +21,8 @@ extern const tp_sampler_group tp_sampler_groups[TP_SAMPLER_GROUPS];
 size_t tp_sampler_figures(int group, const tp_reading *before, const tp_reading *now,
                           double processors, double limit_bytes,
                           tp_metric_figure ret[TP_SAMPLER_MOST]);
+/* When the next sample is due, of which the last was and is taken now.  Behind a pause it is a
+ * whole period away: a sample of no time says nothing. */
+double tp_sampler_next(double due_s, double period_s, double now_s);
 
 #endif

@@ -130,6 +130,15 @@ static void reports_are_read_while_it_stops(void **state)
     tp_monitor_close(m);
 }
 
+static void a_pause_is_followed_by_a_whole_period(void **state)
+{
+    (void)state;
+    assert_true(tp_sampler_next(10, 2, 10.5) == 12);
+    assert_true(tp_sampler_next(10, 2, 11.5) == 12);
+    assert_true(tp_sampler_next(10, 2, 12) == 14);
+    assert_true(tp_sampler_next(10, 2, 100) == 102);
+}
+
 static void samples_come_until_it_stops(void **state)
 {
     (void)state;
@@ -161,6 +170,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(figures_come_from_the_files, make_root, remove_root),
         cmocka_unit_test_setup_teardown(a_counter_that_went_down_tells_nothing, make_root,
                                         remove_root),
+        cmocka_unit_test(a_pause_is_followed_by_a_whole_period),
         cmocka_unit_test(samples_come_until_it_stops),
         cmocka_unit_test(reports_are_read_while_it_stops),
     };
