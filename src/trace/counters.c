@@ -18,6 +18,7 @@ struct tp_counter {
     uint64_t amounts; /* of them those that have one: not a timer's calls inside another */
     double total, least, most;
     uint64_t total_ns; /* of a timer: exact, however many calls */
+    uint64_t reset_ns; /* when it was reset: a timer that ran then counts from there */
 };
 
 typedef struct {
@@ -57,8 +58,8 @@ static void count(tp_counter *c, double amount)
 {
     c->count++;
     c->amounts++;
-    c->least = TP_MIN(c->least, amount);
-    c->most = TP_MAX(c->most, amount);
+    c->least = fmin(c->least, amount); /* whatever a NaN is, it is neither */
+    c->most = fmax(c->most, amount);
 }
 
 void tp_counter_add(tp_counter *c, double amount)
@@ -103,10 +104,12 @@ tp_status tp_counter_stop(tp_counter *c, tp_error *err)
                        "and at most %d different ones at once",
                        c->name, OPEN);
     bool is_outermost = --open->depth == 0;
-    uint64_t ns = is_outermost ? now - open->start_ns : 0;
+    uint64_t start = open->start_ns;
     if (is_outermost)
         *open = (open_timer){0};
     pthread_mutex_lock(&c->lock);
+    start = TP_MIN(TP_MAX(start, c->reset_ns), now);
+    uint64_t ns = is_outermost ? now - start : 0;
     c->active--;
     if (is_outermost)
         count(c, (double)ns * 1e-9);
@@ -154,6 +157,7 @@ void tp_counter_reset(tp_counter *c)
 {
     pthread_mutex_lock(&c->lock);
     c->count = c->amounts = c->total_ns = 0;
+    c->reset_ns = tp_ticks_monotonic();
     c->total = 0;
     c->least = INFINITY;
     c->most = -INFINITY;

@@ -35,6 +35,31 @@ static void sums_counts_and_means(void **state)
     assert_true(s.least == -4 && s.most == 10);
     tp_counter_reset(c);
     assert_int_equal(tp_counter_read(c).count, 0);
+    tp_counter_add(c, 1);
+    tp_counter_add(c, NAN); /* is neither the least nor the most */
+    tp_counter_add(c, 5);
+    s = tp_counter_read(c);
+    assert_true(isnan(s.total) && s.least == 1 && s.most == 5);
+    tp_counter_reset(c);
+}
+
+static double wall_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void a_reset_takes_back_the_time_before_it(void **state)
+{
+    tp_counter *c = tp_counter_get("reset");
+    tp_counter_start(c);
+    spin_us(20000);
+    double begin = wall_s();
+    tp_counter_reset(c);
+    assert_int_equal(tp_counter_stop(c, NULL), TP_OK);
+    assert_true(tp_counter_read(c).total <= wall_s() - begin + 1e-6);
+    assert_int_equal(tp_counter_read(c).count, 1);
 }
 
 static void history_survives_being_started_again(void **state)
@@ -54,13 +79,6 @@ static void history_survives_being_started_again(void **state)
     assert_int_equal(tp_counter_read(c).count, 2);
     assert_true(tp_counter_read(c).total >= after_first + 0.9 * 0.001);
     assert_int_equal(tp_counter_read(c).active, 0);
-}
-
-static double wall_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* Lower and upper bounds leave 10 % for the calibration of the counter that tells the time. */
@@ -164,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(a_name_is_one_counter),
         TRACE_TEST(sums_counts_and_means),
+        TRACE_TEST(a_reset_takes_back_the_time_before_it),
         TRACE_TEST(history_survives_being_started_again),
         TRACE_TEST(nested_time_counts_once),
         TRACE_TEST(different_counters_overlap),
