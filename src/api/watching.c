@@ -15,13 +15,14 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "engine/train/recipe.h"
 #include "instrument/monitor/alarm_feed.h"
 #include "temper/trace.h"
 
 /* A named pipe without a reader is an error, not a wait. */
 enum { FOR_LINES = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC };
 
-static const double command_limit_s = 60, command_end_s = 5;
+static const double command_limit_s = 60;
 
 /* A rule over a figure that no run of Temper has would never say anything. */
 static tp_status check_metrics(const tp_alarm_set *set, tp_error *err)
@@ -76,6 +77,30 @@ static void hear(void *user, const tp_metric_record *record)
     w->cost_s += tp_clock_s() - start;
 }
 
+static bool has_rule(const tp_alarm_set *set, const char *text)
+{
+    for (size_t i = 0; i < set->n; i++)
+        if (strcmp(set->alarms[i].rule.text, text) == 0)
+            return true;
+    return false;
+}
+
+/* Rules that the attempt before did not have are still to say what is true.  Its configuration is
+ * kept where it was another. */
+static void note_new_rules(tp_watching *w)
+{
+    char path[4096], where[64];
+    tp_error ignored;
+    TP_CLEANUP(tp_recipe_close) tp_recipe before = {0};
+    TP_CLEANUP(tp_alarm_plan_release) tp_alarm_plan had = {0};
+    snprintf(path, sizeof path, "%s/config.attempt-%d.yaml", w->run_dir, w->attempt - 1);
+    if (!tp_file_exists(path) || tp_recipe_read_sizes(path, NULL, 0, &before, &ignored) != TP_OK ||
+        tp_alarm_plan_read(&had, before.options.monitor.alarms, where, &ignored) != TP_OK)
+        return;
+    for (size_t i = 0; i < w->plan.set.n; i++)
+        w->plan.set.alarms[i].is_on &= has_rule(&had.set, w->plan.set.alarms[i].rule.text);
+}
+
 /* What the attempts before heard: a rule that was true then has said so. */
 static void hear_before(tp_watching *w, int64_t step)
 {
@@ -88,6 +113,7 @@ static void hear_before(tp_watching *w, int64_t step)
     tp_alarm_feed_run(&feed, &w->plan.set, m);
     tp_metrics_close(m);
     w->n_done = w->plan.set.n_events;
+    note_new_rules(w);
 }
 
 /* ---- samples ---- */
@@ -272,19 +298,19 @@ bool tp_watching_request(tp_watching *w, tp_train_request *ret)
 
 /* ---- the end ---- */
 
-/* Commands have a moment to finish. */
+static bool has_commands(const tp_watching *w)
+{
+    for (int i = 0; i < TP_WATCHING_COMMANDS; i++)
+        if (w->commands[i].pid > 0)
+            return true;
+    return false;
+}
+
+/* Commands have their time, also behind the end. */
 static void end_commands(tp_watching *w)
 {
-    double end = tp_clock_s() + command_end_s;
-    for (bool any = true; any && tp_clock_s() < end;) {
-        reap(w, command_limit_s);
-        any = false;
-        for (int i = 0; i < TP_WATCHING_COMMANDS; i++)
-            any |= w->commands[i].pid > 0;
-        if (any)
-            nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    }
-    reap(w, 0);
+    for (reap(w, command_limit_s); has_commands(w); reap(w, command_limit_s))
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 }
 
 static void write_report(const tp_watching *w, const tp_monitor_report *r)

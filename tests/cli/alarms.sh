@@ -71,6 +71,31 @@ expect 0
 run metrics live train/lr --json
 is "rates" "$(sed 's/\[[0-9]*,[0-9.]*,//g' out)" '{"train/lr":[0.01],0.01],0.005],0.005],0.005],0.005]]}'
 
+# An alarm that speaks at a step that is saved: the checkpoint has the lower rate.
+half="monitor.alarms=[{when: train/epoch above 0.1, name: half, do: [mark, {lower_rate: 0.5}, checkpoint, stop]}]"
+run train --quiet tiny.yaml run.dir=saved checkpointing.save_period=1 "$half"
+expect 1 "stopped at step 2 by an alarm: half"
+run train --quiet tiny.yaml run.dir=saved checkpointing.save_period=1 "$half" --resume
+expect 0
+run metrics saved train/lr --json
+is "rates" "$(sed 's/\[[0-9]*,[0-9.]*,//g' out)" '{"train/lr":[0.01],0.01],0.005],0.005],0.005],0.005]]}'
+is "marks" "$(wc -l <saved/alarms.jsonl)" 1
+
+# A rule that comes with --resume says what is true; what was said before it was there is not said again.
+some='{when: train/lr above 0.001, name: rate, do: mark}'
+run train --quiet tiny.yaml run.dir=joined sft.max_num_steps=3 "monitor.alarms=[$some]"
+expect 0
+run train --quiet tiny.yaml run.dir=joined --resume \
+    "monitor.alarms=[$some, {when: train/loss above 0, name: new, do: [mark, stop]}]"
+expect 1 "stopped at step 4 by an alarm: new"
+is "marks" "$(sed 's/.*"step":\([0-9]*\),"name":"\([a-z]*\)".*/\1 \2/' joined/alarms.jsonl | tr '\n' ' ')" "1 rate 4 new "
+
+# A command has its time behind the end of the run too; what is not saved cannot go on.
+run train --quiet tiny.yaml run.dir=slow checkpointing.enabled=false \
+    'monitor.alarms=[{when: train/loss above 0, name: slow, do: [stop, {run: [sh, -c, "sleep 6; echo done"]}]}]' # no verdict: it is longer than a moment
+expect 1 "stopped at step 1 by an alarm: slow" "nothing is saved (checkpointing.enabled)"
+is "what the command printed" "$(cat slow/alarms.log)" "done"
+
 # A pipe that nobody reads keeps nothing, and holds nobody up.
 mkdir piped && mkfifo piped/alarms.jsonl piped/alarms.log
 timeout 500 "$TEMPER" train --quiet tiny.yaml run.dir=piped >out 2>err </dev/null

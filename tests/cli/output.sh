@@ -89,6 +89,16 @@ done
 is "not doubted twice" "$("$TOOL" get busy/temper/machine.json "$key.doubted")" false
 export XDG_CACHE_HOME="$work/cache"
 
+# What the disk did not take is no success: how many records are lost is said, and --quiet hides it not.
+cp tiny.yaml lost.yaml
+(ulimit -f 32 && exec "$TEMPER" train --quiet lost.yaml run.name=lost sft.max_num_steps=60 sft.val_period=0 \
+    checkpointing.enabled=false) >out 2>err
+is "exit status of a run whose records are lost" $? 4
+records=$(grep -c '"axis":"train"' runs/lost/metrics.jsonl)
+[ "$records" -lt 60 ] || fail "the limit was no limit"
+grep -q "metrics.jsonl' lacks [0-9]* records of this run, which could not be written" err || fail "nothing is said of lost records"
+is "state of a run whose records are lost" "$("$TOOL" get runs/lost/run.json state)" failed
+
 # Whoever reads may leave: the run stops as after Ctrl-C, with everything whole, and goes on later.
 sed 's/max_num_steps: 6/max_num_steps: 100000/' tiny.yaml >long.yaml
 {

@@ -59,6 +59,13 @@ same_weights back 8 again 8
 is "restores" "$("$TOOL" get back/run.json result.restores)" 1
 is "skipped steps" "$("$TOOL" get back/run.json result.skipped_steps)" 2
 
+# Rates that an alarm lowered stay lowered there.
+run train -q base.yaml run.dir=lowered policy.scheduler=null train.inject_nan=[5,6] train.nonfinite_policy=restore \
+    train.max_skipped=1 'monitor.alarms=[{when: gradient norm is not finite, name: nan, do: {lower_rate: 0.5}}]'
+expect 0
+run metrics lowered train/lr --json
+is "rates" "$(sed 's/\[[0-9]*,[0-9.]*,//g' out)" '{"train/lr":[0.01],0.01],0.01],0.01],0.005],0.005],0.005],0.005]]}'
+
 # What comes again is no accident; without a checkpoint there is no way back.
 run train base.yaml run.dir=always policy.optimizer.kwargs.lr=1000 policy.optimizer.kwargs.weight_decay=1000 \
     policy.max_grad_norm=null policy.scheduler=null checkpointing.save_period=1 train.nonfinite_policy=restore train.max_skipped=0

@@ -49,6 +49,14 @@ for step in 3 6; do
     is "$dir: validations at the end" "$(validations $dir $step)" 1
 done
 
+# A checkpoint is ranked by a validation of its own weights, and without one not at all: the best stays.
+run train --quiet tiny.yaml run.dir=ranked sft.max_num_steps=5 sft.val_period=2 sft.val_at_end=false \
+    checkpointing.save_period=1 checkpointing.keep_top_k=1
+expect 0
+is "ranked: checkpoints kept" "$(ls ranked/checkpoints | tr '\n' ' ')" "step-4 step-5 "
+is "ranked: the last one by" "$("$TOOL" get ranked/checkpoints/step-5/state.json metric)" NaN
+is "ranked: the best one" "$("$TOOL" get ranked/checkpoints/step-5/state.json best_step)" 4
+
 # What a resumed run may not change.
 run train --quiet tiny.yaml run.dir=six sft.max_num_steps=8 --resume seed=1
 expect 2 "seed"

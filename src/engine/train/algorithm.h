@@ -199,7 +199,9 @@ struct trainer {
     double started_wall, started_s;
     double val_loss;        /* SFT, DPO: of the last validation */
     double val_accuracy;    /* DPO, GRPO */
+    int64_t validated_step; /* at which that was; -1: of an earlier attempt, or never */
     bool reached_goal;      /* the run may end before max_steps */
+    tp_train_request asked; /* by listeners, and not done yet */
     char stop_reason[400];  /* of a listener that asked for it; "": nobody has */
     bool has_nothing_to_do; /* the run is finished already */
     bool step_is_void;      /* the step at work has changed nothing yet */

@@ -118,6 +118,7 @@ static tp_status take_state(trainer *t, const char *path, tp_error *err)
     t->file_dtype = saved.model_dtype;
     t->val_loss = saved.val_loss;
     t->val_accuracy = saved.val_accuracy;
+    t->validated_step = -1;
     t->last_loss = saved.last_loss;
     t->last_checkpoint_step = saved.step;
     t->saved_unvalidated = saved.is_unvalidated;
@@ -216,6 +217,7 @@ tp_status tp_attempt_restore(trainer *t, tp_error *err)
     t->state.skipped = before.skipped;
     t->state.overflows = before.overflows;
     t->state.restores = before.restores + 1;
+    t->state.lr_factor = before.lr_factor; /* alarms do not say it again */
     memcpy(t->state.settings, before.settings, sizeof before.settings);
     if (t->n_restores_from > t->o->train.max_restores)
         return tp_fail(err, TP_ERR_NUMERIC,

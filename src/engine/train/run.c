@@ -29,7 +29,8 @@ struct tp_run {
     tp_buf line;
     tp_json_w writer;
     bool warned;
-    uint64_t n_lost;    /* records, for want of room in `pending` */
+    uint64_t n_lost;    /* records, for want of room in `pending` ... */
+    uint64_t n_missing; /* ... and those before that metrics.jsonl lacks for good */
     char scratch[1024]; /* the folder to remove at the end, or "" */
     size_t was_there;   /* bytes of `dir`: what of the path existed before */
     bool has_begun;
@@ -283,22 +284,16 @@ static void begin_record(tp_run *run, const char *axis, int64_t step, double wal
     tp_json_w_put_begin(w, "m", '{');
 }
 
-static void end_record(tp_run *run)
+/* Whole lines as far as the disk takes them. */
+static void flush(tp_run *run)
 {
-    tp_json_w_end(&run->writer, '}');
-    tp_json_w_end(&run->writer, '}');
-    tp_buf_addc(&run->line, '\n');
-    if (run->pending.len + run->line.len <= MAX_PENDING)
-        tp_buf_add(&run->pending, run->line.data, run->line.len);
-    else if (run->n_lost++ == 0)
-        tp_log(TP_LOG_WARNING, "run", "%d MiB of metrics wait: those that follow are lost",
-               MAX_PENDING >> 20);
     ssize_t n = write(run->metrics_fd, run->pending.data, run->pending.len);
     if (n == (ssize_t)run->pending.len) {
         tp_buf_clear(&run->pending);
         if (run->n_lost)
             tp_log(TP_LOG_WARNING, "run", "metrics are written again; %llu records were lost",
                    (unsigned long long)run->n_lost);
+        run->n_missing += run->n_lost;
         run->n_lost = 0;
         run->warned = false;
         return;
@@ -313,6 +308,19 @@ static void end_record(tp_run *run)
     run->warned = true;
 }
 
+static void end_record(tp_run *run)
+{
+    tp_json_w_end(&run->writer, '}');
+    tp_json_w_end(&run->writer, '}');
+    tp_buf_addc(&run->line, '\n');
+    if (run->pending.len + run->line.len <= MAX_PENDING)
+        tp_buf_add(&run->pending, run->line.data, run->line.len);
+    else if (run->n_lost++ == 0)
+        tp_log(TP_LOG_WARNING, "run", "%d MiB of metrics wait: those that follow are lost",
+               MAX_PENDING >> 20);
+    flush(run);
+}
+
 void tp_run_write_metrics(void *user, const tp_metric_record *record)
 {
     tp_run *run = user;
@@ -320,6 +328,22 @@ void tp_run_write_metrics(void *user, const tp_metric_record *record)
     for (size_t i = 0; i < record->n; i++)
         tp_json_w_put_f64(&run->writer, record->points[i].def->name, record->points[i].value);
     end_record(run);
+}
+
+tp_status tp_run_end(tp_run *run, tp_error *err)
+{
+    char path[4096];
+    if (run->pending.len)
+        flush(run);
+    uint64_t n = run->n_missing + run->n_lost;
+    for (size_t i = 0; i < run->pending.len; i++)
+        n += run->pending.data[i] == '\n';
+    if (!n)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_OUTPUT,
+                   "'%s' lacks %llu record%s of this run, which could not be written: the disk was "
+                   "full, or a limit of a file's size was reached (ulimit -f)",
+                   tp_run_path(run, "metrics.jsonl", path), (unsigned long long)n, tp_plural(n));
 }
 
 tp_status tp_run_write(tp_run *run, const char *file, const tp_buf *text, tp_error *err)

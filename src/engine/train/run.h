@@ -46,6 +46,9 @@ void tp_run_adopt(tp_run *run, const char *id);
  * that succeeds: training does not stop for it.  Beyond 16 MiB lines are lost, which is said. */
 void tp_run_write_metrics(void *run, const tp_metric_record *record);
 
+/* Behind the last record.  TP_ERR_OUTPUT: some are not in metrics.jsonl. */
+TP_CHECKED tp_status tp_run_end(tp_run *run, tp_error *err);
+
 /* Replace run.json / config.yaml by this text. */
 TP_CHECKED tp_status tp_run_write(tp_run *run, const char *file, const tp_buf *text, tp_error *err);
 /* A path inside the folder; `out` holds 4096 bytes and is returned. */

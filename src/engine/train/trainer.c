@@ -90,18 +90,20 @@ static tp_status validate(trainer *t, tp_error *err)
     TP_ZONE("validation");
     tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_VALIDATION);
     tp_status status = t->a->validate(t, err);
+    t->validated_step = status == TP_OK ? t->state.step : -1;
     tp_phases_enter(&t->phases, before);
     return status;
 }
 
-/* What keep_top_k compares. */
+/* What keep_top_k compares: of the weights that are saved, or nothing. */
 static double ranking_metric(const trainer *t)
 {
+    bool is_validated = t->validated_step == t->state.step;
     switch (t->o->ranking) {
     case TP_RANK_BY_VAL_LOSS:
-        return t->state.is_unvalidated ? NAN : t->val_loss;
+        return is_validated ? t->val_loss : NAN;
     case TP_RANK_BY_VAL_ACCURACY:
-        return t->state.is_unvalidated ? NAN : t->val_accuracy;
+        return is_validated ? t->val_accuracy : NAN;
     case TP_RANK_BY_TRAIN_LOSS:
         return t->last_loss;
     default:
@@ -153,34 +155,9 @@ static tp_status save(trainer *t, tp_error *err)
     return TP_OK;
 }
 
-static bool is_due(int64_t step, int64_t period) { return period > 0 && step % period == 0; }
-
-/* One that is interrupted leaves its validation to the attempt that resumes. */
-static tp_status after_step(trainer *t, tp_error *err)
-{
-    int64_t step = t->state.step;
-    bool last = tp_trainer_is_done(t);
-    bool due = step >= t->o->loop.val_start_at && is_due(step, t->o->loop.val_period);
-    t->state.is_unvalidated = due || (last && t->o->loop.val_at_end);
-    if (t->state.is_unvalidated)
-        TP_TRY(validate(t, err));
-    t->state.is_unvalidated = false;
-    last |= t->reached_goal;
-    if (is_due(step, t->o->checkpointing.save_period) || last)
-        TP_TRY(save(t, err));
-    double limit = t->o->checkpointing.must_save_by_s;
-    bool is_late = !last && isfinite(limit) && since_start(t) >= limit;
-    TP_TRY(tp_ranks_agree_to_stop(t, &is_late, err));
-    if (is_late) {
-        tp_trainer_notice(t, "checkpointing.checkpoint_must_save_by is reached at step %lld",
-                          (long long)step);
-        return TP_ERR_INTERRUPTED;
-    }
-    return TP_OK;
-}
-
-/* What listeners ask for, alarms above all. */
-static tp_status obey(trainer *t, tp_error *err)
+/* What listeners ask for, alarms above all.  Rates are lowered before anything is saved that has
+ * heard the alarm: a resumed run knows it as done. */
+static tp_status take_requests(trainer *t, tp_error *err)
 {
     tp_train_request r = {0};
     bool any = t->hooks->request && t->hooks->request(t->hooks->listener, &r);
@@ -194,12 +171,51 @@ static tp_status obey(trainer *t, tp_error *err)
                           "step %lld: learning rates are %.6g of the schedule's from here on: %s",
                           (long long)t->state.step, t->state.lr_factor, r.why);
     }
-    if (r.checkpoint || r.stop)
+    if (!t->asked.stop)
+        memcpy(t->asked.why, r.why, sizeof r.why);
+    t->asked.checkpoint |= r.checkpoint;
+    t->asked.stop |= r.stop;
+    return TP_OK;
+}
+
+static tp_status obey(trainer *t, tp_error *err)
+{
+    const tp_train_request asked = t->asked;
+    t->asked = (tp_train_request){0};
+    if (asked.checkpoint || asked.stop)
         TP_TRY(save(t, err));
-    if (!r.stop)
+    if (!asked.stop)
         return TP_OK;
-    memcpy(t->stop_reason, r.why, sizeof t->stop_reason);
+    memcpy(t->stop_reason, asked.why, sizeof t->stop_reason);
     return TP_ERR_INTERRUPTED;
+}
+
+static bool is_due(int64_t step, int64_t period) { return period > 0 && step % period == 0; }
+
+/* One that is interrupted leaves its validation to the attempt that resumes. */
+static tp_status after_step(trainer *t, tp_error *err)
+{
+    int64_t step = t->state.step;
+    bool last = tp_trainer_is_done(t);
+    bool due = step >= t->o->loop.val_start_at && is_due(step, t->o->loop.val_period);
+    t->state.is_unvalidated = due || (last && t->o->loop.val_at_end);
+    if (t->state.is_unvalidated) {
+        TP_TRY(validate(t, err));
+        TP_TRY(take_requests(t, err)); /* by what it measured */
+    }
+    t->state.is_unvalidated = false;
+    last |= t->reached_goal;
+    if (is_due(step, t->o->checkpointing.save_period) || last)
+        TP_TRY(save(t, err));
+    double limit = t->o->checkpointing.must_save_by_s;
+    bool is_late = !last && isfinite(limit) && since_start(t) >= limit;
+    TP_TRY(tp_ranks_agree_to_stop(t, &is_late, err));
+    if (is_late) {
+        tp_trainer_notice(t, "checkpointing.checkpoint_must_save_by is reached at step %lld",
+                          (long long)step);
+        return TP_ERR_INTERRUPTED;
+    }
+    return TP_OK;
 }
 
 static tp_status step(trainer *t, step_result *r, tp_error *err)
@@ -216,6 +232,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     tp_comm_set_step(t->comm, t->state.step);
     tp_trainer_record_step(t, r);
     TP_TRY(status);
+    TP_TRY(take_requests(t, err));
     if (t->must_restore)
         TP_TRY(tp_attempt_restore(t, err));
     else
@@ -225,15 +242,21 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     return tp_memory_watch_look(t, err);
 }
 
-static void finish(trainer *t, tp_status status, tp_error *err)
+/* What the run leaves is not whole: it has failed, unless it had before. */
+static tp_status fail_late(trainer *t, tp_status status, const tp_error *why, tp_error *err)
+{
+    if (status == TP_OK || status == TP_ERR_INTERRUPTED)
+        return tp_fail(err, why->status, "%s", why->message);
+    tp_trainer_notice(t, "%s", why->message);
+    return status;
+}
+
+static tp_status finish(trainer *t, tp_status status, tp_error *err)
 {
     static const char *const words[] = {[TP_OK] = "finished",
                                         [TP_ERR_INTERRUPTED] = "interrupted",
                                         [TP_ERR_NUMERIC] = "stopped: not finite"};
-    const char *word = status == TP_OK || status == TP_ERR_INTERRUPTED || status == TP_ERR_NUMERIC
-                           ? words[status]
-                           : "failed";
-    tp_error ignored;
+    tp_error why = {0};
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
     tp_watchdog_stop(t->watchdog);
     t->watchdog = NULL;
@@ -242,12 +265,17 @@ static void finish(trainer *t, tp_status status, tp_error *err)
     if (t->hooks->stop_listening)
         t->hooks->stop_listening(t->hooks->listener);
     tp_levers_look_again(t->config, t->o, &t->levers); /* what fell back under way */
-    if (tp_trainer_write_run_json(t, word, &ignored) != TP_OK)
-        tp_trainer_notice(t, "run.json could not be written: %s", ignored.message);
+    if (tp_run_end(t->run, &why) != TP_OK)
+        status = fail_late(t, status, &why, err);
+    const char *word =
+        (size_t)status < TP_COUNTOF(words) && words[status] ? words[status] : "failed";
+    if (tp_trainer_write_run_json(t, word, &why) != TP_OK)
+        status = fail_late(t, status, &why, err);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
     tp_train_event event = tp_trainer_event(t, TP_EVENT_FINISHED);
-    event.text = status == TP_OK || status == TP_ERR_INTERRUPTED || !err ? word : err->message;
+    event.text = status == TP_OK || status == TP_ERR_INTERRUPTED ? word : err->message;
     tp_trainer_send(t, &event);
+    return status;
 }
 
 /* A judge that is lost, or data that cannot be read, cost no step before. */
@@ -290,8 +318,10 @@ static tp_status begin(tp_train_loop *l, tp_error *err)
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
     l->has_begun = true;
     TP_TRY(tp_trainer_guard(t, err));
-    if (t->state.is_unvalidated)
-        return after_step(t, err);
+    if (t->state.is_unvalidated) {
+        TP_TRY(after_step(t, err));
+        return obey(t, err);
+    }
     return t->o->loop.val_at_start && t->state.step == 0 ? validate(t, err) : TP_OK;
 }
 
@@ -300,17 +330,18 @@ static tp_status conclude(trainer *t, tp_status status, tp_error *err)
     if (status == TP_ERR_INTERRUPTED) {
         tp_status saved = save(t, err);
         if (saved == TP_OK)
-            tp_fail(err, TP_ERR_INTERRUPTED, "stopped at step %lld%s%s; go on with --resume",
+            tp_fail(err, TP_ERR_INTERRUPTED, "stopped at step %lld%s%s; %s",
                     (long long)t->state.step, t->stop_reason[0] ? " by an alarm: " : "",
-                    t->stop_reason);
+                    t->stop_reason,
+                    t->o->checkpointing.enabled ? "go on with --resume"
+                                                : "nothing is saved (checkpointing.enabled)");
         else
             status = saved;
     } else if (t->step_is_void &&
                (status == TP_ERR_IO || status == TP_ERR_CONFIG || status == TP_ERR_FORMAT)) {
         save_before(t, err);
     }
-    finish(t, status, err);
-    return status;
+    return finish(t, status, err);
 }
 
 trainer tp_trainer_of(tp_config *config, const tp_train_options *options,
@@ -326,6 +357,7 @@ trainer tp_trainer_of(tp_config *config, const tp_train_options *options,
         .last_loss = NAN,
         .gradient_error = NAN,
         .last_checkpoint_step = -1,
+        .validated_step = -1,
         .restored_step = -1,
         .checkpoint_lock = -1,
         .memory_before = tp_mem_get_stats(),

@@ -91,7 +91,7 @@ typedef struct {
      * attempt, and after its last, while the bus is there still */
     void (*listen)(void *listener, tp_metric_bus *bus, const tp_train_event *start);
     void (*stop_listening)(void *listener);
-    /* (optional) after every step and what is due behind it; false: nothing is asked for */
+    /* (optional) after every step, and after a validation; false: nothing is asked for */
     bool (*request)(void *listener, tp_train_request *ret);
     void *listener;
 } tp_train_hooks;
