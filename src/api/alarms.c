@@ -102,6 +102,7 @@ char *tp_alarms_json(tp_alarms *a)
     for (size_t i = 0; i < tp_alarms_count(a); i++)
         put_said(&w, tp_alarms_at(a, i));
     tp_json_w_end(&w, ']');
+    tp_json_w_put_i64(&w, "not_kept", a ? (int64_t)a->plan.set.n_more : 0);
     tp_json_w_put_begin(&w, "rules", '[');
     for (size_t i = 0; a && i < a->plan.set.n; i++) {
         tp_json_w_begin(&w, '{');
@@ -143,6 +144,8 @@ char *tp_alarms_text(tp_alarms *a, int width)
     size_t silent = 0, unjudged = 0;
     if (tp_alarms_count(a))
         add_said(a, width, &out);
+    if (a && a->plan.set.n_more)
+        tp_buf_addf(&out, "and %zu more, which are not kept\n", a->plan.set.n_more);
     for (size_t i = 0; a && i < a->plan.set.n; i++) {
         const tp_alarm *alarm = &a->plan.set.alarms[i];
         const char *reason = tp_alarm_unjudged(&a->plan.set, i, why, sizeof why);

@@ -45,22 +45,31 @@ void tp_alarm_set_add_usual(tp_alarm_set *set)
     }
 }
 
-static void release_ear(tp_alarm_ear *e)
+static void drop_ear(tp_alarm *a, size_t i)
 {
-    tp_alarm_series_release(&e->series);
-    *e = (tp_alarm_ear){0};
+    tp_alarm_series_release(&a->ears[i].series);
+    a->n_ears--;
+    memmove(a->ears + i, a->ears + i + 1, (a->n_ears - i) * sizeof *a->ears);
+}
+
+static void release_ears(tp_alarm *a)
+{
+    while (a->n_ears)
+        drop_ear(a, a->n_ears - 1);
+    free(a->ears);
+    a->ears = NULL;
+    a->cap_ears = 0;
 }
 
 void tp_alarm_set_forget(tp_alarm_set *set)
 {
     for (size_t i = 0; i < set->n; i++) {
         tp_alarm *a = &set->alarms[i];
-        for (size_t k = 0; k < a->rule.n; k++)
-            release_ear(&a->ears[k]);
+        release_ears(a);
         a->is_on = false;
         a->quiet = 0;
     }
-    set->n_events = 0;
+    set->n_events = set->n_more = 0;
     tp_string_table_release(&set->tags);
     set->n_ranked = 0;
 }
@@ -106,17 +115,43 @@ bool tp_alarm_set_wants(const tp_alarm_set *set, const char *tag)
     return false;
 }
 
-/* Does this ear take the figure?  It stays with its tag unless a better one comes. */
-static bool takes(tp_alarm_ear *e, int rank, uint32_t tag)
+/* The condition's ear for the tag; NULL: it listens to another name, which is a better one. */
+static tp_alarm_ear *ear_of(tp_alarm *a, size_t condition, int rank, uint32_t tag)
 {
-    if (rank < 0 || e->tag == tag)
-        return rank >= 0;
-    if (e->tag && rank >= e->rank)
-        return false;
-    release_ear(e);
-    e->tag = tag;
-    e->rank = rank;
-    return true;
+    for (size_t i = 0; i < a->n_ears; i++) {
+        tp_alarm_ear *e = &a->ears[i];
+        if (e->condition != condition)
+            continue;
+        if (e->tag == tag)
+            return e;
+        if (e->rank < rank)
+            return NULL;
+        if (e->rank > rank)
+            drop_ear(a, i--);
+    }
+    tp_alarm_ear *e = TP_VEC_PUSH(a->ears, a->n_ears, a->cap_ears);
+    *e = (tp_alarm_ear){.condition = condition, .tag = tag, .rank = rank};
+    return e;
+}
+
+/* The newest tag of which a condition is true, else any; NULL: none is. */
+static const tp_alarm_ear *true_ear(const tp_alarm *a, size_t condition, uint32_t newest)
+{
+    const tp_alarm_ear *found = NULL;
+    for (size_t i = 0; i < a->n_ears; i++) {
+        const tp_alarm_ear *e = &a->ears[i];
+        if (e->condition == condition && e->holds && (!found || e->tag == newest))
+            found = e;
+    }
+    return found;
+}
+
+static const tp_alarm_ear *first_ear(const tp_alarm *a, size_t condition)
+{
+    for (size_t i = 0; i < a->n_ears; i++)
+        if (a->ears[i].condition == condition)
+            return &a->ears[i];
+    return NULL;
 }
 
 /* Values after which a rule that was true may be true anew. */
@@ -134,36 +169,41 @@ static void add_event(tp_alarm_set *set, size_t index, uint32_t tag, double step
                       double value)
 {
     const tp_alarm *a = &set->alarms[index];
-    if (set->n_events == TP_ALARM_EVENTS)
+    if (set->n_events == TP_ALARM_EVENTS) {
+        set->n_more++;
         return;
+    }
     tp_alarm_event *e = TP_VEC_PUSH(set->events, set->n_events, set->cap_events);
     *e = (tp_alarm_event){.alarm = index, .step = step, .wall = wall, .value = value};
     snprintf(e->tag, sizeof e->tag, "%.*s", (int)sizeof e->tag - 1, tp_string_get(&set->tags, tag));
     size_t at = 0;
-    for (size_t k = 0; k < a->rule.n && at < sizeof e->text; k++)
+    for (size_t k = 0; k < a->rule.n && at < sizeof e->text; k++) {
+        const tp_alarm_ear *ear = true_ear(a, k, tag);
         at += (size_t)snprintf(e->text + at, sizeof e->text - at, "%s%.90s %s", k ? "; " : "",
-                               tp_string_get(&set->tags, a->ears[k].tag), a->ears[k].text);
+                               tp_string_get(&set->tags, ear->tag), ear->text);
+    }
 }
 
 static void hear(tp_alarm_set *set, size_t index, const int8_t *ranks, uint32_t tag, double step,
                  double wall, double value)
 {
     tp_alarm *a = &set->alarms[index];
-    bool is_heard = false, all = true;
+    bool is_heard = false, is_first = false, all = true;
     for (size_t k = 0; k < a->rule.n; k++) {
-        tp_alarm_ear *e = &a->ears[k];
         const tp_alarm_condition *c = &a->rule.conditions[k];
-        if (takes(e, ranks[k], tag)) {
-            tp_alarm_series_add(&e->series, step, wall, value);
+        tp_alarm_ear *e = ranks[k] >= 0 ? ear_of(a, k, ranks[k], tag) : NULL;
+        if (e) {
+            tp_alarm_series_add(&e->series, c, step, wall, value);
             e->holds = tp_alarm_holds(&e->series, c, tp_string_get(&set->tags, tag), e->text,
                                       sizeof e->text);
             is_heard = true;
+            is_first |= e == first_ear(a, k);
         }
-        all &= e->holds;
+        all &= true_ear(a, k, tag) != NULL;
     }
     if (!is_heard)
         return;
-    a->quiet = all ? 0 : a->quiet + 1;
+    a->quiet = all ? 0 : a->quiet + is_first;
     if (all && !a->is_on)
         add_event(set, index, tag, step, wall, value);
     a->is_on = all || (a->is_on && a->quiet < pause_of(&a->rule));
@@ -177,29 +217,38 @@ void tp_alarm_set_see(tp_alarm_set *set, const char *tag, double step, double wa
         hear(set, i, ranks + i * TP_ALARM_CONDITIONS, id, step, wall, value);
 }
 
+static bool is_judged(const tp_alarm *a, size_t condition)
+{
+    for (size_t i = 0; i < a->n_ears; i++)
+        if (a->ears[i].condition == condition && a->ears[i].series.n_judged)
+            return true;
+    return false;
+}
+
 const char *tp_alarm_unjudged(const tp_alarm_set *set, size_t alarm, char *out, size_t size)
 {
     const tp_alarm *a = &set->alarms[alarm];
     for (size_t k = 0; k < a->rule.n; k++) {
-        const tp_alarm_ear *e = &a->ears[k];
+        const tp_alarm_ear *e = first_ear(a, k);
+        const tp_alarm_series *s = e ? &e->series : NULL;
         const tp_alarm_condition *c = &a->rule.conditions[k];
         char names[300];
-        if (!e->tag && c->role >= 0)
+        if (is_judged(a, k))
+            continue;
+        if (!e && c->role >= 0)
             snprintf(out, size, "the run has no %s; looked for %s", c->subject,
                      tp_role_names((tp_run_role)c->role, names, sizeof names));
-        else if (!e->tag)
+        else if (!e)
             snprintf(out, size, "the run has no metric '%s'", c->subject);
-        else if (!e->series.n_judged && e->series.n && !isfinite(e->series.wall[e->series.n - 1]) &&
-                 (c->over.is_time || c->hold.is_time))
+        else if (s->n && !isfinite(s->wall[s->n - 1]) && (c->over.is_time || c->hold.is_time))
             snprintf(out, size, "the run has no times");
-        else if (!e->series.n_judged && e->series.n_seen && !e->series.n_first)
-            snprintf(out, size, "none of the %zu values of %s is finite", e->series.n_seen,
+        else if (s->n_seen && !s->n_first)
+            snprintf(out, size, "none of the %zu values of %s is finite", s->n_seen,
                      tp_string_get(&set->tags, e->tag));
-        else if (!e->series.n_judged)
-            snprintf(out, size, "%zu value%s of %s: too few for its window", e->series.n_seen,
-                     tp_plural((uint64_t)e->series.n_seen), tp_string_get(&set->tags, e->tag));
         else
-            continue;
+            snprintf(out, size, "%zu value%s of %s: too %s for its window", s->n_seen,
+                     tp_plural((uint64_t)s->n_seen), tp_string_get(&set->tags, e->tag),
+                     s->is_cut || s->n > TP_ALARM_MOST_VALUES ? "many" : "few");
         return out;
     }
     return NULL;

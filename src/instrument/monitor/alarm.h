@@ -16,10 +16,12 @@
 
 enum { TP_ALARM_NAME = 64, TP_ALARM_SAID = 400, TP_ALARM_RULES = 64, TP_ALARM_EVENTS = 10000 };
 
+/* A condition has one for every tag that is its best name: each GPU, each task of a pattern. */
 typedef struct {
-    tp_alarm_series series;
-    uint32_t tag; /* what it listens to, of the set's tags; 0: nothing has come */
+    size_t condition;
+    uint32_t tag; /* of the set's tags */
     int rank;
+    tp_alarm_series series;
     bool holds;
     char text[TP_ALARM_SAID];
 } tp_alarm_ear;
@@ -27,9 +29,10 @@ typedef struct {
 typedef struct {
     char name[TP_ALARM_NAME];
     tp_alarm_rule rule;
-    tp_alarm_ear ears[TP_ALARM_CONDITIONS];
+    tp_alarm_ear *ears;
+    size_t n_ears, cap_ears;
     bool is_on;
-    size_t quiet; /* values of its first condition since it was true last */
+    size_t quiet; /* values of a condition's first ear since it was true last */
 } tp_alarm;
 
 typedef struct {
@@ -43,7 +46,8 @@ typedef struct {
     tp_alarm *alarms;
     size_t n, cap;
     tp_alarm_event *events;
-    size_t n_events, cap_events; /* at most TP_ALARM_EVENTS are kept */
+    size_t n_events, cap_events; /* at most TP_ALARM_EVENTS are kept ... */
+    size_t n_more;               /* ... and so many came behind them */
     tp_string_table tags;        /* that were seen; 0 is the empty text */
     int8_t *ranks;               /* of a tag for every condition: -1, it is not for this one */
     size_t n_ranked, cap_ranks;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "base/vec.h"
 #include "stats/descriptive.h"
 #include "temper/text.h"
@@ -17,6 +18,9 @@ enum {
     SPREAD = 4,        /* windows from which the spread is taken */
     NEWEST = 8,        /* times the newest values: where it is as it is now */
     FIRST_OF_RUN = 10, /* for a collapse */
+    ROOM = 64,         /* values that are kept at first, ... */
+    USUAL = 8192,      /* ... and without a window that needs more */
+    OF_RUN = 4096,     /* values that "all before" and a spread are taken from, at most */
     CHANGE_STEPS = 50,
     FLAT_STEPS = 100,
     REPEATED = 10,
@@ -28,29 +32,54 @@ void tp_alarm_series_release(tp_alarm_series *s)
     free(s->step);
     free(s->wall);
     free(s->value);
+    free(s->scratch);
     *s = (tp_alarm_series){0};
 }
 
-static void make_room(tp_alarm_series *s)
+/* The window of a change, where none was given too. */
+static const tp_alarm_window *over_of(const tp_alarm_condition *c)
 {
-    size_t most = TP_ALARM_MOST_VALUES, room = 2 * most;
-    if (!s->value) {
-        s->step = tp_vec_new(room, sizeof *s->step);
-        s->wall = tp_vec_new(room, sizeof *s->wall);
-        s->value = tp_vec_new(room, sizeof *s->value);
-    }
-    if (s->n < room)
-        return;
-    memmove(s->step, s->step + most, most * sizeof *s->step);
-    memmove(s->wall, s->wall + most, most * sizeof *s->wall);
-    memmove(s->value, s->value + most, most * sizeof *s->value);
-    s->n = most;
+    static const tp_alarm_window of_change = {.length = CHANGE_STEPS},
+                                 of_flat = {.length = FLAT_STEPS};
+    bool is_change = c->predicate == TP_ALARM_RISES || c->predicate == TP_ALARM_FALLS;
+    if (c->over.length > 0 || (!is_change && c->predicate != TP_ALARM_FLAT))
+        return &c->over;
+    return is_change ? &of_change : &of_flat;
 }
 
-void tp_alarm_series_add(tp_alarm_series *s, double step, double wall, double value)
+/* Is the window longer than the newest half of what is kept? */
+static bool is_wider(const tp_alarm_series *s, const tp_alarm_window *w)
+{
+    const double *at = w->is_time ? s->wall : s->step;
+    return s->n && !isinf(w->length) && at[s->n - 1] - w->length < at[s->n / 2];
+}
+
+static void make_room(tp_alarm_series *s, const tp_alarm_condition *c)
+{
+    if (s->n < s->cap)
+        return;
+    bool is_short = s->cap >= USUAL && (is_wider(s, over_of(c)) || is_wider(s, &c->hold));
+    if (s->cap < USUAL || (is_short && s->cap < 2 * (size_t)TP_ALARM_MOST_VALUES)) {
+        s->cap = s->cap ? 2 * s->cap : ROOM;
+        s->step = tp_vec_resize(s->step, s->cap, sizeof *s->step);
+        s->wall = tp_vec_resize(s->wall, s->cap, sizeof *s->wall);
+        s->value = tp_vec_resize(s->value, s->cap, sizeof *s->value);
+        s->scratch = tp_vec_resize(s->scratch, s->cap, sizeof *s->scratch);
+        return;
+    }
+    size_t kept = s->n / 2, from = s->n - kept;
+    s->is_cut |= is_short;
+    memmove(s->step, s->step + from, kept * sizeof *s->step);
+    memmove(s->wall, s->wall + from, kept * sizeof *s->wall);
+    memmove(s->value, s->value + from, kept * sizeof *s->value);
+    s->n = kept;
+}
+
+void tp_alarm_series_add(tp_alarm_series *s, const tp_alarm_condition *c, double step, double wall,
+                         double value)
 {
     step = isnan(step) ? (double)s->n_seen : step;
-    make_room(s);
+    make_room(s, c);
     while (s->n && (s->step[s->n - 1] > step ||
                     (s->step[s->n - 1] == step && !(wall > s->wall[s->n - 1])))) {
         s->n--;
@@ -81,8 +110,8 @@ static size_t window_size(const tp_alarm_series *s, const tp_alarm_window *windo
         return 0;
     while (n < most && at[s->n - 1 - n] > begin)
         n++;
-    bool is_full = n < s->n || n == TP_ALARM_MOST_VALUES;
-    if (!is_full && n > 1) /* the first value of the run stands for its spacing too */
+    bool is_full = n < s->n && at[s->n - 1 - n] <= begin;
+    if (!is_full && n == s->n && n > 1) /* the first value of the run stands for its spacing too */
         is_full = at[0] - (at[1] - at[0]) <= begin;
     if (n < LEAST_WINDOW) {
         n = LEAST_WINDOW;
@@ -91,18 +120,17 @@ static size_t window_size(const tp_alarm_series *s, const tp_alarm_window *windo
     return is_full && s->n >= n ? n : 0;
 }
 
-static double median_of(const double *value, size_t n)
+static double median_of(tp_alarm_series *s, const double *value, size_t n)
 {
-    double scratch[TP_ALARM_MOST_VALUES];
-    memcpy(scratch, value, n * sizeof *scratch);
-    tp_sort(scratch, n);
-    return tp_median_sorted(scratch, n);
+    memcpy(s->scratch, value, n * sizeof *value);
+    tp_sort(s->scratch, n);
+    return tp_median_sorted(s->scratch, n);
 }
 
 /* The spread of n values about their line, and the correlation of neighbours. */
 static void fit_spread(tp_alarm_series *s, const double *value, size_t n)
 {
-    double scratch[TP_ALARM_MOST_VALUES], sum = 0, moment = 0, centre = 0.5 * (double)(n - 1);
+    double *scratch = s->scratch, sum = 0, moment = 0, centre = 0.5 * (double)(n - 1);
     for (size_t i = 0; i < n; i++) {
         sum += value[i];
         moment += ((double)i - centre) * value[i];
@@ -134,9 +162,9 @@ typedef struct {
 } shift;
 
 /* The newest values against a level that is known from n_rest values. */
-static shift shift_from(const tp_alarm_series *s, double level, size_t n_new, size_t n_rest)
+static shift shift_from(tp_alarm_series *s, double level, size_t n_new, size_t n_rest)
 {
-    shift x = {.before = level, .now = median_of(s->value + s->n - n_new, n_new)};
+    shift x = {.before = level, .now = median_of(s, s->value + s->n - n_new, n_new)};
     double r = s->rest.r, pieces = 1 / (double)n_new + 1 / (double)n_rest;
     x.d = x.now - x.before;
     x.se = 1.2533 * s->rest.sigma * sqrt((1 + r) / (1 - r)) * sqrt(pieces);
@@ -154,13 +182,13 @@ static void know_rest(tp_alarm_series *s, size_t n_new, size_t n_rest)
     if (is_fresh)
         return;
     size_t n = before < most ? before : most;
-    n = n < TP_ALARM_MOST_VALUES ? n : TP_ALARM_MOST_VALUES;
+    n = TP_MIN(n, TP_MAX((size_t)OF_RUN, n_rest));
     size_t newest = n < NEWEST * n_new ? n : NEWEST * n_new;
     fit_spread(s, s->value + before - newest, newest);
     double noise_now = s->rest.noise; /* where noise grows, the spread of all is too small */
     fit_spread(s, s->value + before - n, n);
     s->rest.sigma = fmax(s->rest.sigma, noise_now);
-    s->rest.median = median_of(s->value + before - n_rest, n_rest);
+    s->rest.median = median_of(s, s->value + before - n_rest, n_rest);
     s->rest.sigma = fmax(s->rest.sigma, fmax(1e-3 * fabs(s->rest.median), 1e-12));
     s->rest.n = n_rest;
     s->rest.until = s->n_seen;
@@ -178,7 +206,7 @@ static bool shift_of_run(tp_alarm_series *s, shift *ret)
     if (s->n < 3 * (size_t)NEWEST_OF_RUN || s->n_first < NEWEST_OF_RUN)
         return false;
     know_rest(s, NEWEST_OF_RUN, 2 * (size_t)NEWEST_OF_RUN);
-    *ret = shift_from(s, median_of(s->first, s->n_first), NEWEST_OF_RUN, s->n_first);
+    *ret = shift_from(s, median_of(s, s->first, s->n_first), NEWEST_OF_RUN, s->n_first);
     return true;
 }
 
@@ -198,6 +226,29 @@ static const char *window_text(const tp_alarm_window *w, char out[48])
 
 static bool is_in_percent(const char *tag) { return strchr(tag, '%') || strstr(tag, "percent"); }
 
+typedef enum { HOLD_UNKNOWN, HOLD_FALSE, HOLD_TRUE } hold;
+
+/* Whether all of a window is above or below.  A pause longer than the window tells nothing. */
+static hold hold_of(const tp_alarm_series *s, const tp_alarm_window *w, bool is_above, double limit)
+{
+    const double *at = w->is_time ? s->wall : s->step;
+    double begin = s->n ? at[s->n - 1] - w->length : NAN;
+    size_t n = 0;
+    if (!isfinite(begin)) /* a run without times */
+        return HOLD_UNKNOWN;
+    for (; n < s->n && at[s->n - 1 - n] > begin; n++) {
+        double value = s->value[s->n - 1 - n];
+        if (is_above ? !(value > limit) : !(value < limit))
+            return HOLD_FALSE;
+    }
+    if (n > TP_ALARM_MOST_VALUES)
+        return HOLD_UNKNOWN;
+    if (n == s->n) /* the first value of the run stands for its spacing too */
+        return n > 1 && at[0] - (at[1] - at[0]) <= begin ? HOLD_TRUE : HOLD_UNKNOWN;
+    bool is_pause = w->is_time && at[s->n - n] - at[s->n - 1 - n] > w->length;
+    return is_pause ? HOLD_UNKNOWN : HOLD_TRUE;
+}
+
 static bool level_holds(tp_alarm_series *s, const tp_alarm_condition *c, const char *tag,
                         char *text, size_t size)
 {
@@ -208,20 +259,15 @@ static bool level_holds(tp_alarm_series *s, const tp_alarm_condition *c, const c
         limit /= 100;
     if (!isfinite(s->newest) && !(isinf(s->newest) && (s->newest > 0) == is_above))
         return false;
-    size_t n = 1;
-    const double *at = c->hold.is_time ? s->wall : s->step;
-    double begin = s->n ? at[s->n - 1] - c->hold.length : 0;
-    if (c->hold.length > 0 && !isfinite(begin)) /* a run without times: nothing is judged */
-        return false;
-    s->n_judged++;
-    if (c->hold.length > 0) {
-        for (n = 0; n < s->n && at[s->n - 1 - n] > begin; n++)
-            if (is_above ? !(s->value[s->n - 1 - n] > limit) : !(s->value[s->n - 1 - n] < limit))
-                return false;
-        if (n == s->n && (n < 2 || at[0] - (at[1] - at[0]) > begin))
+    bool is_so = is_above ? s->newest > limit : s->newest < limit;
+    if (is_so && c->hold.length > 0) {
+        hold held = hold_of(s, &c->hold, is_above, limit);
+        if (held == HOLD_UNKNOWN)
             return false;
+        is_so = held == HOLD_TRUE;
     }
-    if (is_above ? !(s->newest > limit) : !(s->newest < limit))
+    s->n_judged++;
+    if (!is_so)
         return false;
     snprintf(text, size, "%s, %s %s%s%s", tp_human_value(s->newest, 4, a),
              is_above ? "above" : "below", tp_human_value(limit, 4, b),
@@ -237,7 +283,7 @@ static bool change_of(tp_alarm_series *s, const tp_alarm_window *window, bool is
     if (isinf(window->length))
         return shift_of_run(s, ret);
     if (is_of_run) {
-        size_t most = s->n < TP_ALARM_MOST_VALUES ? s->n : TP_ALARM_MOST_VALUES;
+        size_t most = s->n < OF_RUN ? s->n : OF_RUN;
         if (most < NEWEST_OF_RUN + LEAST_REST)
             return false;
         n_rest = most - n_new;
@@ -254,9 +300,8 @@ static bool change_of(tp_alarm_series *s, const tp_alarm_window *window, bool is
 
 static bool change_holds(tp_alarm_series *s, const tp_alarm_condition *c, char *text, size_t size)
 {
-    static const tp_alarm_window usual = {.length = CHANGE_STEPS};
     bool is_of_run = c->over.length == 0 && c->unit == TP_ALARM_PERCENT;
-    const tp_alarm_window *window = c->over.length > 0 ? &c->over : &usual;
+    const tp_alarm_window *window = over_of(c);
     shift x;
     if (!change_of(s, window, is_of_run, &x))
         return false;
@@ -283,8 +328,7 @@ static bool change_holds(tp_alarm_series *s, const tp_alarm_condition *c, char *
 
 static bool flat_holds(tp_alarm_series *s, const tp_alarm_condition *c, char *text, size_t size)
 {
-    static const tp_alarm_window usual = {.length = FLAT_STEPS};
-    const tp_alarm_window *window = c->over.length > 0 ? &c->over : &usual;
+    const tp_alarm_window *window = over_of(c);
     shift x;
     if (!change_of(s, window, false, &x))
         return false;
@@ -310,7 +354,7 @@ static bool collapse_holds(tp_alarm_series *s, const tp_alarm_condition *c, char
     memcpy(first, s->first, sizeof first);
     tp_sort(first, n_first);
     double reference = tp_median_sorted(first, n_first),
-           now = median_of(s->value + s->n - COLLAPSED, COLLAPSED);
+           now = median_of(s, s->value + s->n - COLLAPSED, COLLAPSED);
     double share = isnan(c->amount) ? 10 : c->amount;
     char a[32], b[32];
     if (!(reference > 0) || !(now <= share / 100 * reference))

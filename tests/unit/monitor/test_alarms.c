@@ -257,6 +257,98 @@ static void levels_wait_as_long_as_they_say(void **state)
     tp_alarm_set_release(&set);
 }
 
+/* Two hours between two attempts: what was above before and after is not known to be in between. */
+static void a_pause_is_no_time_above(void **state)
+{
+    (void)state;
+    tp_alarm_set set = set_of("x above 1 for 1 h");
+    for (int i = 0; i < 30; i++)
+        tp_alarm_set_see(&set, "x", i + 1, 1e9 + 60 * i, 2);
+    for (int i = 0; i < 70; i++)
+        tp_alarm_set_see(&set, "x", i + 31, 1e9 + 9000 + 60 * i, 2);
+    assert_int_equal(set.n_events, 1);
+    assert_true(set.events[0].step == 91);
+    tp_alarm_set_release(&set);
+}
+
+/* A loss of 1 + step / 10000, a gradient norm of 5. */
+static void windows_of_many_values_are_whole(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule;
+        double step; /* 0: it says nothing */
+        bool is_judged;
+    } cases[] = {
+        {"x rises by 35 % over 10000 steps", 10000, true},
+        {"x rises by 40 % over 10000 steps", 0, true},
+        {"norm above 1 for 9000 steps", 9000, true},
+        {"norm above 1 for 6000 steps", 6000, true},
+        {"norm above 1 for 1000000 steps", 0, false},
+        {"x rises by 1 % over 70000 steps", 0, false},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
+        char why[200];
+        tp_alarm_set set = set_of(cases[i].rule);
+        int steps = cases[i].is_judged ? 12000 : 140000;
+        for (int k = 1; k <= steps; k++) {
+            tp_alarm_set_see(&set, "x", k, NAN, 1 + 1e-4 * k);
+            tp_alarm_set_see(&set, "norm", k, NAN, 5);
+        }
+        if (set.n_events != (cases[i].step > 0) ||
+            (set.n_events && set.events[0].step != cases[i].step))
+            fail_msg("%s: %zu, at %.0f", cases[i].rule, set.n_events,
+                     set.n_events ? set.events[0].step : 0);
+        const char *reason = tp_alarm_unjudged(&set, 0, why, sizeof why);
+        if (cases[i].is_judged ? reason != NULL : !reason || !strstr(reason, "too many for its"))
+            fail_msg("%s: %s", cases[i].rule, reason ? reason : "judged");
+        tp_alarm_set_release(&set);
+    }
+}
+
+static void a_pattern_hears_all_its_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *text;
+    } cases[] = {
+        {"'loss/*' is not finite", "loss/b is NaN"},
+        {"accuracy below 0.2", "val-core/b 0.1000, below 0.2000"},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
+        tp_alarm_set set = set_of(cases[i].rule);
+        for (int k = 1; k <= 60; k++) {
+            tp_alarm_set_see(&set, "loss/a", k, NAN, 1);
+            tp_alarm_set_see(&set, "loss/b", k, NAN, k < 50 ? 1 : NAN);
+            tp_alarm_set_see(&set, "val-core/a", k, NAN, 0.5);
+            tp_alarm_set_see(&set, "val-core/b", k, NAN, k < 50 ? 0.5 : 0.1);
+        }
+        assert_int_equal(set.n_events, 1);
+        assert_true(set.events[0].step == 50);
+        assert_string_equal(set.events[0].text, cases[i].text);
+        tp_alarm_set_release(&set);
+    }
+    /* A better name is the quantity, whatever the others say. */
+    tp_alarm_set set = set_of("accuracy below 0.2");
+    for (int k = 1; k <= 60; k++) {
+        tp_alarm_set_see(&set, "val-core/a", k, NAN, k < 50 ? 0.5 : 0.1);
+        tp_alarm_set_see(&set, "validation/accuracy", k, NAN, 0.5);
+    }
+    assert_int_equal(set.n_events, 0);
+    tp_alarm_set_release(&set);
+}
+
+static void events_that_are_not_kept_are_counted(void **state)
+{
+    (void)state;
+    tp_alarm_set set = set_of("x above 1");
+    for (int i = 0; i < 20 * (TP_ALARM_EVENTS + 3); i++)
+        tp_alarm_set_see(&set, "x", i + 1, NAN, i % 20 ? 0 : 2);
+    assert_int_equal(set.n_events, TP_ALARM_EVENTS);
+    assert_int_equal(set.n_more, 3);
+    tp_alarm_set_release(&set);
+}
+
 static void what_is_not_finite_is_named_once(void **state)
 {
     (void)state;
@@ -361,6 +453,10 @@ int main(void)
         cmocka_unit_test(a_neighbour_is_no_ailment),
         cmocka_unit_test(noise_that_grows_is_no_fall),
         cmocka_unit_test(levels_wait_as_long_as_they_say),
+        cmocka_unit_test(a_pause_is_no_time_above),
+        cmocka_unit_test(windows_of_many_values_are_whole),
+        cmocka_unit_test(a_pattern_hears_all_its_names),
+        cmocka_unit_test(events_that_are_not_kept_are_counted),
         cmocka_unit_test(what_is_not_finite_is_named_once),
         cmocka_unit_test(a_fingerprint_that_comes_again_is_the_same_data),
         cmocka_unit_test(too_few_values_are_said_to_be),
