@@ -64,7 +64,6 @@ static tp_status open_parts(tp_evaluator *e, tp_config *config, tp_error *err)
     tp_eval_job *j = &e->j;
     TP_TRY(tp_eval_job_bind(j, config, err));
     TP_TRY(tp_output_check(e->o.out, err)); /* before the work, not after it */
-    TP_TRY(tp_eval_report_check_nemo(j->o.eval.save_path, err));
     TP_TRY(tp_eval_job_force_isa(j, err));
     TP_TRY(tp_eval_job_open_judge(j, err));
     tp_environment_set_watch(j->env, &(tp_environment_watch){is_stopped, notice, e});

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/platform.h"
 #include "instrument/report/run_dashboard.h"
@@ -101,6 +102,12 @@ tp_status tp_judging_check(const tp_config *config, const tp_train_options *o, t
             return tp_config_fail(config, "performance_analysis.visualization.formats", err,
                                   "a dashboard is drawn as svg, html, png or pdf, not as '%.40s'",
                                   o->analysis.formats.v[i]);
+    if (o->analysis.enabled && o->analysis.draws && o->analysis.path) {
+        tp_error why;
+        if (tp_dir_check(o->analysis.path, &why) != TP_OK)
+            return tp_config_fail(config, "performance_analysis.visualization.path", err, "%s",
+                                  why.message);
+    }
     return check_thresholds(config, o, err);
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -324,6 +325,17 @@ tp_status tp_cache_path(const char *name, bool make, char *out, size_t size, tp_
     return TP_OK;
 }
 
+/* The kernel's own folders say that anybody may write there. */
+int tp_dir_refusal(const char *path)
+{
+    struct statfs fs;
+    if (access(path, W_OK | X_OK) != 0)
+        return errno;
+    bool is_kernels =
+        statfs(path, &fs) == 0 && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC);
+    return is_kernels ? EPERM : 0;
+}
+
 tp_status tp_dir_check(const char *path, tp_error *err)
 {
     TP_OWN(tp_buf) nearest = {0};
@@ -344,8 +356,9 @@ tp_status tp_dir_check(const char *path, tp_error *err)
     }
     if (!tp_dir_exists(tp_buf_str(&nearest)))
         TP_TRY(refuse_file(tp_buf_str(&nearest), err));
-    else if (access(tp_buf_str(&nearest), W_OK | X_OK) != 0)
-        TP_TRY(files_fail(err, "write into folder", tp_buf_str(&nearest), errno));
+    else if (tp_dir_refusal(tp_buf_str(&nearest)) != 0)
+        TP_TRY(files_fail(err, "write into folder", tp_buf_str(&nearest),
+                          tp_dir_refusal(tp_buf_str(&nearest))));
     return TP_OK;
 }
 

@@ -66,6 +66,8 @@ TP_CHECKED tp_status tp_cache_path(const char *name, bool make, char *out, size_
                                    tp_error *err);
 /* fsync of a folder, so that a rename in it survives power loss. */
 TP_CHECKED tp_status tp_dir_sync(const char *path, tp_error *err);
+/* Why no file can be made in a folder that is there: an errno, or 0. */
+int tp_dir_refusal(const char *path);
 /* Could tp_dir_make() make it, and files be written there?  Changes nothing. */
 TP_CHECKED tp_status tp_dir_check(const char *path, tp_error *err);
 /* Delete a folder and all in it; missing is fine.  Links are removed, never

@@ -87,7 +87,7 @@ static tp_status check_folder(const char *path, const char *target, tp_error *er
     TP_OWN(tp_buf) parent = {0};
     tp_buf_add(&parent, target, folder);
     const char *name = folder ? parent.data : ".";
-    int error = tp_dir_exists(name) ? access(name, W_OK | X_OK) != 0 ? errno : 0 : ENOENT;
+    int error = tp_dir_exists(name) ? tp_dir_refusal(name) : ENOENT;
     if (error == ENOENT)
         return refuse(path, "its folder does not exist; create it or choose another name", err);
     return error ? tp_files_fail_output(err, "write", path, error) : TP_OK;

@@ -351,6 +351,15 @@ tp_status tp_config_fail(const tp_config *config, const char *path, tp_error *er
     return tp_fail(err, TP_ERR_CONFIG, "%s: %s: %s", origin ? origin : "default", path, message);
 }
 
+tp_status tp_config_refuse_empty(const tp_config *config, const char *path,
+                                 const tp_str_list *texts, tp_error *err)
+{
+    for (size_t i = 0; i < texts->n; i++)
+        if (!*texts->v[i])
+            return tp_config_fail(config, path, err, "the text at place %zu is empty", i + 1);
+    return TP_OK;
+}
+
 const char *tp_config_file(const tp_config *config) { return config->file; }
 
 bool tp_config_is_derived(const tp_config *config, const char *path)

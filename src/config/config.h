@@ -129,6 +129,10 @@ bool tp_config_is_derived(const tp_config *config, const char *path);
 tp_status tp_config_fail(const tp_config *config, const char *path, tp_error *err, const char *fmt,
                          ...) TP_PRINTF(4, 5);
 
+/* A list in which no text may be empty. */
+TP_CHECKED tp_status tp_config_refuse_empty(const tp_config *config, const char *path,
+                                            const tp_str_list *texts, tp_error *err);
+
 /* After binding: which keys were set and have no effect, or not all of it, grouped by the
  * reason, one line each; NULL when there are none. */
 const char *tp_config_notice(const tp_config *config);

@@ -288,6 +288,15 @@ run eval eval.yaml generation.model_name=nowhere eval.save_path=afile/x
 expect 2 "eval.save_path: " "afile"
 run eval eval.yaml generation.model_name=nowhere eval.save_path=-
 expect 2 "eval.save_path: '-' is a stream"
+run doctor --cached eval.yaml eval.save_path=afile/x
+expect 2 "eval.save_path: " "afile"
+# /proc says that anybody may write there.
+run eval eval.yaml generation.model_name=nowhere eval.save_path=/proc/x
+expect 2 "eval.save_path: " "/proc"
+run eval eval.yaml generation.model_name=nowhere --out /proc/x.json
+expect 4 "/proc/x.json"
+run eval eval.yaml 'generation.stop_strings=[x, ""]'
+expect 2 "generation.stop_strings: the text at place 2 is empty"
 run eval eval.yaml --out nowhere/a.json
 expect 2 "cannot write to 'nowhere/a.json': its folder does not exist"
 run eval eval.yaml eval.k_value=9

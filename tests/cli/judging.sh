@@ -30,6 +30,10 @@ run train --quiet tiny.yaml run.dir=refused performance_analysis.thresholds.trai
 expect 2 "performance_analysis.thresholds.training" "a threshold is a finite number"
 run train --quiet tiny.yaml run.dir=refused 'performance_analysis.visualization.formats=[gif]'
 expect 2 "svg, html, png or pdf, not as 'gif'"
+run train --quiet tiny.yaml run.dir=refused performance_analysis.visualization.path=tiny.yaml
+expect 2 "performance_analysis.visualization.path" "tiny.yaml"
+run doctor --cached tiny.yaml performance_analysis.visualization.path=tiny.yaml
+expect 2 "performance_analysis.visualization.path"
 printf 'performance_analysis: {enabled: true}\n' >none.yaml
 run train none.yaml run.dir=refused
 expect 2 "no section sft, dpo or grpo says what to train"

@@ -7,12 +7,14 @@
 #include "base/cpu.h"
 #include "base/platform.h"
 #include "engine/data/token_ids.h"
+#include "engine/evaluate/eval_report.h"
 #include "text/template/chat.h"
 
 tp_status tp_eval_job_bind(tp_eval_job *j, tp_config *config, tp_error *err)
 {
     j->config = config;
-    return tp_eval_options_bind(config, &j->o, err);
+    TP_TRY(tp_eval_options_bind(config, &j->o, err));
+    return tp_eval_report_check_nemo(j->o.eval.save_path, err);
 }
 
 tp_status tp_eval_job_open_judge(tp_eval_job *j, tp_error *err)

@@ -102,6 +102,8 @@ tp_status tp_eval_options_bind(tp_config *config, tp_eval_options *ret, tp_error
     TP_TRY(tp_config_bind(config, option_table, TP_COUNTOF(option_table), &o, err));
     TP_TRY(read_k(config, &o, err));
     TP_TRY(check_perturbations(config, &o, err));
+    TP_TRY(
+        tp_config_refuse_empty(config, "generation.stop_strings", &o.generation.stop_strings, err));
     TP_TRY(merge_keys(config, "data.problem_key", &o.data.rows.input_key, o.data.problem_key, err));
     TP_TRY(
         merge_keys(config, "data.solution_key", &o.data.rows.output_key, o.data.solution_key, err));

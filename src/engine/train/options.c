@@ -551,6 +551,9 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     TP_TRY(tp_peft_bind(config, &o, err));
     TP_TRY(check_batches(config, &o, err));
     TP_TRY(check_metric(config, &o, err));
+    if (o.algorithm->generates)
+        TP_TRY(tp_config_refuse_empty(config, "policy.generation.stop_strings",
+                                      &o.generation.stop_strings, err));
     if (o.policy.optimizer.kind->check)
         TP_TRY(o.policy.optimizer.kind->check(config, &o.policy.optimizer, err));
     if (o.algorithm->check)
