@@ -212,6 +212,31 @@ expect_out "run.json         FAILED: torn/run.json:1"
 run doctor --cached model
 expect 2 "'model' is a model, not a recipe"
 
+# Checkpoints are looked for where whoever takes the run for a model looks: wherever it was moved to, and from any folder.
+grep -o '"checkpoint_dir": "[^"]*"' runs/sft/run.json >where
+is "where the run says that its checkpoints are" "$(cat where)" '"checkpoint_dir": "checkpoints"'
+cp -r runs/sft named
+mv named/checkpoints named/kept
+sed -i 's/"checkpoint_dir": "checkpoints"/"checkpoint_dir": "kept"/' named/run.json
+run doctor --cached named
+expect 0
+expect_out "1 sound, every file has its checksum; the newest is of step 1 in 'named/kept'"
+mkdir named/checkpoints # which nothing is in
+run doctor --cached named
+expect 0
+expect_out "in 'named/kept'"
+cp -r runs/sft without # whose configuration names the folder of the run that it was copied from
+rm -r without/checkpoints
+run doctor --cached without
+expect 2
+expect_out "there is no sound checkpoint of it in 'without/checkpoints'"
+cp -r runs/sft mixed
+sed -i "s/\"id\": \"[0-9a-f]*\"/\"id\": \"$(printf '%032d' 7)\"/" mixed/run.json
+run doctor --cached mixed
+expect 2
+expect_out "step-1' is of another run ('sft'), and --resume refuses a folder with it; move it away"
+rm -r mixed
+
 # An evaluation: the same.
 eval="$SOURCE/recipes/eval.yaml generation.model_name=model tokenizer.chat_template=null data.data_path=rows.jsonl
       generation.max_new_tokens=4"

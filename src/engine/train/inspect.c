@@ -77,21 +77,16 @@ static void check_run_json(inspection *in)
 
 /* ---- config.yaml ---- */
 
-/* Where the run's checkpoints are; they may be in another folder. */
-static void check_config(inspection *in, char *ret_root, size_t n)
+static void check_config(inspection *in)
 {
     char path[4096];
     tp_error err = {0};
     TP_CLEANUP(tp_recipe_close) tp_recipe recipe = {0};
     snprintf(path, sizeof path, "%s/config.yaml", in->dir);
-    snprintf(ret_root, n, "%s/checkpoints", in->dir);
     if (tp_recipe_open(path, NULL, 0, &recipe, &err) != TP_OK) {
         tell(in, "config.yaml", TP_FOUND_FAILED, "%s", err.message);
         return;
     }
-    /* A folder that was moved takes its checkpoints along. */
-    if (!tp_dir_exists(ret_root) && tp_dir_exists(recipe.options.checkpointing.checkpoint_dir))
-        snprintf(ret_root, n, "%s", recipe.options.checkpointing.checkpoint_dir);
     tell(in, "config.yaml", TP_FOUND_OK, "loads as a configuration of %s",
          recipe.options.algorithm->name);
 }
@@ -175,7 +170,25 @@ static void check_metrics(inspection *in)
 
 /* ---- checkpoints ---- */
 
-static tp_status check_one(const char *path, int64_t step, int64_t *ret_step, tp_error *err)
+/* Where whoever takes the run for a model, or goes on with it, looks for them. */
+static void find_checkpoints(const inspection *in, const tp_run_record *record, char ret[4096])
+{
+    TP_OWN(tp_buf) newest = {0};
+    size_t n = 0;
+    snprintf(ret, 4096, "%s/checkpoints", in->dir);
+    if (!record->checkpoint_dir[0])
+        return;
+    const char *id = record->id[0] ? record->id : NULL;
+    if (tp_dir_exists(ret) && strcmp(ret, record->checkpoint_dir) != 0 &&
+        (tp_checkpoint_find(record->checkpoint_dir, id, &newest, NULL, NULL) != TP_OK ||
+         !newest.len) &&
+        tp_checkpoint_find(ret, id, &newest, &n, NULL) == TP_OK && n)
+        return;
+    snprintf(ret, 4096, "%s", record->checkpoint_dir);
+}
+
+static tp_status check_one(const tp_run_record *record, const char *path, int64_t step,
+                           int64_t *ret_step, tp_error *err)
 {
     tp_train_state state;
     TP_OWN(tp_buf) folder = {0};
@@ -184,6 +197,11 @@ static tp_status check_one(const char *path, int64_t step, int64_t *ret_step, tp
     if (state.step != step)
         return tp_fail(err, TP_ERR_FORMAT, "'%s' says that it is of step %" PRId64, path,
                        state.step);
+    if (record->id[0] && strcmp(state.run_id, record->id) != 0)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "'%s' is of another run ('%s'), and --resume refuses a folder with it; move "
+                       "it away",
+                       path, state.run_name);
     tp_model *model = NULL;
     tp_status status = tp_checkpoint_find_model(path, &folder, err);
     if (status == TP_OK)
@@ -193,16 +211,20 @@ static tp_status check_one(const char *path, int64_t step, int64_t *ret_step, tp
     return status;
 }
 
-static void check_checkpoints(inspection *in, const char *root)
+static void check_checkpoints(inspection *in)
 {
+    char root[4096];
+    TP_OWN(tp_run_record) record = {0};
+    (void)!tp_run_record_read(in->dir, &record, NULL); /* check_run_json() says why not */
+    find_checkpoints(in, &record, root);
     int64_t *steps = NULL, newest = -1, found = -1;
     size_t n = 0, n_sound = 0;
     tp_error err = {0};
     if (tp_checkpoint_list(root, &steps, &n, &err) != TP_OK)
         tell(in, "checkpoints", TP_FOUND_FAILED, "%s", err.message);
     for (size_t i = 0; i < n; i++) {
-        if (check_one(tp_path_of("%s/step-%" PRId64, root, steps[i]).text, steps[i], &found,
-                      &err) != TP_OK) {
+        if (check_one(&record, tp_path_of("%s/step-%" PRId64, root, steps[i]).text, steps[i],
+                      &found, &err) != TP_OK) {
             tell(in, "checkpoint", TP_FOUND_FAILED, "%s", err.message);
             continue;
         }
@@ -211,8 +233,8 @@ static void check_checkpoints(inspection *in, const char *root)
     }
     if (n_sound)
         tell(in, "checkpoints", TP_FOUND_OK,
-             "%zu sound, every file has its checksum; the newest is of step %" PRId64, n_sound,
-             newest);
+             "%zu sound, every file has its checksum; the newest is of step %" PRId64 " in '%s'",
+             n_sound, newest, root);
     else if (n == 0 && in->last_checkpoint < 0)
         tell(in, "checkpoints", TP_FOUND_OK, "none was saved");
     if (in->last_checkpoint > newest)
@@ -226,10 +248,9 @@ static void check_checkpoints(inspection *in, const char *root)
 void tp_run_inspect(const char *dir, void (*report)(void *user, const tp_train_finding *finding),
                     void *user)
 {
-    char root[4096];
     inspection in = {.dir = dir, .report = report, .user = user, .last_checkpoint = -1};
     check_run_json(&in);
-    check_config(&in, root, sizeof root);
+    check_config(&in);
     check_metrics(&in);
-    check_checkpoints(&in, root);
+    check_checkpoints(&in);
 }
