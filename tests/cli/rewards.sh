@@ -11,7 +11,7 @@ cat >judge.sh <<'END'
 while read -r line; do
     id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
     case $((id % 4)) in
-    0) echo "{\"id\":$id,\"reward\":1}" ;;
+    0) echo "{\"id\":$id,\"reward\":1,\"correct\":true,\"answer\":\"one\",\"metrics\":{\"turns\":3}}" ;;
     1) echo "{\"id\":$id,\"reward\":0}" ;;
     2) echo "{\"id\":$id,\"reward\":NaN}" ;;
     3) echo "{\"id\":$id,\"verdict\":\"nice\"}" ;;
@@ -44,6 +44,8 @@ run train grpo.yaml grpo.advantage_clip_low=2 grpo.advantage_clip_high=-2
 expect 2 "is above grpo.advantage_clip_high"
 run train grpo.yaml grpo.adv_estimator.name=gae
 expect 2 "is not one of grpo, rloo, dr_grpo, reinforce_plus_plus, raw_reward"
+run train grpo.yaml 'policy.generation.stop_strings=[""]'
+expect 2 "policy.generation.stop_strings: the text at place 1 is empty"
 run train grpo.yaml grpo.num_generation_per_prompt=3
 expect 2 "num_generations_per_prompt"
 run train grpo.yaml env=null
@@ -58,6 +60,9 @@ is "nonsense" "$(metric judged 1 rollout/rewards/nonsense)" 2
 is "mean of the rewards that there are" "$(metric judged 1 train/reward)" 0.5
 is "trained answers" "$(metric judged 1 train/num_valid_samples)" 4
 grep -q '"status":"nan","reward":"NaN"' runs/judged/samples/step-1.jsonl || fail "samples do not say what had no verdict"
+grep -q '"verdict":{"correct":true,"answer":"one","parts":{"turns":3}}' runs/judged/samples/step-1.jsonl ||
+    fail "samples lack what else the judge said"
+grep -q '"status":"nonsense",.*"verdict":{"why":"' runs/judged/samples/step-1.jsonl || fail "samples lack why there is no reward"
 
 # Rewards that are all equal: nothing to learn, and that is said; the run goes on.
 run train --quiet grpo.yaml run.name=equal '~env.mine' 'env.exact={}'

@@ -38,6 +38,7 @@ typedef struct {
     double raw_reward, reward; /* as judged; after scaling and shaping.  NaN: none */
     tp_reward_status status;
     tp_correct correct;
+    const char *verdict; /* what else the judge said: a JSON object; NULL: samples are not kept */
     tp_finish finish;
     bool is_valid;    /* has a reward: takes part in its group */
     bool is_trained;  /* and in the loss */

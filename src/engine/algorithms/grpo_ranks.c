@@ -51,6 +51,7 @@ static void put_sample(tp_buf *out, const grpo_sample *s)
     put(out, s->ids, (size_t)(s->n_prompt + s->n_answer) * sizeof *s->ids);
     put(out, s->gen, (size_t)s->n_answer * sizeof *s->gen);
     put_text(out, s->text, s->n_text);
+    put_string(out, s->verdict);
 }
 
 static void put_group(tp_buf *out, const grpo_rollout *r, const grpo_group *group, uint32_t prompt)
@@ -113,10 +114,12 @@ static void take_sample(trainer *t, reading *from, grpo_sample *s, uint32_t grou
     take(from, s->ids, all * sizeof *s->ids);
     take(from, s->gen, n * sizeof *s->gen);
     s->text = take_text(from, &g->arena, &s->n_text);
+    const char *said = take_string(from, &g->arena);
     const tp_reward verdict = {.status = (tp_reward_status)head.status,
                                .correct = (tp_correct)head.correct,
                                .reward = head.reward};
     tp_grpo_settle(t, s, &verdict, counts);
+    s->verdict = said;
 }
 
 static void take_group(trainer *t, reading *from, grpo_rollout *to, grpo_counts *counts)

@@ -214,6 +214,8 @@ static void write_sample(const grpo *g, const grpo_sample *s, tp_buf *out)
     tp_json_w_put_known(&w, "shaped_reward", s->reward);
     tp_json_w_put_known(&w, "advantage", s->n_answer && s->advantage ? s->advantage[0] : NAN);
     tp_json_w_put_f64(&w, "tokens", s->n_answer);
+    if (s->verdict)
+        tp_json_w_put_raw(&w, "verdict", s->verdict);
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');
 }
