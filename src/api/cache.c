@@ -37,7 +37,7 @@ static void add_text(const char *folder, const tp_cache_shelf *shelf, tp_buf *ou
                     shelf->v[i].name, tp_human_bytes((double)shelf->v[i].bytes, a), iso,
                     shelf->v[i].is_rest ? "  unfinished" : "");
     }
-    tp_buf_addf(out, "%zu token caches, %s, in %s\n", shelf->n,
+    tp_buf_addf(out, "%zu cache%s, %s, in %s\n", shelf->n, tp_plural(shelf->n),
                 tp_human_bytes((double)shelf->bytes, a), folder);
 }
 

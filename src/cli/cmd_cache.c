@@ -26,7 +26,7 @@ static int trim(const flags *f)
     if (tp_token_cache_trim(f->folder, limit, &n, &freed, &err) != TP_OK)
         return tp_cli_fail(&err);
     tp_waiting_end();
-    fprintf(stderr, "deleted %llu token caches, %s\n", (unsigned long long)n,
+    fprintf(stderr, "deleted %llu cache%s, %s\n", (unsigned long long)n, n == 1 ? "" : "s",
             tp_human_bytes((double)freed, bytes));
     return 0;
 }

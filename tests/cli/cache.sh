@@ -3,7 +3,7 @@
 write_recipe tiny.yaml
 run cache
 expect 0
-expect_out "0 token caches, 0 B, in $work/cache/temper"
+expect_out "0 caches, 0 B, in $work/cache/temper"
 
 one="sft.max_num_steps=1 checkpointing.enabled=false sft.val_period=0 progress=quiet"
 for n in 100 200 300; do
@@ -27,7 +27,7 @@ rest=cache/temper/00000000000000000000000000000000.tokens.tmp
 : >$rest
 : >cache/temper/notes.txt
 run cache --limit 100GiB
-expect 0 "deleted 1 token caches"
+expect 0 "deleted 1 cache,"
 [ ! -e $rest ] || fail "a rest stays"
 run cache --limit 1B
 expect 0
@@ -39,12 +39,17 @@ expect 2 "--limit is a size such as 5GiB, not 'much'"
 # A run deletes what others left beyond the limit, and keeps its own.
 run train tiny.yaml run.name=b1 data.arithmetic.n_examples=100 $one
 run train tiny.yaml run.name=b2 data.arithmetic.n_examples=200 data.arithmetic.n_validation=30 data.cache_limit=1kB $one
-expect 0 "token caches not used for longest"
+expect 0 "caches not used for longest"
 is "caches that stay" "$(ls cache/temper/*.tokens | wc -l)" 2
 run train tiny.yaml run.name=b3 data.cache_limit=lots $one
 expect 2 'data.cache_limit: "lots" is no size; write a number and a unit, as in 6GiB or 800MiB'
+reference=cache/temper/00000000000000000000000000000000.reference
+echo reference >$reference
+run cache
+expect_out "00000000000000000000000000000000.reference" "3 caches"
 run cache --clear
-expect 0 "deleted 2 token caches"
+expect 0 "deleted 3 caches,"
+[ ! -e $reference ] || fail "what a reference model said is not deleted"
 
 # One that is damaged anywhere is made again.
 rm -f cache/temper/*.tokens

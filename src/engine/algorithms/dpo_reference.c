@@ -19,6 +19,7 @@
 #include "base/strings.h"
 #include "base/working.h"
 #include "engine/algorithms/dpo_internal.h"
+#include "engine/data/cache_shelf.h"
 #include "engine/data/cache_store.h"
 #include "engine/model/adapter.h"
 #include "engine/train/plan_ranks.h"
@@ -172,6 +173,8 @@ static bool read_cache(dpo *d, const char *path, const char *key)
         pair_at(d, i)->ref_chosen = sums[0];
         pair_at(d, i)->ref_rejected = sums[1];
     }
+    if (ok)
+        tp_cache_touch(path);
     return ok;
 }
 

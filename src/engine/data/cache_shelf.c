@@ -1,4 +1,4 @@
-/* cache_shelf.c - token caches by the time of their last use, and which of them go. */
+/* cache_shelf.c - caches by the time of their last use, and which of them go. */
 #include "engine/data/cache_shelf.h"
 
 #include <dirent.h>
@@ -26,7 +26,8 @@ static bool is_cache(const char *name, bool *is_unfinished)
     if (strspn(name, "0123456789abcdef") != DIGITS)
         return false;
     *is_unfinished = strcmp(name + DIGITS, ".tokens.tmp") == 0;
-    return *is_unfinished || strcmp(name + DIGITS, ".tokens") == 0;
+    return *is_unfinished || strcmp(name + DIGITS, ".tokens") == 0 ||
+           strcmp(name + DIGITS, ".reference") == 0;
 }
 
 /* A writer holds a lock on what it has not finished. */

@@ -1,4 +1,4 @@
-/* cache_shelf.h - the folder of token caches as a whole: what lies there, what goes first.
+/* cache_shelf.h - the folder of caches as a whole: what lies there, what goes first.
  *
  * The time of last access is when a run used it last: set when a cache is opened, whatever the
  * file system does by itself. */
@@ -10,7 +10,8 @@
 #include "base/error.h"
 
 typedef struct {
-    char name[80]; /* "<32 hex digits>.tokens"; of a writer that was killed ".tokens.tmp" */
+    char name[80]; /* "<32 hex digits>.tokens", ".reference"; of a writer that was killed
+                      ".tokens.tmp" */
     uint64_t bytes;
     double used;  /* seconds since 1970 */
     bool is_rest; /* of a writer that is gone */

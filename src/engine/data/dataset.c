@@ -271,7 +271,7 @@ static void trim_others(const opening *o)
         tp_log(TP_LOG_NOTICE, "data", "data.cache_limit is not kept: %s", why.message);
     if (freed.n)
         tp_log(TP_LOG_NOTICE, "data",
-               "%zu token caches not used for longest (%s) were deleted: "
+               "%zu caches not used for longest (%s) were deleted: "
                "data.cache_limit",
                freed.n, tp_human_bytes((double)freed.bytes, TP_ROOM));
 }
