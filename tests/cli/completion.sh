@@ -108,6 +108,8 @@ expect 2 "--completion takes bash, zsh or fish, not 'tcsh'"
 if command -v bash >/dev/null; then
     in_bash 'temper train --progress=p'
     only offered "bash: --progress=p" "plain"
+    in_bash 'temper train demo data.train.data_path=no'
+    only offered "bash: the value of a key" "notes.txt"
 fi
 [ -n "$tried" ] || exit 77
 finish
