@@ -2,7 +2,7 @@
  *
  * Two threads: that of http.c makes pages, the watcher scans the folder and reads on in the runs
  * that somebody looks at.  Without listeners and requests the watcher sleeps, so that a run beside
- * it has the machine to itself. */
+ * it has the machine to itself; who asks then waits for one look. */
 #include "temper/serve.h"
 
 #include <inttypes.h>
@@ -25,7 +25,8 @@ static const double look_s = 0.5, /* between looks at the runs that are open */
     most_scan_s = 30,             /* as they take more than these shares */
     scan_share = 0.02,            /* of the time, on slow disks */
     scan_cpu_share = 0.005,       /* of a processor */
-    watched_s = 120;              /* after the last request the watcher sleeps */
+    watched_s = 120,              /* after the last request the watcher sleeps */
+    most_wait_s = 5;              /* for it to look again */
 
 struct tp_server {
     char *folder;
@@ -38,9 +39,23 @@ struct tp_server {
     pthread_cond_t wake;
     pthread_t watcher;
     bool has_watcher, stops;
-    double asked_s; /* of the last request */
+    double asked_s;        /* of the last request */
+    double looked_s;       /* of the last look */
+    bool sleeps, is_woken; /* the watcher; ... for one look */
+    pthread_cond_t looked;
     tp_site site;
 };
+
+/* What is answered is at most as old as between two scans; the lock is held. */
+static void look_again(tp_server *s)
+{
+    double until = tp_clock_s() + most_wait_s;
+    if (tp_clock_s() - s->looked_s > (s->sleeps ? scan_s : most_scan_s))
+        s->is_woken = true;
+    pthread_cond_signal(&s->wake);
+    while (s->is_woken && !s->stops && tp_clock_s() < until)
+        (void)tp_cond_wait_until(&s->looked, &s->lock, until);
+}
 
 static void handle(void *user, const tp_http_request *request, tp_http_reply *reply)
 {
@@ -48,10 +63,9 @@ static void handle(void *user, const tp_http_request *request, tp_http_reply *re
     pthread_mutex_lock(&s->lock);
     tp_page p = {.site = &s->site, .request = request, .reply = reply};
     const char *path = tp_http_path(request);
-    if (strcmp(path, "/metrics") != 0) { /* a collector that asks for ever keeps nobody awake */
+    if (strcmp(path, "/metrics") != 0) /* a collector that asks for ever keeps nobody awake */
         s->asked_s = tp_clock_s();
-        pthread_cond_signal(&s->wake);
-    }
+    look_again(s);
     const char *before = tp_input_bound(s->site.real);
     tp_page_route(&p, path);
     (void)tp_input_bound(before);
@@ -75,6 +89,9 @@ static void look(tp_server *s)
     pthread_mutex_lock(&s->lock);
     (void)tp_input_bound(s->site.real); /* for good: the thread is the server's own */
     tp_site_look(&s->site, watched_s, see_growth, s);
+    s->looked_s = tp_clock_s();
+    s->is_woken = false;
+    pthread_cond_broadcast(&s->looked);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -114,8 +131,11 @@ static bool is_time(tp_server *s, double *sleep_until)
     pthread_mutex_lock(&s->lock);
     while (!s->stops && tp_clock_s() < *sleep_until)
         (void)tp_cond_wait_until(&s->wake, &s->lock, *sleep_until);
-    while (!s->stops && tp_http_listeners(s->http) == 0 && tp_clock_s() - s->asked_s > watched_s)
+    s->sleeps = true;
+    while (!s->stops && !s->is_woken && tp_http_listeners(s->http) == 0 &&
+           tp_clock_s() - s->asked_s > watched_s)
         (void)tp_cond_wait_until(&s->wake, &s->lock, tp_clock_s() + 3600);
+    s->sleeps = false;
     *sleep_until = tp_clock_s() + look_s;
     bool goes_on = !s->stops;
     pthread_mutex_unlock(&s->lock);
@@ -239,9 +259,10 @@ tp_status tp_server_start(const char *folder, const tp_serve_options *options, t
         return tp_fail(err, TP_ERR_ARG, "port %d is none: 1 to 65535", o.port);
     tp_server *s = tp_vec_new(1, sizeof *s);
     s->folder = tp_strdup(folder);
-    s->begun_s = s->asked_s = tp_clock_s();
+    s->begun_s = s->asked_s = s->looked_s = tp_clock_s();
     pthread_mutex_init(&s->lock, NULL);
     tp_cond_init(&s->wake);
+    tp_cond_init(&s->looked);
     TP_HAND_OVER(start_threads(s, &o, err), ret, s, tp_server_stop(s));
 }
 
@@ -261,6 +282,7 @@ void tp_server_stop(tp_server *s)
     tp_run_index_close(s->scanned);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->wake);
+    pthread_cond_destroy(&s->looked);
     free(s->url);
     free(s->folder);
     free(s);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/library.h"
@@ -28,6 +29,7 @@ enum {
     REQUEST_BYTES = 32768, /* of headers; more is 431 */
     EVENTS = 256,          /* kept for streams that are behind */
     BEAT_MS = 15000,
+    ARGUMENTS = 256, /* of an address; with more than fit into REQUEST_BYTES the library hangs */
     KEPT_BYTES = 1 << 20 /* of an answer for all who ask the same, at most */
 };
 
@@ -45,6 +47,7 @@ static struct {
     __typeof__(MHD_lookup_connection_value) *value;
     __typeof__(MHD_get_connection_values) *values;
     __typeof__(MHD_set_connection_option) *option;
+    __typeof__(MHD_get_connection_info) *connection;
     __typeof__(MHD_suspend_connection) *suspend;
     __typeof__(MHD_resume_connection) *resume;
     const char *why; /* NULL: all there */
@@ -65,6 +68,7 @@ static void attach(void)
         {"MHD_lookup_connection_value", &mhd.value},
         {"MHD_get_connection_values", &mhd.values},
         {"MHD_set_connection_option", &mhd.option},
+        {"MHD_get_connection_info", &mhd.connection},
         {"MHD_suspend_connection", &mhd.suspend},
         {"MHD_resume_connection", &mhd.resume},
     };
@@ -152,9 +156,17 @@ static bool is_token(const tp_http *h, const char *text, size_t n)
     return !differ;
 }
 
+/* Cookies are of a host, whatever the port: every server of it has its own. */
+static const char *cookie_name(const tp_http *h, char out[32])
+{
+    snprintf(out, 32, "temper_token_%d", h->names.port);
+    return out;
+}
+
 static bool has_token(const tp_http *h, struct MHD_Connection *c)
 {
-    const char *cookie = mhd.value(c, MHD_COOKIE_KIND, "temper_token");
+    char name[32];
+    const char *cookie = mhd.value(c, MHD_COOKIE_KIND, cookie_name(h, name));
     const char *bearer = mhd.value(c, MHD_HEADER_KIND, "Authorization");
     return (cookie && is_token(h, cookie, strlen(cookie))) ||
            (bearer && strncasecmp(bearer, "Bearer ", 7) == 0 &&
@@ -198,11 +210,12 @@ static enum MHD_Result send_text(struct MHD_Connection *c, int status, const cha
 /* The token of the query becomes a cookie, and leaves the address. */
 static enum MHD_Result take_token(const tp_http *h, struct MHD_Connection *c, const char *path)
 {
-    char cookie[256];
+    char cookie[256], name[32];
     struct MHD_Response *r = mhd.from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
     if (!r)
         return MHD_NO;
-    snprintf(cookie, sizeof cookie, "temper_token=%s; HttpOnly; SameSite=Strict; Path=/", h->token);
+    snprintf(cookie, sizeof cookie, "%s=%s; HttpOnly; SameSite=Strict; Path=/",
+             cookie_name(h, name), h->token);
     (void)mhd.header(r, "Set-Cookie", cookie);
     /* A path of one slash: "//host" would lead elsewhere. */
     (void)mhd.header(r, "Location",
@@ -435,15 +448,17 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
     tp_http *h = user;
     (void)version;
     (void)upload;
-    if (!*state) { /* the headers are there; a body is not read */
+    if (!*state) { /* the headers are there; a body is not waited for */
         *state = (void *)(uintptr_t)first;
+        bool is_known = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+        return is_known ? MHD_YES : send_text(c, 405, "only GET and HEAD are answered\n");
+    }
+    if (*upload_size) { /* one that a GET brings is not read */
+        *upload_size = 0;
         return MHD_YES;
     }
-    *upload_size = 0;
     caller who = {&h->names, false, true, true};
     (void)mhd.values(c, MHD_HEADER_KIND, see_header, &who);
-    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return send_text(c, 405, "only GET and HEAD are answered\n");
     if (!who.has_host || !who.is_our_host)
         return send_text(c, 403, "the Host of the request is not this server's\n");
     if (!who.is_our_origin)
@@ -458,6 +473,24 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
                              "token\n");
     }
     return answer(h, c, path, strcmp(method, "HEAD") != 0);
+}
+
+/* The address as it came, before the library takes it apart. */
+static void *see_address(void *user, const char *address, struct MHD_Connection *c)
+{
+    static const char refusal[] = "HTTP/1.1 414 URI Too Long\r\nContent-Length: 0\r\n"
+                                  "Connection: close\r\n\r\n";
+    size_t n = 0;
+    (void)user;
+    for (const char *p = address; (p = strpbrk(p, "?&")); p++)
+        n++;
+    const union MHD_ConnectionInfo *info =
+        n > ARGUMENTS ? mhd.connection(c, MHD_CONNECTION_INFO_CONNECTION_FD) : NULL;
+    if (info) {
+        (void)!send(info->connect_fd, refusal, sizeof refusal - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        shutdown(info->connect_fd, SHUT_RDWR);
+    }
+    return NULL; /* of handle(): nothing is known of the request */
 }
 
 static void ignore_log(void *user, const char *format, va_list arguments)
@@ -489,12 +522,12 @@ static tp_status start(tp_http *h, const tp_http_options *o, tp_error *err)
     TP_TRY(resolve(o, &a, err));
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
                      (a->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
-    h->daemon =
-        mhd.start(flags, (uint16_t)o->port, NULL, NULL, handle, h, MHD_OPTION_EXTERNAL_LOGGER,
-                  ignore_log, NULL, MHD_OPTION_SOCK_ADDR, a->ai_addr, MHD_OPTION_CONNECTION_LIMIT,
-                  (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-                  MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
-                  MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+    h->daemon = mhd.start(
+        flags, (uint16_t)o->port, NULL, NULL, handle, h, MHD_OPTION_EXTERNAL_LOGGER, ignore_log,
+        NULL, MHD_OPTION_URI_LOG_CALLBACK, see_address, NULL, MHD_OPTION_SOCK_ADDR, a->ai_addr,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     freeaddrinfo(a);
     if (!h->daemon)
         return tp_fail(err, TP_ERR_IO,

@@ -1,7 +1,7 @@
 /* page_compare.c - runs side by side: their curves in one picture each, and what differs.
  *
- * Runs whose paths differ in a number alone ("a-1", "a-2") can be taken as repetitions of one
- * thing: their mean is drawn in a band, and groups are what is compared. */
+ * Runs whose paths differ in a number alone ("a-1", "a-2"), or in their seed's, can be taken as
+ * repetitions of one thing: their mean is drawn in a band, and groups are what is compared. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -46,15 +46,35 @@ static bool choose(void *user, const char *id)
     return true;
 }
 
-/* "runs/a-12" as "runs/a-*"; free() it. */
+static bool is_digit(char c) { return isdigit((unsigned char)c); }
+
+/* The number behind the last "seed"; NULL: none is. */
+static const char *number_of_seed(const char *path)
+{
+    const char *found = NULL;
+    for (const char *p = path; (p = strcasestr(p, "seed"));) {
+        p += 4;
+        const char *number = p + strspn(p, "-_= ");
+        found = is_digit(*number) ? number : found;
+    }
+    return found;
+}
+
+/* "runs/a-12" as "runs/a-*", "seed1-lr0.2" as "seed*-lr0.2"; what stands behind a point counts no
+ * repetitions.  free() it. */
 static char *name_without_number(const char *path)
 {
+    const char *seed = number_of_seed(path);
     size_t end = strlen(path);
-    while (end > 0 && !isdigit((unsigned char)path[end - 1]))
+    if (seed)
+        end = (size_t)(seed - path) + strspn(seed, "0123456789");
+    while (end > 0 && !is_digit(path[end - 1]))
         end--;
     size_t begin = end;
-    while (begin > 0 && isdigit((unsigned char)path[begin - 1]))
+    while (begin > 0 && is_digit(path[begin - 1]))
         begin--;
+    if (begin > 1 && path[begin - 1] == '.' && is_digit(path[begin - 2]))
+        return tp_strdup(path);
     tp_buf out = {0};
     tp_buf_addf(&out, "%.*s%s%s", (int)begin, path, end ? "*" : "", path + end);
     return out.data;

@@ -12,6 +12,8 @@
 #include "instrument/ingest/runs/place.h"
 #include "instrument/ingest/runs/recorded.h"
 
+static const double fresh_s = 2; /* a run that was not read on for longer is, before it is shown */
+
 /* ---- replies ---- */
 
 void tp_page_reply(tp_page *p, const char *type)
@@ -58,10 +60,26 @@ static uint64_t next_version(tp_site *s)
     return ++s->last_version;
 }
 
+static bool read_on(tp_site *s, struct tp_site_run *o, bool *ret_changed)
+{
+    o->looked_s = tp_clock_s();
+    if (tp_metrics_refresh(o->m, ret_changed, NULL) != TP_OK) {
+        tp_metrics_close(o->m);
+        *o = (struct tp_site_run){0};
+        return false;
+    }
+    if (*ret_changed)
+        o->version = next_version(s);
+    return true;
+}
+
 tp_metrics *tp_page_open_run(tp_page *p, const tp_run_entry *e)
 {
     tp_error why = {0};
     struct tp_site_run *o = slot_of(p->site, e->id);
+    bool has_changed = false;
+    if (o->m && tp_clock_s() - o->looked_s > fresh_s)
+        (void)read_on(p->site, o, &has_changed);
     if (!o->m) {
         TP_FREED char *path = tp_run_index_path(p->site->index, e);
         const tp_metrics_options options = {.size = sizeof options, .follows = true};
@@ -71,6 +89,7 @@ tp_metrics *tp_page_open_run(tp_page *p, const tp_run_entry *e)
         }
         snprintf(o->id, sizeof o->id, "%s", e->id);
         o->version = next_version(p->site);
+        o->looked_s = tp_clock_s();
     }
     o->used_s = tp_clock_s();
     return o->m;
@@ -123,13 +142,8 @@ void tp_site_look(tp_site *s, double watched_s,
         bool has_changed = false;
         if (!o->m || tp_clock_s() - o->used_s > watched_s)
             continue;
-        if (tp_metrics_refresh(o->m, &has_changed, NULL) != TP_OK) {
-            tp_metrics_close(o->m);
-            *o = (struct tp_site_run){0};
-        } else if (has_changed) {
-            o->version = next_version(s);
+        if (read_on(s, o, &has_changed) && has_changed)
             see(user, o->id, (int64_t)o->m->n_records, o->version);
-        }
     }
 }
 

@@ -19,6 +19,7 @@ typedef struct {
         char id[16];
         tp_metrics *m;
         double used_s;    /* when a page asked for it */
+        double looked_s;  /* when it was read on */
         uint64_t version; /* of what was read: no other state, run or server has the same */
     } open[TP_SITE_OPEN_RUNS];
     uint64_t last_version; /* that was given; they rise */
