@@ -3,7 +3,7 @@
 write_recipe tiny.yaml
 
 run plan tiny.yaml policy.precision=bfloat16
-expect_out "16-bit copy "
+expect_out "second copy "
 run plan tiny.yaml
 expect 0
 expect_out "parameters" "memory" "weights" "optimizer" "peak" "step time" "checkpoint"

@@ -39,7 +39,7 @@ const char *tp_mem_kind_name(tp_mem_kind kind)
 
 const char *tp_mem_kind_title(tp_mem_kind kind)
 {
-    return kind == TP_MEM_SHADOW     ? "16-bit copy"
+    return kind == TP_MEM_SHADOW     ? "second copy"
            : kind == TP_MEM_KV_CACHE ? "KV cache"
                                      : tp_mem_kind_name(kind);
 }

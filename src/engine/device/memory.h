@@ -21,7 +21,7 @@ typedef enum {
 } tp_mem_kind;
 
 const char *tp_mem_kind_name(tp_mem_kind kind); /* "weights", ... */
-/* The same for people, in at most 11 characters: a shadow is a "16-bit copy". */
+/* The same for people, in at most 11 characters: a shadow is a "second copy". */
 const char *tp_mem_kind_title(tp_mem_kind kind);
 
 /* `bytes` of zeroed memory, 2 MiB-aligned when large (huge pages are asked for),
