@@ -188,4 +188,31 @@ run train tiny.yaml run.name=overhead policy.compile_mode=reduce-overhead
 expect 0
 cmp -s runs/a/checkpoints/step-6/model/model.safetensors runs/overhead/checkpoints/step-6/model/model.safetensors ||
     fail "reduce-overhead changes bits"
+
+# A budget of tokens that holds pairs is named as one: what is named is what was chosen, and half of it what comes next.
+make_model
+make_pairs
+cat >pairs.yaml <<'END'
+dpo: {max_num_steps: 1}
+policy: {model_name: model, tokenizer: {chat_template: null}, train_global_batch_size: 8, max_total_sequence_length: 64, recompute: none}
+data: {train: {data_path: pairs.jsonl, split_validation_size: 0}}
+engine: {loss_chunk: 0}
+END
+run plan pairs.yaml
+expect 0
+expect_out "chosen for speed: policy.sequence_packing.train_mb_tokens=512 at once"
+run plan pairs.yaml policy.sequence_packing.train_mb_tokens=512 --json
+expect 0
+"$TOOL" get out memory.planned_peak_bytes >most
+run plan pairs.yaml engine.memory_limit=$(($(cat most) - 1))
+expect 0
+expect_out "chosen for speed: policy.sequence_packing.train_mb_tokens=256 at once"
+run plan pairs.yaml policy.sequence_packing.enabled=false
+expect 0
+expect_out "chosen for speed: policy.train_micro_batch_size=4, 512 tokens at once"
+# By memory it is more than whole pairs: steps of 16 tokens.
+run plan pairs.yaml policy.train_mb_memory=1000KiB
+expect 0
+sed -n 's/.*train_mb_tokens=\([0-9]*\), whose activations take \([0-9.]*\) KiB/\1 \2/p' out >chosen
+awk '$2 <= 1000 && $2 > 1000 * (1 - 16 / $1) { found = 1 } END { exit !found }' chosen || fail "another budget fits: $(cat chosen)"
 finish

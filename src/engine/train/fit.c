@@ -75,19 +75,21 @@ typedef struct {
     int64_t *v;
     const char *key; /* after "policy." */
     int64_t least;   /* one unit: a sequence, or a pair, of full length */
-    int64_t whole;   /* what it must divide; 0: nothing */
+    int64_t step;    /* what sizes differ by */
+    int64_t whole;   /* what it must divide; 0: nothing, as it counts tokens */
 } micro_batch;
 
 static micro_batch micro_batch_of(tp_train_options *o)
 {
     int64_t unit = tp_trainer_unit_tokens(o);
+    int64_t step = (unit + 255) / 256 * 16; /* a sixteenth of a unit, whole blocks of 16 tokens */
     if (o->policy.packing.enabled)
         return (micro_batch){&o->policy.packing.train_mb_tokens, "sequence_packing.train_mb_tokens",
-                             unit, 0};
+                             unit, step, 0};
     if (o->policy.dynamic_batching.enabled)
         return (micro_batch){&o->policy.dynamic_batching.train_mb_tokens,
-                             "dynamic_batching.train_mb_tokens", unit, 0};
-    return (micro_batch){&o->policy.train_micro_batch_size, "train_micro_batch_size", 1,
+                             "dynamic_batching.train_mb_tokens", unit, step, 0};
+    return (micro_batch){&o->policy.train_micro_batch_size, "train_micro_batch_size", 1, 1,
                          o->policy.train_global_batch_size};
 }
 
@@ -399,6 +401,7 @@ static tp_status take_micro_batch(tp_recipe *r, const tp_model *model, int64_t n
     char text[3][96];
     tp_run_plan plan;
     tp_buf said = {0};
+    const micro_batch m = micro_batch_of(&r->options);
     int64_t tokens = n * tp_trainer_unit_tokens(&r->options);
     snprintf(text[0], sizeof text[0], "policy.train_micro_batch_size=%" PRId64, n);
     for (int i = 0; i < 2; i++) /* whose defaults have been computed from it */
@@ -411,7 +414,11 @@ static tp_status take_micro_batch(tp_recipe *r, const tp_model *model, int64_t n
         tp_recipe_close(&faster);
         return TP_OK;
     }
-    tp_buf_addf(&said, "chosen for speed: %s, %" PRId64 " tokens at once", text[0], tokens);
+    /* A budget of tokens follows from the size only where a unit is a sequence. */
+    if (m.whole || r->options.algorithm->sequences_per_unit == 1)
+        tp_buf_addf(&said, "chosen for speed: %s, %" PRId64 " tokens at once", text[0], tokens);
+    else
+        tp_buf_addf(&said, "chosen for speed: policy.%s=%" PRId64 " at once", m.key, tokens);
     replace(r, &faster, &said);
     return TP_OK;
 }
@@ -422,31 +429,36 @@ static tp_status quicken(tp_recipe *r, const tp_model *model, bool sizes_only, t
 {
     const tp_train_options *o = &r->options;
     int64_t n = TP_MIN(FAST_TOKENS / tp_trainer_unit_tokens(o), share_of_batch(o));
-    int64_t least = o->policy.train_micro_batch_size;
+    const micro_batch m = micro_batch_of(&r->options);
+    int64_t now = m.whole ? *m.v * tp_trainer_unit_tokens(o) : *m.v;
     bool fits = !leaves_micro_batch_open(r->config);
-    for (; !fits && (n = divisor_of_batch(o, n)) > least; n /= 2)
+    for (; !fits && (n = divisor_of_batch(o, n)) * tp_trainer_unit_tokens(o) > now; n /= 2)
         TP_TRY(take_micro_batch(r, model, n, sizes_only, &fits, err));
     return TP_OK;
 }
 
 /* ---- micro-batches by memory ---- */
 
-/* What the activations of a micro-batch of n units take; SIZE_MAX where it has no plan. */
+/* The n-th size from the smallest on. */
+static int64_t nth_size(const micro_batch *m, int64_t n) { return m->least + (n - 1) * m->step; }
+
+/* What the activations of the n-th size take; SIZE_MAX where it has no plan. */
 static size_t activation_bytes(const tp_train_options *asked, const tp_model *model, int64_t n)
 {
     tp_run_plan plan;
     tp_train_options o = *asked;
     micro_batch m = micro_batch_of(&o);
-    *m.v = n * m.least;
+    *m.v = nth_size(&m, n);
     return tp_run_plan_compute(&o, model, false, NULL, &plan, NULL) == TP_OK
                ? plan.phases[TP_PLAN_TRAIN][TP_MEM_ACTIVATIONS]
                : SIZE_MAX;
 }
 
-/* The most units whose activations take no more than `most` bytes; 0: one takes more. */
-static int64_t most_units(const tp_train_options *o, const tp_model *model, double most)
+/* The last size whose activations take no more than `most` bytes; 0: the smallest take more. */
+static int64_t last_size(const tp_train_options *o, const micro_batch *m, const tp_model *model,
+                         double most)
 {
-    int64_t fits = 0, high = share_of_batch(o);
+    int64_t fits = 0, high = (share_of_batch(o) - 1) * m->least / m->step + 1;
     while (fits < high) {
         int64_t n = fits + (high - fits + 1) / 2;
         if ((double)activation_bytes(o, model, n) <= most)
@@ -465,7 +477,7 @@ static tp_status size_by_memory(tp_recipe *r, const tp_model *model, bool sizes_
     double most = o.policy.train_mb_memory_bytes;
     if (!isfinite(most))
         return TP_OK;
-    int64_t n = most_units(&o, model, most);
+    int64_t n = last_size(&o, &m, model, most);
     if (n == 0)
         return tp_config_fail(r->config, "policy.train_mb_memory", err,
                               "%s is too little: the activations of the smallest micro-batch take "
@@ -477,7 +489,7 @@ static tp_status size_by_memory(tp_recipe *r, const tp_model *model, bool sizes_
         n--;
     tp_recipe sized;
     tp_buf said = {0};
-    snprintf(text[0], sizeof text[0], "policy.%s=%" PRId64, m.key, n * m.least);
+    snprintf(text[0], sizeof text[0], "policy.%s=%" PRId64, m.key, nth_size(&m, n));
     TP_TRY(bind_chosen(r, sizes_only, text, 1, "chosen by policy.train_mb_memory", &sized, err));
     tp_buf_addf(&said, "chosen by policy.train_mb_memory (%s): %s, whose activations take %s",
                 tp_human_bytes(most, a), text[0],
