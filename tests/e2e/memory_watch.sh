@@ -47,6 +47,15 @@ expect 0
 expect_out "memory was short before: the run goes on with policy.sequence_packing.train_mb_tokens=32"
 same_weights smaller 6 parts
 
+# The checkpoint of the very step has them: cut there, the run goes on as it would have.
+is "settings of step 3" "$("$TOOL" get smaller/checkpoints/step-3/state.json settings)" "policy.sequence_packing.train_mb_tokens=32"
+cp -r smaller cut
+rm -r cut/checkpoints/step-[456]
+run train tiny.yaml run.dir=cut $small --resume
+expect 0
+expect_out "memory was short before: the run goes on with policy.sequence_packing.train_mb_tokens=32"
+same_weights smaller 6 cut
+
 # Nothing left to change: said once, and the run goes on.
 run train tiny.yaml run.dir=least $small policy.sequence_packing.train_mb_tokens=16 engine.loss_chunk=1 train.inject_pressure=[1,2]
 expect 0

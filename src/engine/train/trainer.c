@@ -233,13 +233,18 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     tp_trainer_record_step(t, r);
     TP_TRY(status);
     TP_TRY(take_requests(t, err));
+    /* Before what is saved, so that a resumed run has the setting; while steps are recorded behind
+     * the last of them. */
+    bool is_recorded = t->profile.is_on;
+    if (!is_recorded)
+        TP_TRY(tp_memory_watch_look(t, err));
     if (t->must_restore)
         TP_TRY(tp_attempt_restore(t, err));
     else
         TP_TRY(after_step(t, err));
     TP_TRY(obey(t, err));
     TP_TRY(tp_profile_end_step(t, err));
-    return tp_memory_watch_look(t, err);
+    return is_recorded ? tp_memory_watch_look(t, err) : TP_OK;
 }
 
 /* What the run leaves is not whole: it has failed, unless it had before. */
