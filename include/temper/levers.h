@@ -58,7 +58,7 @@ typedef struct {
 } tp_lever_report;
 
 /* Every lever that the configuration has; `config`, `overrides` as for tp_training_run().  Costs
- * a plan for each; reads no data.  tp_free(*ret). */
+ * a plan for each; reads no data.  tp_free(*ret), which frees the levers of plug-ins as well. */
 TP_API TP_CHECKED tp_status tp_training_levers(const char *config, const char *const *overrides,
                                                size_t n_overrides, tp_lever_report **ret,
                                                size_t *ret_n, tp_error *err);

@@ -25,6 +25,7 @@ typedef struct {
 
 typedef struct {
     tp_arena arena;
+    tp_lever_report *reports; /* which the rows are of */
     tp_set_lever levers[MOST_LEVERS];
     chosen_lever rows[MOST_LEVERS];
     size_t n;
@@ -198,11 +199,11 @@ static void say_idle(const tp_ablate_options *o, const tp_lever_report *reports,
 static tp_status add_known(chosen *c, const tp_ablate_options *o, const char *config,
                            const char *const *overrides, size_t n, tp_error *err)
 {
-    tp_lever_report *reports;
     size_t n_reports;
     if (o->n_levers == 0 && o->n_own > 0)
         return TP_OK;
-    TP_TRY(tp_training_levers(config, overrides, n, &reports, &n_reports, err));
+    TP_TRY(tp_training_levers(config, overrides, n, &c->reports, &n_reports, err));
+    const tp_lever_report *reports = c->reports;
     tp_status status = check_names(o, reports, n_reports, err);
     for (size_t i = 0; i < n_reports && status == TP_OK; i++) {
         const tp_lever *known = reports[i].lever;
@@ -217,7 +218,6 @@ static tp_status add_known(chosen *c, const tp_ablate_options *o, const char *co
     }
     if (o->n_levers == 0)
         say_idle(o, reports, n_reports);
-    tp_free(reports);
     return status;
 }
 
@@ -257,6 +257,7 @@ static tp_status with_levers(const tp_ablate_options *which, use then, const voi
     if (status == TP_OK)
         status = then(options, &set, config, overrides, n, ret, err);
     tp_arena_release(&c->arena);
+    tp_free(c->reports);
     return status;
 }
 

@@ -1,8 +1,10 @@
 /* levers.c - the levers of a configuration as the plain structs of temper/levers.h. */
 #include "temper/levers.h"
 
-#include <string.h>
+#include <assert.h>
+#include <stddef.h>
 
+#include "base/platform.h"
 #include "engine/train/levers.h"
 #include "engine/train/recipe.h"
 
@@ -26,22 +28,21 @@ static tp_status report(const tp_recipe *recipe, tp_lever_reports *ret, tp_error
     return status;
 }
 
+/* The rows of plug-ins stand behind what is handed out, and go with that. */
+static_assert(offsetof(tp_lever_reports, v) == 0, "tp_free(*ret) frees all of it");
+
 tp_status tp_training_levers(const char *config, const char *const *overrides, size_t n_overrides,
                              tp_lever_report **ret, size_t *ret_n, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
     TP_CLEANUP(tp_recipe_close) tp_recipe recipe = {0};
-    tp_lever_reports reports;
     if (!ret || !ret_n)
         return tp_fail(err, TP_ERR_ARG, "tp_training_levers: ret is NULL");
     TP_TRY(tp_recipe_open_sizes(config, overrides, n_overrides, &recipe, err));
-    TP_TRY(report(&recipe, &reports, err));
-    size_t bytes = (size_t)reports.n * sizeof *reports.v;
-    tp_lever_report *list = malloc(bytes);
-    if (!list)
-        return tp_fail(err, TP_ERR_NOMEM, "tp_training_levers: out of memory");
-    memcpy(list, reports.v, bytes);
-    *ret = list;
-    *ret_n = (size_t)reports.n;
+    TP_FREED tp_lever_reports *all = tp_new(1, sizeof *all);
+    TP_TRY(report(&recipe, all, err));
+    *ret = all->v;
+    *ret_n = (size_t)all->n;
+    all = NULL;
     return TP_OK;
 }
