@@ -8,7 +8,7 @@
 #include "base/vec.h"
 #include "instrument/report/picture_internal.h"
 
-enum { LABEL = 11, KEY = 18, DENSE = 2000, MOST_NAMES = 12 };
+enum { LABEL = 11, KEY = 18, DENSE = 2000, MOST_NAMES = 12, MOST_MARKERS = 40 };
 
 typedef struct {
     const tp_panel *panel;
@@ -19,6 +19,11 @@ typedef struct {
 static double x_of(const tp_series *s, size_t i) { return s->x ? s->x[i] : (double)i; }
 
 static bool is_shown(const plot *p, double v) { return isfinite(v) && (!p->panel->log_y || v > 0); }
+
+static bool is_drawn(const plot *p, const tp_series *s, size_t i)
+{
+    return is_shown(p, s->y[i]) && isfinite(x_of(s, i));
+}
 
 static void include(const tp_panel *panel, double v, double *low, double *high)
 {
@@ -38,7 +43,7 @@ static void find_ranges(plot *p, double x[2], double y[2])
     for (size_t s = 0; s < panel->n_series; s++) {
         const tp_series *v = &panel->series[s];
         for (size_t i = 0; i < v->n; i++) {
-            if (!is_shown(p, v->y[i]) || !isfinite(x_of(v, i)))
+            if (!is_drawn(p, v, i))
                 continue;
             x[0] = fmin(x[0], x_of(v, i));
             x[1] = fmax(x[1], x_of(v, i));
@@ -136,7 +141,7 @@ static void put_line(const plot *p, const tp_series *s, size_t id, const size_t 
         tp_buf_addf(out, " stroke-dasharray=\"%s\"", tp_series_dash(id));
     tp_buf_adds(out, " d=\"");
     for (size_t i = 0; i < n; i++) {
-        bool shown = is_shown(p, s->y[at[i]]) && isfinite(x_of(s, at[i]));
+        bool shown = is_drawn(p, s, at[i]);
         if (shown)
             put_point(p, x_of(s, at[i]), s->y[at[i]], pen_down ? 'L' : 'M', out);
         pen_down = shown;
@@ -144,12 +149,17 @@ static void put_line(const plot *p, const tp_series *s, size_t id, const size_t 
     tp_buf_adds(out, "\"/>\n");
 }
 
+/* Of all points, or of those between two gaps: a line does not show them. */
 static void put_markers(const plot *p, const tp_series *s, size_t id, const size_t *at, size_t n,
-                        tp_buf *out)
+                        bool of_all, tp_buf *out)
 {
+    bool has_left = false;
     for (size_t i = 0; i < n; i++) {
         size_t k = at[i];
-        if (!is_shown(p, s->y[k]) || !isfinite(x_of(s, k)))
+        bool is_right_of_one = has_left;
+        has_left = is_drawn(p, s, k);
+        bool has_neighbour = is_right_of_one || (i + 1 < n && is_drawn(p, s, at[i + 1]));
+        if (!has_left || (has_neighbour && !of_all))
             continue;
         double x = tp_axis_place(&p->x, x_of(s, k));
         if (s->is_points && s->lower && s->upper && has_band(p, s, k))
@@ -170,13 +180,14 @@ static void put_markers(const plot *p, const tp_series *s, size_t id, const size
 static void put_series(const plot *p, size_t id, tp_buf *out)
 {
     const tp_series *s = &p->panel->series[id];
-    size_t *at = NULL, n = choose(p, s, &at);
+    size_t *at = NULL, n = choose(p, s, &at), n_drawn = 0;
+    for (size_t i = 0; i < n; i++)
+        n_drawn += is_drawn(p, s, at[i]);
     if (!s->is_points && s->lower && s->upper)
         put_band(p, s, id, at, n, out);
     if (!s->is_points)
         put_line(p, s, id, at, n, out);
-    if (s->is_points || n <= 40)
-        put_markers(p, s, id, at, n, out);
+    put_markers(p, s, id, at, n, s->is_points || n_drawn <= MOST_MARKERS, out);
     free(at);
 }
 

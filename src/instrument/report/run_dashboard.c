@@ -56,15 +56,15 @@ static double dimension_score(const tp_analysis_dimension *d, double *ret_refere
 
 /* ---- a panel of curves ---- */
 
-/* NaN where one of them is. */
+/* Of those that are not NaN; NaN where all are. */
 static double median_of(const double *x, size_t n, double *scratch)
 {
+    size_t m = 0;
     for (size_t i = 0; i < n; i++)
-        if (isnan(x[i]))
-            return NAN;
-    memcpy(scratch, x, n * sizeof *scratch);
-    tp_sort(scratch, n);
-    return tp_median_sorted(scratch, n);
+        if (!isnan(x[i]))
+            scratch[m++] = x[i];
+    tp_sort(scratch, m);
+    return m ? tp_median_sorted(scratch, m) : NAN;
 }
 
 /* Median of the `width` values up to each of the points, the windows being whole; of a long curve
@@ -104,12 +104,12 @@ static void add_median(dashboard *d, int at)
     panel_data *p = &d->data[at];
     const tp_curve *c = &p->curves[0];
     size_t width = c->n / WINDOWS;
-    if (p->n_series != 1 || width < 2)
+    if (p->n_series != 1 || (c->n - c->n_odd) / WINDOWS < 2)
         return;
     p->smooth_at = tp_new(MEDIANS + 1, sizeof *p->smooth_at);
     p->smooth = tp_new(MEDIANS + 1, sizeof *p->smooth);
     size_t n = running_median(c, width, p->smooth_at, p->smooth);
-    snprintf(p->label, sizeof p->label, "median of %zu values", width);
+    snprintf(p->label, sizeof p->label, "median of %s%zu values", c->n_odd ? "up to " : "", width);
     p->series[p->n_series++] =
         (tp_series){.name = p->label, .x = p->smooth_at, .y = p->smooth, .n = n};
 }
@@ -174,7 +174,7 @@ static void make_curves(dashboard *d)
         bool is_loss = rows[i].roles[0] == TP_ROLE_REWARD && is_empty;
         if (is_loss) /* a reward is what RL trains; else the loss */
             add_curve(d, i, TP_ROLE_LOSS);
-        bool is_time = i == 1 && is_empty;
+        bool is_time = i == 1 && p->n_series == 0; /* also where a rate was never finite */
         if (is_time)
             add_curve(d, i, TP_ROLE_INFERENCE_TIME);
         if (p->n_series)

@@ -187,6 +187,29 @@ static void a_value_that_is_not_finite_breaks_the_line(void **state)
     tp_buf_release(&svg);
 }
 
+/* Of few values all, of many those that no line shows. */
+static void markers_are_of_values_that_are_drawn(void **state)
+{
+    (void)state;
+    static const struct {
+        int n, every, markers;
+    } cases[] = {{60, 60, 0}, {60, 2, 30}, {60, 3, 40}, {200, 2, 100}, {198, 3, 0}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        double y[200];
+        for (int i = 0; i < cases[k].n; i++)
+            y[i] = i % cases[k].every ? i : NAN;
+        tp_series s = {.name = "a", .y = y, .n = (size_t)cases[k].n};
+        tp_panel panel = {.kind = TP_PANEL_PLOT, .series = &s, .n_series = 1};
+        tp_buf svg = {0};
+        tp_picture_svg(&(tp_picture){.panels = &panel, .n_panels = 1}, &svg);
+        int markers = 0;
+        for (const char *at = tp_buf_str(&svg); (at = strstr(at, "<circle")); at++)
+            markers++;
+        assert_int_equal(markers, cases[k].markers);
+        tp_buf_release(&svg);
+    }
+}
+
 static void a_million_points_stay_a_small_picture(void **state)
 {
     (void)state;
@@ -320,6 +343,7 @@ int main(void)
         cmocka_unit_test(eight_spokes_with_long_labels_do_not_overlap),
         cmocka_unit_test(random_pictures_have_no_overlapping_text),
         cmocka_unit_test(a_value_that_is_not_finite_breaks_the_line),
+        cmocka_unit_test(markers_are_of_values_that_are_drawn),
         cmocka_unit_test(a_million_points_stay_a_small_picture),
         cmocka_unit_test(a_threshold_between_unknown_ones_is_seen),
         cmocka_unit_test(foreign_text_cannot_leave_its_element),

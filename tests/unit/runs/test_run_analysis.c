@@ -784,7 +784,7 @@ static void the_dashboard_has_gaps_and_the_right_axis(void **state)
         assert_int_equal(tp_runs_analyze(&m, 1, NULL, &a, NULL), TP_OK);
         tp_run_dashboard_html(a, m, &page);
         assert_int_equal(pieces_of(page.data), 2);
-        assert_non_null(strstr(page.data, "median of 7 values"));
+        assert_non_null(strstr(page.data, "median of up to 7 values"));
         assert_true((strstr(page.data, ">0.1</text>") != NULL) == !k); /* of logarithms */
         tp_buf_release(&rows);
         tp_buf_release(&page);
@@ -825,3 +825,37 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+/* A loss between values that are NaN: every second one by markers, five of six by lines, and the
+ * medians of both, which no single NaN takes away. */
+static void values_between_gaps_are_drawn(void **state)
+{
+    static const int every[] = {2, 6};
+    for (int k = 0; k < 2; k++) {
+        tp_buf rows = {0}, page = {0};
+        for (int i = 0; i < 240; i++)
+            if (i % every[k] == 0)
+                tp_buf_addf(&rows, "{\"step\":%d,\"train/loss\":NaN}\n", i);
+            else
+                tp_buf_addf(&rows, "{\"step\":%d,\"train/loss\":%g}\n", i, 5 - 0.01 * i);
+        tp_analysis *a = judge("scattered.jsonl", &rows);
+        tp_metrics *m = open_run(run_path("scattered.jsonl"));
+        tp_run_dashboard_html(a, m, &page);
+        const char *training = strstr(page.data, "<svg x="), *median;
+        char *end = strstr(training, "</svg>");
+        *end = 0;
+        int markers = 0;
+        for (const char *at = training; (at = strstr(at, "<circle")); at++)
+            markers++;
+        assert_int_equal(markers, k ? 0 : 120);
+        median = strstr(training, "class=\"line\" stroke=\"#d55e00\"");
+        assert_non_null(median);
+        median = strstr(median, " d=\"M");
+        assert_non_null(median);
+        assert_null(memchr(median + 5, 'M', strcspn(median + 5, "\"")));
+        tp_buf_release(&page);
+        tp_analysis_free(a);
+        tp_metrics_close(m);
+    }
+}
+
+        ANALYSIS(values_between_gaps_are_drawn),
