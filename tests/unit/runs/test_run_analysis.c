@@ -629,6 +629,9 @@ static void a_run_without_the_metric_is_not_lost(void **state)
     tp_analysis *a;
     write_text("0.jsonl", "{\"step\":1,\"other\":3}\n");
     m[0] = open_run(run_path("0.jsonl"));
+    /* from 1.0 to 2.09 MB with a median of 1.1 MB, and of 200 values one more than lies between */
+    double rise = input(a, "memory", "growth_per_step") * 1090 / input(a, "memory", "median");
+    assert_true(fabs(dimension(a, "memory")->value - rise * 200 / 199) < 1e-9);
     for (unsigned i = 1; i < 4; i++) {
         char name[16];
         snprintf(name, sizeof name, "%u.jsonl", i);

@@ -33,7 +33,9 @@ static void growth_of(const tp_curve *c, double level, tp_dimension_figures *f)
         snprintf(f->why, sizeof f->why, "the level is 0");
         return;
     }
-    double span = (double)n_blocks / fabs(median);
+    /* The last value stands for as many steps as the others do on average. */
+    double length = (c->step[n - 1] - c->step[0]) * (double)n / (double)(n - 1);
+    double span = length / steps / fabs(median);
     f->value = t.slope * span;
     /* What blocks still have in common, and where next to nothing is known of it. */
     double df = (double)n_blocks - 2, tail = 1 - (1 - level) / 2;
