@@ -484,7 +484,7 @@ static void a_part_of_a_loss_is_not_the_loss(void **state)
                     i, 2 + 0.001 * (i % 3));
         tp_buf_addf(&parts,
                     "{\"step\":%d,\"train/loss\":1,"
-                    "\"validation-default/preference_loss\":0.5,\"eval/x/aux_loss\":0.5}\n",
+                    "\"validation-default/preference_loss\":0.5,\"loss/val/aux\":0.5}\n",
                     i);
     }
     tp_analysis *a = judge("whole.jsonl", &whole);
@@ -499,12 +499,16 @@ static void a_part_of_a_loss_is_not_the_loss(void **state)
 }
 
 /* Of several sets the first is judged, and the others are named: as transformers writes them into
- * its state, and for TensorBoard. */
+ * its state, and for TensorBoard, also where their names hold a "/". */
 static void sets_that_are_not_judged_are_named(void **state)
 {
     static const char *const names[][2] = {{"eval_math_loss", "eval_code_loss"},
-                                           {"eval/math_loss", "eval/code_loss"}};
-    for (int k = 0; k < 2; k++) {
+                                           {"eval/math_loss", "eval/code_loss"},
+                                           {"eval_org/math_loss", "eval_x_loss"},
+                                           {"eval/org/math_loss", "eval/org/code_loss"},
+                                           {"validation-org/math/loss", "validation-code/loss"},
+                                           {"val_loss", "loss/val"}};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         tp_buf text = {0};
         for (int i = 0; i < 30; i++)
             tp_buf_addf(&text, "{\"step\":%d,\"loss\":1,\"%s\":1.1,\"%s\":3}\n", i, names[k][0],

@@ -16,8 +16,7 @@
 
 enum { NAMES = 20 };
 
-/* Patterns of whole names, of either case, in which only a star at the end stands for a "/" too: a
- * part of a validation's loss is not that loss.  TRL's (trainer_state.json, then TensorBoard), NeMo
+/* Patterns of whole names, of either case.  TRL's (trainer_state.json, then TensorBoard), NeMo
  * RL's and Temper's, verl's, torchtitan's, Megatron's, torchtune's, Lightning's, Keras', and those
  * of PyTorch's own tutorials. */
 static const char *const role_names[TP_ROLE_COUNT][NAMES] = {
@@ -98,12 +97,23 @@ const char *tp_role_names(tp_run_role role, char *out, size_t size)
     return out;
 }
 
+/* A set's name may hold a "/", as in eval_HuggingFaceH4/ultra_loss, so that a star stands for one
+ * too; not where what follows is a part of a validation's loss (validation-default/sft_loss,
+ * loss/val/aux) and not that loss. */
+static int flags_of(const char *pattern)
+{
+    static const char *const with_parts[] = {"validation-*_loss", "loss/val*"};
+    for (size_t i = 0; i < TP_COUNTOF(with_parts); i++)
+        if (strcmp(pattern, with_parts[i]) == 0)
+            return FNM_CASEFOLD | FNM_PATHNAME;
+    return FNM_CASEFOLD;
+}
+
 /* W&B's tables call a column "RUN - TAG". */
 static bool is_named(const char *pattern, const char *tag)
 {
     const char *dash = strstr(tag, " - ");
-    bool goes_on = pattern[strlen(pattern) - 1] == '*';
-    int flags = FNM_CASEFOLD | FNM_PATHNAME | (goes_on ? FNM_LEADING_DIR : 0);
+    int flags = flags_of(pattern);
     return fnmatch(pattern, tag, flags) == 0 || (dash && fnmatch(pattern, dash + 3, flags) == 0);
 }
 
