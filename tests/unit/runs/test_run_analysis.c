@@ -558,6 +558,10 @@ static void what_was_never_finite_fails(void **state)
     assert_string_equal(dimension(a, "efficiency")->error,
                         "mfu has no finite value: 60 are NaN or infinite");
     assert_non_null(strstr(dimension(a, "memory")->error, "mem-allocated-bytes has no finite"));
+    assert_string_equal(text_input(a, "memory", "metric"), "mem-allocated-bytes");
+    assert_true(input(a, "memory", "not_finite") == 60);
+    assert_string_equal(text_input(a, "efficiency", "metric"), "mfu");
+    assert_true(input(a, "efficiency", "not_finite") == 60);
     tp_analysis_free(a);
     a = judge("reward.jsonl", &reward); /* the loss falls, and is not what was learned from */
     for (int i = 0; i < 2; i++) {
@@ -569,6 +573,32 @@ static void what_was_never_finite_fails(void **state)
     assert_string_equal(dimension(a, "training")->verdict, "pass");
     assert_string_equal(dimension(a, "generalization")->verdict, "fail");
     assert_true(input(a, "generalization", "not_finite") == 60);
+    tp_analysis_free(a);
+}
+
+/* A rate that was never finite hides no time; alone it is named. */
+static void a_time_stands_in_for_a_rate_that_was_never_finite(void **state)
+{
+    tp_buf both = {0}, one = {0};
+    for (int i = 0; i < 30; i++) {
+        tp_buf_addf(&both, "{\"step\":%d,\"eval_samples_per_second\":NaN,\"eval_runtime\":2}\n", i);
+        tp_buf_addf(&one, "{\"step\":%d,\"eval_samples_per_second\":NaN}\n", i);
+    }
+    tp_analysis *a = judge("both.jsonl", &both);
+    assert_true(dimension(a, "inference")->value == 0.5);
+    assert_string_equal(text_input(a, "inference", "metric"), "eval_runtime");
+    tp_metrics *m = open_run(run_path("both.jsonl"));
+    tp_buf page = {0};
+    tp_run_dashboard_html(a, m, &page);
+    assert_non_null(strstr(page.data, "eval_runtime / s"));
+    tp_buf_release(&page);
+    tp_metrics_close(m);
+    tp_analysis_free(a);
+    a = judge("one.jsonl", &one);
+    assert_string_equal(dimension(a, "inference")->error,
+                        "eval_samples_per_second has no finite value: 30 are NaN or infinite");
+    assert_string_equal(text_input(a, "inference", "metric"), "eval_samples_per_second");
+    assert_true(input(a, "inference", "not_finite") == 30);
     tp_analysis_free(a);
 }
 
@@ -599,6 +629,9 @@ static void steps_are_as_far_apart_as_they_are(void **state)
     assert_string_equal(dimension(a, "convergence")->verdict, "pass");
     assert_true(fabs(input(a, "memory", "growth_per_step") - 1000) < 5);
     assert_string_equal(dimension(a, "memory")->verdict, "fail");
+    /* from 1.0 to 2.09 MB with a median of 1.1 MB, and of 200 values one more than lies between */
+    double rise = input(a, "memory", "growth_per_step") * 1090 / input(a, "memory", "median");
+    assert_true(fabs(dimension(a, "memory")->value - rise * 200 / 199) < 1e-9);
     tp_analysis_free(a);
     tp_metrics_close(m);
 }
@@ -633,9 +666,6 @@ static void a_run_without_the_metric_is_not_lost(void **state)
     tp_analysis *a;
     write_text("0.jsonl", "{\"step\":1,\"other\":3}\n");
     m[0] = open_run(run_path("0.jsonl"));
-    /* from 1.0 to 2.09 MB with a median of 1.1 MB, and of 200 values one more than lies between */
-    double rise = input(a, "memory", "growth_per_step") * 1090 / input(a, "memory", "median");
-    assert_true(fabs(dimension(a, "memory")->value - rise * 200 / 199) < 1e-9);
     for (unsigned i = 1; i < 4; i++) {
         char name[16];
         snprintf(name, sizeof name, "%u.jsonl", i);
@@ -800,38 +830,6 @@ static void the_dashboard_has_gaps_and_the_right_axis(void **state)
     }
 }
 
-#define ANALYSIS(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ANALYSIS(one_run),
-        ANALYSIS(time_to_a_target),
-        ANALYSIS(names_of_others),
-        ANALYSIS(efficiency_beside_other_limits),
-        ANALYSIS(no_share_above_one),
-        ANALYSIS(ends_that_are_no_number),
-        ANALYSIS(curves_that_are_others),
-        ANALYSIS(alike_is_not_overfitting),
-        ANALYSIS(several_runs),
-        ANALYSIS(runs_that_say_how_many_worked),
-        ANALYSIS(names_and_thresholds),
-        ANALYSIS(options_that_mean_nothing),
-        ANALYSIS(a_part_of_a_loss_is_not_the_loss),
-        ANALYSIS(sets_that_are_not_judged_are_named),
-        ANALYSIS(sets_that_do_not_fit_are_counted),
-        ANALYSIS(what_was_never_finite_fails),
-        ANALYSIS(steps_are_as_far_apart_as_they_are),
-        ANALYSIS(gaps_and_records_are_no_steps),
-        ANALYSIS(a_run_without_the_metric_is_not_lost),
-        ANALYSIS(sizes_are_of_all_nodes),
-        ANALYSIS(reasons_are_the_right_ones),
-        ANALYSIS(a_threshold_is_held_against_something),
-        ANALYSIS(names_are_no_markup_of_the_report),
-        ANALYSIS(the_dashboard_has_gaps_and_the_right_axis),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
 /* A loss between values that are NaN: every second one by markers, five of six by lines, and the
  * medians of both, which no single NaN takes away. */
 static void values_between_gaps_are_drawn(void **state)
@@ -865,4 +863,37 @@ static void values_between_gaps_are_drawn(void **state)
     }
 }
 
+#define ANALYSIS(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ANALYSIS(one_run),
+        ANALYSIS(time_to_a_target),
+        ANALYSIS(names_of_others),
+        ANALYSIS(efficiency_beside_other_limits),
+        ANALYSIS(no_share_above_one),
+        ANALYSIS(ends_that_are_no_number),
+        ANALYSIS(curves_that_are_others),
+        ANALYSIS(alike_is_not_overfitting),
+        ANALYSIS(several_runs),
+        ANALYSIS(runs_that_say_how_many_worked),
+        ANALYSIS(names_and_thresholds),
+        ANALYSIS(options_that_mean_nothing),
+        ANALYSIS(a_part_of_a_loss_is_not_the_loss),
+        ANALYSIS(sets_that_are_not_judged_are_named),
+        ANALYSIS(sets_that_do_not_fit_are_counted),
+        ANALYSIS(what_was_never_finite_fails),
+        ANALYSIS(a_time_stands_in_for_a_rate_that_was_never_finite),
+        ANALYSIS(steps_are_as_far_apart_as_they_are),
+        ANALYSIS(gaps_and_records_are_no_steps),
+        ANALYSIS(a_run_without_the_metric_is_not_lost),
+        ANALYSIS(sizes_are_of_all_nodes),
+        ANALYSIS(reasons_are_the_right_ones),
+        ANALYSIS(a_threshold_is_held_against_something),
+        ANALYSIS(names_are_no_markup_of_the_report),
+        ANALYSIS(the_dashboard_has_gaps_and_the_right_axis),
         ANALYSIS(values_between_gaps_are_drawn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -54,13 +54,14 @@ static void growth_of(const tp_curve *c, double level, tp_dimension_figures *f)
 void tp_dimension_memory(const tp_dimension_question *q, tp_dimension_figures *f)
 {
     TP_OWN(tp_curve) c = tp_curve_of(q->runs[0], TP_ROLE_MEMORY);
-    if (!tp_dimension_has_metric(f, &c, "memory", TP_ROLE_MEMORY, TP_ROLE_MEMORY) ||
-        !tp_dimension_has_values(f, &c))
+    if (!tp_dimension_has_metric(f, &c, "memory", TP_ROLE_MEMORY, TP_ROLE_MEMORY))
+        return;
+    tp_dimension_input_metric(f, "metric", &c);
+    if (!tp_dimension_has_values(f, &c))
         return;
     double peak = c.value[0];
     for (size_t i = 1; i < c.n; i++)
         peak = fmax(peak, c.value[i]);
-    tp_dimension_input_metric(f, "metric", &c);
     growth_of(&c, q->level, f);
     tp_dimension_input_number(f, "peak", peak);
     snprintf(f->advice, sizeof f->advice,

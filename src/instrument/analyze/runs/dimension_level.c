@@ -122,20 +122,22 @@ static void level_of(const tp_curve *c, double scale, double level, tp_dimension
     else
         snprintf(f->method, sizeof f->method, "mean of %zu value%s; an interval needs three", c->n,
                  tp_plural(c->n));
-    tp_dimension_input_metric(f, "metric", c);
 }
 
 void tp_dimension_inference(const tp_dimension_question *q, tp_dimension_figures *f)
 {
-    TP_OWN(tp_curve) c = tp_curve_of(q->runs[0], TP_ROLE_INFERENCE_RATE);
-    bool is_rate = c.tag != NULL;
-    if (!is_rate)
-        c = tp_curve_of(q->runs[0], TP_ROLE_INFERENCE_TIME);
-    if (!tp_dimension_has_metric(f, &c, "the speed of generation or evaluation",
-                                 TP_ROLE_INFERENCE_RATE, TP_ROLE_INFERENCE_TIME) ||
-        !tp_dimension_has_values(f, &c))
+    TP_OWN(tp_curve) rate = tp_curve_of(q->runs[0], TP_ROLE_INFERENCE_RATE);
+    TP_OWN(tp_curve) time = tp_curve_of(q->runs[0], TP_ROLE_INFERENCE_TIME);
+    /* A rate that was never finite hides no time that was. */
+    bool is_rate = rate.n || (rate.tag && !time.n);
+    const tp_curve *c = is_rate ? &rate : &time;
+    if (!tp_dimension_has_metric(f, c, "the speed of generation or evaluation",
+                                 TP_ROLE_INFERENCE_RATE, TP_ROLE_INFERENCE_TIME))
         return;
-    level_of(&c, 1, q->level, f);
+    tp_dimension_input_metric(f, "metric", c);
+    if (!tp_dimension_has_values(f, c))
+        return;
+    level_of(c, 1, q->level, f);
     tp_dimension_input_text(f, "unit", is_rate ? "per second: more is better" : "s");
     if (!is_rate) { /* as a rate, so that one direction holds for both */
         double lo = f->lo;
@@ -166,8 +168,10 @@ void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figure
 {
     TP_OWN(tp_curve) c = tp_curve_of(q->runs[0], TP_ROLE_UTILIZATION);
     if (!tp_dimension_has_metric(f, &c, "FLOP/s against the peak", TP_ROLE_UTILIZATION,
-                                 TP_ROLE_UTILIZATION) ||
-        !tp_dimension_has_values(f, &c))
+                                 TP_ROLE_UTILIZATION))
+        return;
+    tp_dimension_input_metric(f, "metric", &c);
+    if (!tp_dimension_has_values(f, &c))
         return;
     level_of(&c, strchr(c.tag, '%') ? 0.01 : 1, q->level, f);
     check_share(c.tag, f);
