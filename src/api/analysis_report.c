@@ -65,13 +65,23 @@ static void add_row(tp_buf *out, const tp_analysis_dimension *d)
     tp_buf_addf(out, " %s |\n", d->verdict);
 }
 
-/* The first run was judged; of some dimensions all were asked. */
+/* The first run was judged; of some dimensions all were. */
 static void add_runs(tp_buf *out, const tp_analysis *a)
 {
+    TP_OWN(tp_buf) of_all = {0};
     const char *name;
+    size_t n = 0;
     if (!tp_analysis_run(a, 1))
         return;
-    tp_buf_adds(out, "Robustness and scalability are of all runs, the others of the first:\n\n");
+    for (size_t i = 0; i < tp_analysis_count(a); i++) {
+        name = tp_analysis_result(a, i)->name;
+        if (strcmp(name, "robustness") == 0 || strcmp(name, "scalability") == 0)
+            tp_buf_addf(&of_all, "%s%s", n++ ? " and " : ", of ", name);
+    }
+    if (n == tp_analysis_count(a))
+        tp_buf_adds(out, "All runs are judged:\n\n");
+    else
+        tp_buf_addf(out, "The first run is judged%s%s:\n\n", tp_buf_str(&of_all), n ? " all" : "");
     for (size_t i = 0; (name = tp_analysis_run(a, i)); i++) {
         tp_buf_adds(out, "- ");
         add_foreign(out, name);

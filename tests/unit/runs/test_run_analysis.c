@@ -863,6 +863,32 @@ static void values_between_gaps_are_drawn(void **state)
     }
 }
 
+/* What the list of runs says is of the dimensions that were asked. */
+static void the_report_says_which_runs_were_asked(void **state)
+{
+    static const struct {
+        const char *names[2], *says;
+    } cases[] = {{{"training", "memory"}, "\nThe first run is judged:\n"},
+                 {{"training", "robustness"}, "\nThe first run is judged, of robustness all:\n"},
+                 {{"robustness", "scalability"}, "\nAll runs are judged:\n"}};
+    write_run("a.jsonl", 1, 1, 0.5);
+    write_run("b.jsonl", 2, 1, 0.5);
+    tp_metrics *m[2] = {open_run(run_path("a.jsonl")), open_run(run_path("b.jsonl"))};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tp_analysis *a;
+        const tp_analysis_options options = {
+            .size = sizeof options, .dimensions = cases[i].names, .n_dimensions = 2};
+        assert_int_equal(tp_runs_analyze(m, 2, &options, &a, NULL), TP_OK);
+        char *report = tp_analysis_markdown(a, "two");
+        if (!strstr(report, cases[i].says))
+            fail_msg("no '%s' in %s", cases[i].says, report);
+        free(report);
+        tp_analysis_free(a);
+    }
+    tp_metrics_close(m[0]);
+    tp_metrics_close(m[1]);
+}
+
 #define ANALYSIS(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -892,6 +918,7 @@ int main(void)
         ANALYSIS(reasons_are_the_right_ones),
         ANALYSIS(a_threshold_is_held_against_something),
         ANALYSIS(names_are_no_markup_of_the_report),
+        ANALYSIS(the_report_says_which_runs_were_asked),
         ANALYSIS(the_dashboard_has_gaps_and_the_right_axis),
         ANALYSIS(values_between_gaps_are_drawn),
     };
