@@ -149,8 +149,8 @@ void tp_json_operators(const tp_train_event *e, tp_json_w *w)
         tp_json_w_put_bool(w, "recomputed", rows[i].is_clone);
         tp_json_w_put_f64(w, "launches_per_step", (double)rows[i].launches / steps);
         tp_json_w_put_f64(w, "ms_per_step", rows[i].ns * 1e-6 / steps);
-        tp_json_w_put_known(w, "flops", rows[i].flops);
-        tp_json_w_put_known(w, "bytes", rows[i].bytes);
+        tp_json_w_put_known(w, "flops_per_step", rows[i].flops / steps);
+        tp_json_w_put_known(w, "bytes_per_step", rows[i].bytes / steps);
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, ']');

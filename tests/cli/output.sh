@@ -48,6 +48,13 @@ expect 0
 tail -n 1 out >last
 is "last event" "$("$TOOL" get last event)" tables
 "$TOOL" get last operators.0.kernel >/dev/null || fail "no operators in the closing tables"
+# Work is of a step, as launches and time are: an update is the same one, however many there were.
+update() { tr '}' '\n' <$1 | sed -n 's/.*"operator":"adamw".*"flops_per_step":\([^,]*\),"bytes_per_step":\([^,]*\).*/\1 \2/p'; }
+run train --json tiny.yaml run.name=short sft.max_num_steps=1
+expect 0
+tail -n 1 out >short
+[ -n "$(update short)" ] || fail "no work of updates in the closing tables"
+is "work of an update" "$(update last)" "$(update short)"
 "$TOOL" get last memory.measured_peak_bytes >/dev/null || fail "no memory in the closing tables"
 "$TOOL" get last phases_s.forward >/dev/null || fail "no phases in the closing tables"
 

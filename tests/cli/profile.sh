@@ -161,7 +161,7 @@ done
 for operator in linear_panels paged_attention sample linear_ce adamw; do
     grep -q "\"operator\":\"$operator\"" plain.json || fail "no $operator in the table of GRPO"
 done
-grep -q '"operator":"paged_attention"[^}]*"bytes":null' plain.json || fail "bytes of attention whose context varies are claimed at the end"
+grep -q '"operator":"paged_attention"[^}]*"bytes_per_step":null' plain.json || fail "bytes of attention whose context varies are claimed at the end"
 
 # Baseline, analysis, bottlenecks, in one command.
 run profile tiny.yaml --warm-up 1 --steps 4 --record 1 --name before
