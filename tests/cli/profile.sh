@@ -94,8 +94,16 @@ for patterns in , ' ' '""'; do
     expect 2 "has no pattern in it; write names or wildcards"
 done
 run train --quiet tiny.yaml run.name=none 'profile.workers="*policy*"'
-expect 2 "profile.workers: it is set and profile.steps is not; set both, or neither"
+expect 2 "profile.workers: it is set and profile.steps is not; set that too, or take this back by profile.workers=\"*\""
+grep -q NRL_NSYS err && fail "variables that are not set are named"
+NRL_NSYS_PROFILE_STEP_RANGE=2:3 NRL_NSYS_WORKER_PATTERNS='*policy*' run train --quiet tiny.yaml run.name=none 'profile.workers="*policy*"'
+expect 2 "profile.workers=\"*\" (NRL_NSYS_PROFILE_STEP_RANGE has its patterns in NRL_NSYS_WORKER_PATTERNS)"
 [ -e runs/none ] && fail "a refused run left a folder"
+# What the message says helps over a recipe that records.
+{ cat tiny.yaml && echo 'profile: {steps: "2:3", workers: "*policy*"}'; } >recorded.yaml
+run train --quiet recorded.yaml run.name=taken-back sft.max_num_steps=2 profile.steps=null "profile.workers=*"
+expect 0
+[ -e runs/taken-back/trace ] && fail "steps were recorded that were taken back"
 run train --progress plain tiny.yaml run.name=late profile.steps=5:90
 expect 0
 is "a range that the run ends in" "$(steps runs/late/trace/steps-5-89.json)" \

@@ -73,7 +73,12 @@ tp_status tp_profile_bind(const tp_config *config, tp_train_options *o, tp_error
     o->profile_start = o->profile_stop = 0;
     if (!text && o->profile_workers && strcmp(o->profile_workers, "*") != 0)
         return tp_config_fail(config, "profile.workers", err,
-                              "it is set and profile.steps is not; set both, or neither");
+                              "it is set and profile.steps is not; set that too, or take this "
+                              "back by profile.workers=\"*\"%s",
+                              tp_profile_environment(TP_PROFILE_RANGE_VARIABLE)
+                                  ? " (" TP_PROFILE_RANGE_VARIABLE
+                                    " has its patterns in " TP_PROFILE_PATTERNS_VARIABLE ")"
+                                  : "");
     if (!text)
         return read_environment(o, err);
     if (o->profile_workers && !has_pattern(o->profile_workers))
