@@ -35,19 +35,22 @@ static void check_world(tp_trace_job *job)
     }
 }
 
+/* What a rank keeps of memory beside its events is no second recording of it. */
 static void check_ranks(tp_trace_job *job)
 {
+    const tp_trace_file *before = NULL; /* with events */
     for (size_t i = 0; i < job->n; i++) {
-        const tp_trace_file *f = job->files[i], *before = i ? job->files[i - 1] : NULL;
+        const tp_trace_file *f = job->files[i];
         if (f->rank == TP_UNKNOWN && job->n > 1)
             tp_notes_add(&job->notes, TP_NOTE_WARNING,
                          "'%s' does not say its rank, nor does its name", f->path);
-        else if (before && before->rank == f->rank && f->rank != TP_UNKNOWN)
+        else if (f->events && before && before->rank == f->rank && f->rank != TP_UNKNOWN)
             tp_notes_add(&job->notes, TP_NOTE_WARNING, "'%s' and '%s' are both of rank %" PRId64,
                          before->path, f->path, f->rank);
         else if (f->rank_is_guess && job->n > 1)
             tp_notes_add(&job->notes, TP_NOTE_INFO,
                          "rank %" PRId64 " of '%s' is taken from its name", f->rank, f->path);
+        before = f->events ? f : before;
     }
 }
 
@@ -100,7 +103,7 @@ tp_status tp_trace_job_check_ranks(const tp_trace_job *job, tp_error *err)
     const tp_trace_file *before = NULL;
     for (size_t i = 0; i < job->n; i++) {
         const tp_trace_file *f = job->files[i];
-        if (f->rank == TP_UNKNOWN && f->kind != TP_FILE_TEMPER)
+        if (!f->events || (f->rank == TP_UNKNOWN && f->kind != TP_FILE_TEMPER))
             continue;
         if (before && before->rank == f->rank)
             return tp_fail(err, TP_ERR_ARG,

@@ -8,6 +8,7 @@
 
 #include <malloc.h>
 
+#include "base/output.h"
 #include "instrument/ingest/event_builder.h"
 #include "support/ingest.h"
 
@@ -132,6 +133,30 @@ static void the_same_rank_twice_and_one_missing(void **state)
     tp_trace_job_release(&job);
 }
 
+/* Memory of rank 0 beside its events is not another recording of it. */
+static void memory_of_a_rank_is_no_second_recording(void **state)
+{
+    static const char text[] =
+        "{\"schemaVersion\": 1, \"distributedInfo\": {\"rank\": 0, \"world_size\": 1}, "
+        "\"traceEvents\": []}";
+    static const char memory[] = "[[-1, 1, 37888, 7], [5, 1, 512, 7]]";
+    const char *const paths[] = {"rank0.json", "rank0_memory.raw.json"};
+    tp_trace_job job = {0};
+    (void)state;
+    assert_int_equal(tp_output_put(paths[0], text, strlen(text), NULL), TP_OK);
+    assert_int_equal(tp_output_put(paths[1], memory, strlen(memory), NULL), TP_OK);
+    assert_int_equal(tp_trace_job_open(paths, 2, NULL, &job, NULL), TP_OK);
+    assert_int_equal(job.n, 2);
+    assert_null(job.files[1]->events);
+    assert_int_equal(job.files[0]->rank, 0);
+    assert_int_equal(job.files[1]->rank, 0);
+    assert_false(ingest_has_note(&job.notes, "are both of rank"));
+    assert_int_equal(tp_trace_job_check_ranks(&job, NULL), TP_OK);
+    tp_trace_job_release(&job);
+    remove(paths[0]);
+    remove(paths[1]);
+}
+
 static bool stop_at_once(void *context, uint64_t done, uint64_t total)
 {
     *(uint64_t *)context = total;
@@ -171,6 +196,7 @@ int main(void)
         cmocka_unit_test(ranks_from_names),
         cmocka_unit_test(a_job_in_order_with_missing_ranks),
         cmocka_unit_test(the_same_rank_twice_and_one_missing),
+        cmocka_unit_test(memory_of_a_rank_is_no_second_recording),
         cmocka_unit_test(progress_can_stop),
         cmocka_unit_test(text_has_a_limit),
     };
