@@ -233,6 +233,17 @@ static bool has_journal(const tp_nsight *n)
     return tp_file_size(wal.data) > 0;
 }
 
+static bool has_any_table(const tp_nsight *n)
+{
+    sqlite3_stmt *s = NULL;
+    bool has =
+        n->db &&
+        sqlite3_prepare_v2(n->db, "SELECT 1 FROM sqlite_master", -1, &s, NULL) == SQLITE_OK &&
+        sqlite3_step(s) == SQLITE_ROW;
+    sqlite3_finalize(s);
+    return has;
+}
+
 tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
                          const tp_ingest_options *options, tp_events *ret, tp_notes *notes,
                          tp_error *err)
@@ -244,7 +255,7 @@ tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
     if (status == TP_OK)
         status = check_schema(&n, err);
     bool is_open = !bytes && has_journal(&n);
-    if (status != TP_OK && is_open)
+    if (status != TP_OK && is_open && !has_any_table(&n))
         status =
             tp_fail(err, TP_ERR_FORMAT,
                     "'%s' was not closed: what is missing may be in '%s-wal', which is not read; "

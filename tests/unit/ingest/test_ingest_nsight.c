@@ -266,6 +266,15 @@ static void a_database_that_was_not_closed_says_so(void **state)
                      SQLITE_OK);
     assert_int_equal(tp_trace_open(path, NULL, &file, &err), TP_ERR_FORMAT);
     assert_non_null(strstr(err.message, "'open.sqlite-wal', which is not read"));
+
+    /* One with tables of its own is what it is. */
+    assert_int_equal(sqlite3_exec(db,
+                                  "DROP TABLE StringIds; CREATE TABLE metrics (x INTEGER); "
+                                  "PRAGMA wal_checkpoint(TRUNCATE); INSERT INTO metrics VALUES (1)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(tp_trace_open(path, NULL, &file, &err), TP_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "no export of Nsight Systems"));
     sqlite3_close(db);
     remove(path);
 }
