@@ -55,14 +55,17 @@ static tp_status rising(const double *y, size_t n, double *ret_p, bool *ret_corr
     return TP_OK;
 }
 
-/* Equal values at the end, no more than stood still before: a stair, of what grows now and then. */
+/* Equal values at the end, no more than stood still between two rises: a stair, of what grows now
+ * and then.  What stood still before the first of them is no step of it. */
 static bool is_stair(const double *y, size_t n)
 {
     size_t run = 0, longest = 0;
+    bool has_risen = false;
     for (size_t i = 0; i < n; i++) {
         bool is_level = i > 0 && y[i] == y[i - 1];
-        if (!is_level && run > longest)
+        if (!is_level && has_risen && run > longest)
             longest = run;
+        has_risen |= i > 0 && !is_level;
         run = is_level ? run + 1 : 1;
     }
     return run > 1 && run <= longest;

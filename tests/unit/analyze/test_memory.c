@@ -90,6 +90,22 @@ static void a_leak_is_found_with_its_slope(void **state)
     assert_true(leak.steps_to_limit > 7500 && leak.steps_to_limit < 8500);
 }
 
+/* 60 steps level, 10 of growth, 40 level: it rose once, and no stair has one step. */
+static void what_rose_once_has_stopped(void **state)
+{
+    static const int level[] = {60, 45}, ramp[] = {10, 20}, end[] = {40, 35};
+    double y[110];
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        int n = level[k] + ramp[k] + end[k];
+        for (int i = 0; i < n; i++) {
+            int risen = i < level[k] ? 0 : i - level[k] + 1;
+            y[i] = 4e9 + 1e7 * (risen < ramp[k] ? risen : ramp[k]);
+        }
+        assert_int_not_equal(test_of(y, (size_t)n, 0).verdict, TP_LEAK_GROWING);
+    }
+}
+
 static void a_warm_up_is_no_leak(void **state)
 {
     double y[STEPS];
@@ -341,6 +357,7 @@ int main(void)
         cmocka_unit_test(a_lost_free_is_a_free),
         cmocka_unit_test(instants_are_put_in_order),
         cmocka_unit_test(a_leak_is_found_with_its_slope),
+        cmocka_unit_test(what_rose_once_has_stopped),
         cmocka_unit_test(a_warm_up_is_no_leak),
         cmocka_unit_test(a_steady_leak_keeps_its_steps),
         cmocka_unit_test(a_leak_every_ten_steps_is_one),
