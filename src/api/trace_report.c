@@ -64,6 +64,12 @@ static tp_status check_filter(const request *r, const tp_trace_report *report, t
                        "no device work in step %lld of %s, whose steps are %lld to %lld",
                        (long long)r->select.step, path, (long long)s->steps.v[0].number,
                        (long long)s->steps.v[s->steps.n - 1].number);
+    if (r->select.scope == TP_SCOPE_LINKED && s->n_shared)
+        return tp_fail(
+            err, TP_ERR_ARG,
+            "numbers of several processes repeat in %s, so that nothing links its device "
+            "work to calls: give the file of each rank by itself, or leave out --scope",
+            path);
     return tp_fail(err, TP_ERR_ARG, "the filters leave none of the %zu device activities of %s",
                    s->n_all, path);
 }

@@ -92,10 +92,13 @@ static void look_at_idle(const tp_finding_inputs *in, tp_findings *f)
             ms(s.queued_ns), (long long)s.gaps);
     }
     if (share(s.unknown_ns, span) >= WORTH_A_WORD) {
-        tp_finding *one = add(f, "idle without a known cause", s.unknown_ns, span,
-                              "record host activities too (ProfilerActivity.CPU), start earlier");
-        tp_finding_evidence(one, "%.3f ms idle before work whose launch is not in the file",
-                            ms(s.unknown_ns));
+        bool is_joined = in->selection->n_shared > 0;
+        tp_finding *one =
+            add(f, "idle without a known cause", s.unknown_ns, span,
+                is_joined ? "give the file of each rank by itself: in one their numbers repeat"
+                          : "record host activities too (ProfilerActivity.CPU), start earlier");
+        tp_finding_evidence(one, "%.3f ms idle before work whose launch %s", ms(s.unknown_ns),
+                            is_joined ? "cannot be told" : "is not in the file");
     }
 }
 

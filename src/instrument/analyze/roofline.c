@@ -179,7 +179,7 @@ void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_rooflin
         r.device_ns = tp_add_saturating(r.device_ns, o->self_ns[i]);
     }
     for (size_t i = 0; i < o->n_spans; i++)
-        flops_at[i] = flops_of(e, o->spans[i].event);
+        r.has_flops |= (flops_at[i] = flops_of(e, o->spans[i].event)) > 0;
     drop_wrappers(e, o, flops_at);
     gather_time(o, flops_at, device);
     for (size_t i = 0; i < o->n_spans; i++) {

@@ -29,6 +29,7 @@ typedef struct {
     int64_t device_ns;  /* of all device work (or operators), by sum */
     bool by_host;       /* time is that of the host */
     bool has_shapes;    /* whether or not they say anything */
+    bool has_flops;     /* known for an operator, with time or without */
 } tp_roofline;
 
 /* Needs events kept with TP_KEEP_OPS. */

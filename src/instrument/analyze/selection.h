@@ -55,7 +55,7 @@ typedef struct {
     size_t n_by_metadata; /* kernels that communicate by their metadata alone */
     size_t n_negative;    /* durations below 0, taken as 0 */
     size_t n_beyond;      /* times that cannot be, left out */
-    size_t n_gloo;        /* collectives of the host by Gloo: marks that say neither group nor size,
+    size_t n_gloo;        /* collectives of the host by Gloo: marks that do not say the group,
                              counted and not analysed */
 } tp_selection;
 

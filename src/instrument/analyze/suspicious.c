@@ -109,7 +109,10 @@ void tp_suspicions_find(const tp_selection *sel, tp_suspicions *ret)
         "work "
         "cannot be told; give the file of each rank by itself");
     add(&s, false, "work without a launch", (int64_t)(sel->n_all - sel->n_linked), TP_UNKNOWN,
-        "launched before the window, or calls were not recorded: --scope linked leaves it out");
+        sel->n_shared
+            ? "its number is one of several processes, or its call was not recorded"
+            : "launched before the window, or calls were not recorded: --scope linked leaves it "
+              "out");
     add(&s, false, "communication by metadata alone", (int64_t)sel->n_by_metadata, TP_UNKNOWN,
         "kernels with a collective's metadata and no known name count as communication");
     add(&s, true, "events that could not be read", (int64_t)c->skipped_events, TP_UNKNOWN,

@@ -76,7 +76,7 @@ bool tp_trace_report_view_exists(const char *view);
 
 /* How many (size_t). */
 #define TP_NOTE_GLOO \
-    "%zu collectives of the host by Gloo are not analysed: their marks say neither group nor size"
+    "%zu collectives of the host by Gloo are not analysed: their marks do not say the group"
 
 /* Name of an interned string of the trace, or NULL. */
 void tp_grid_name(tp_grid *g, const tp_events *events, uint32_t name);

@@ -307,6 +307,9 @@ void tp_view_launch(tp_trace_report *r, tp_grid *g)
     }
     if (t->n == 0)
         tp_grid_note(g, "no device work in scope");
+    else if (t->all.launched == 0 && r->selection.n_shared)
+        tp_grid_note(g, "which call launched which work cannot be told: numbers of several "
+                        "processes repeat, give the file of each rank by itself");
     else if (t->all.launched == 0)
         tp_grid_note(g, "no launching calls in the file: record host activities too");
     else
@@ -363,7 +366,10 @@ void tp_view_roofline(tp_trace_report *r, tp_grid *g)
         most_pct = fmax(most_pct, 100 * rate / row->peak);
         tp_grid_text(g, row->types ? tp_events_str(e, row->types) : NULL);
     }
-    if (t.n == 0)
+    if (t.n == 0 && t.has_flops)
+        tp_grid_note(g, "FLOPs are known, and no time of the device to go with them: none of its "
+                        "work in scope is linked to an operator that has them");
+    else if (t.n == 0)
         tp_grid_note(g, "no FLOPs known%s",
                      t.has_shapes ? ": shapes give those of products of matrices alone, and there "
                                     "is none"

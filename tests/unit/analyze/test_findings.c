@@ -214,8 +214,37 @@ static void advice_is_what_was_not_done(void **state)
         10) ",{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::convolution\",\"pid\":9,\"tid\":1,"
             "\"ts\":0,\"dur\":50,\"args\":{\"Input Dims\":[[1,1,8,8],[1,1,3,3]]}}]}");
     assert_true(note_has(tp_view_comm, "1 collectives of the host by Gloo are not analysed"));
+    assert_false(note_has(tp_view_comm, "neither group nor size"));
     assert_true(note_has(tp_view_roofline, "no FLOPs known: shapes give those of products"));
     assert_false(note_has(tp_view_roofline, "profile with"));
+    close_report();
+
+    open_text(
+        "{\"schemaVersion\":1,\"deviceProperties\":[],\"traceEvents\":["
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":9,\"tid\":1,\"ts\":0,"
+        "\"dur\":50,\"args\":{\"Input Dims\":[[8,8],[8,8]]}}," KERNEL("gemm", 7, 5, 10, 1) "]}");
+    assert_true(note_has(tp_view_roofline, "FLOPs are known, and no time of the device"));
+    assert_false(note_has(tp_view_roofline, "there is none"));
+    close_report();
+}
+
+/* Host activities are there: which of them launched what cannot be told. */
+static void ranks_in_one_file_are_not_told_to_record_more(void **state)
+{
+    static const char text[] =
+        "{\"schemaVersion\":1,\"deviceProperties\":[],\"traceEvents\":["
+        "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":8,"
+        "\"tid\":1,\"ts\":0,\"dur\":5,\"args\":{\"correlation\":1}}," CALL(
+            "cudaLaunchKernel", 1, 0, 5, 1) "," KERNEL("k", 7, 10, 10, 1) "," KERNEL("k", 7, 90, 10,
+                                                                                     1) "]}";
+    (void)state;
+    open_text(text);
+    assert_true(note_has(tp_view_launch, "give the file of each rank by itself"));
+    assert_false(note_has(tp_view_launch, "record host activities"));
+    const tp_finding *idle = finding("idle without a known cause");
+    assert_non_null(idle);
+    assert_null(strstr(idle->advice, "record host"));
+    assert_null(strstr(idle->evidence, "not in the file"));
     close_report();
 }
 
@@ -273,6 +302,7 @@ int main(void)
         cmocka_unit_test(devices_are_measured_each_by_itself),
         cmocka_unit_test(copies_are_held_against_the_peak),
         cmocka_unit_test(advice_is_what_was_not_done),
+        cmocka_unit_test(ranks_in_one_file_are_not_told_to_record_more),
         cmocka_unit_test(what_cannot_be_is_said),
         cmocka_unit_test(allocations_have_sizes_and_lives),
         cmocka_unit_test(severities_have_one_scale),

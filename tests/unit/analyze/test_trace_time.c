@@ -384,6 +384,8 @@ static void numbers_of_two_processes_link_nothing(void **state)
         is_told |= strcmp(found.list[i].what, "numbers of several processes") == 0 &&
                    found.list[i].count == 1 && found.list[i].is_serious;
     assert_true(is_told);
+    for (size_t i = 0; i < found.n; i++)
+        assert_null(strstr(found.list[i].meaning, "--scope linked"));
     assert_int_equal(s.n_linked, 0);
     assert_int_equal(o.n_unattributed, 2);
     assert_int_equal(row_of(&o, file->events, "aten::add")->device_self_ns, 0);
