@@ -47,36 +47,53 @@ TP_ORDER(by_start, tp_step,
 /* The profiler's own mark. */
 static bool is_profiler_step(const char *name) { return tp_str_starts(name, "ProfilerStep#"); }
 
+TP_ORDER(by_process, tp_step, TP_COMPARE(x->pid, y->pid) ?: by_start(x, y))
+
+/* Those of one process by themselves, or all. */
+static bool is_apart(const tp_step *a, const tp_step *b, bool by_pid)
+{
+    return by_pid && a->pid != b->pid;
+}
+
 /* A step inside another, such as a micro-step, is a part of it. */
-static void drop_nested(tp_steps *steps)
+static void drop_nested(tp_steps *steps, bool by_pid)
 {
     size_t n = 0;
     for (size_t i = 0; i < steps->n; i++)
-        if (n == 0 || steps->v[i].end > steps->v[n - 1].end)
+        if (n == 0 || is_apart(&steps->v[n - 1], &steps->v[i], by_pid) ||
+            steps->v[i].end > steps->v[n - 1].end)
             steps->v[n++] = steps->v[i];
     steps->n = n;
 }
 
-/* Equal numbers next to each other or overlapping: threads or processes of one step. */
-static void merge(tp_steps *steps)
+/* Equal numbers next to each other or overlapping: threads of a process, or processes, of one
+ * step. */
+static void merge(tp_steps *steps, bool by_pid)
 {
     size_t n = 0;
-    int64_t since = 0; /* the process at hand began its part */
     for (size_t i = 0; i < steps->n; i++) {
         const tp_step one = steps->v[i];
         tp_step *last = n ? &steps->v[n - 1] : NULL;
-        bool is_part = last && last->number == one.number;
-        if (!is_part || last->pid != one.pid)
-            since = one.start;
-        if (!is_part) {
+        if (!last || last->number != one.number || is_apart(last, &one, by_pid)) {
             steps->v[n++] = one;
             continue;
         }
         last->end = TP_MAX(last->end, one.end);
-        last->host_ns = TP_MAX(last->host_ns, tp_subtract_saturating(one.end, since));
-        last->pid = one.pid;
+        last->host_ns = by_pid ? tp_subtract_saturating(last->end, last->start)
+                               : TP_MAX(last->host_ns, one.host_ns);
     }
     steps->n = n;
+}
+
+/* First what a process has of them, which is how long each takes there; then all together. */
+static void join(tp_steps *steps)
+{
+    for (int by_pid = 1; by_pid >= 0; by_pid--) {
+        if (steps->n)
+            qsort(steps->v, steps->n, sizeof *steps->v, by_pid ? by_process : by_start);
+        drop_nested(steps, by_pid);
+        merge(steps, by_pid);
+    }
 }
 
 void tp_steps_find(const tp_events *events, tp_steps *ret)
@@ -114,10 +131,7 @@ void tp_steps_find(const tp_events *events, tp_steps *ret)
                                        .host_ns = tp_subtract_saturating(end, start),
                                        .pid = events->tracks[events->track[i]].pid};
     }
-    if (steps.n)
-        qsort(steps.v, steps.n, sizeof *steps.v, by_start);
-    drop_nested(&steps);
-    merge(&steps);
+    join(&steps);
     *ret = steps;
 }
 

@@ -292,6 +292,27 @@ static double memory_of(const char *first, const char *second, const char *event
     return memory;
 }
 
+/* Two threads of either process, by turns: from 0 to 8400 us here, from 6 to 8386 there. */
+static void parts_of_processes_may_interleave(void **state)
+{
+    static const int parts[4][3] = {{1, 0, 5000}, {2, 6, 5010}, {1, 3000, 8400}, {2, 3010, 8386}};
+    tp_buf text = {0};
+    tp_steps steps;
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        tp_buf_addf(&text,
+                    "%s{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#1\","
+                    "\"pid\":%d,\"tid\":%d,\"ts\":%d,\"dur\":%d,\"args\":{}}",
+                    i ? "," : "", parts[i][0], i / 2, parts[i][1], parts[i][2] - parts[i][1]);
+    tp_trace_file *file = read_trace("steps.json", tp_buf_str(&text));
+    tp_steps_find(file->events, &steps);
+    assert_int_equal(steps.n, 1);
+    assert_int_equal(steps.v[0].host_ns, 8400000);
+    tp_steps_release(&steps);
+    tp_buf_release(&text);
+    tp_trace_close(file);
+}
+
 static void a_device_is_known_by_its_whole_name(void **state)
 {
     static const char one[] = ON_DEVICE("kernel", "k", 0, 7, 0, 10, 1, "");
@@ -616,6 +637,7 @@ int main(void)
         cmocka_unit_test(what_another_device_computes_hides_nothing),
         cmocka_unit_test(an_operator_has_the_time_of_every_device),
         cmocka_unit_test(a_step_of_two_processes_is_no_longer_than_theirs),
+        cmocka_unit_test(parts_of_processes_may_interleave),
         cmocka_unit_test(a_device_is_known_by_its_whole_name),
         cmocka_unit_test(products_are_known_by_their_shapes),
         cmocka_unit_test(numbers_of_two_processes_link_nothing),
