@@ -77,6 +77,10 @@ static void put_head(const context *x, tp_buf *out)
     else
         tp_buf_addf(out, "%s; intervals are of the mean change per step\n",
                     c->is_paired ? "steps are paired in order" : "steps are independent samples");
+    if (c->before_devices > 1 || c->after_devices > 1)
+        tp_buf_addf(
+            out, "times of the device are those of all devices together: %zu before, %zu after\n",
+            c->before_devices, c->after_devices);
     tp_buf_adds(out,
                 "these are two traces: a verdict says what they show, not what a third would\n");
 }

@@ -97,22 +97,3 @@ size_t tp_breakdown_add_up(const tp_activity *v, size_t n, size_t n_devices,
     *ret_sum = sum;
     return working;
 }
-
-bool tp_breakdown_mean(const tp_activity *v, size_t n, size_t n_devices, tp_breakdown *ret)
-{
-    tp_breakdown b;
-    int64_t working = (int64_t)tp_breakdown_add_up(v, n, n_devices, NULL, &b);
-    if (working == 0)
-        return false;
-    b.compute_ns /= working;
-    b.exposed_comm_ns /= working;
-    b.overlap_ns /= working;
-    b.exposed_mem_ns /= working;
-    b.mem_ns /= working;
-    b.idle_ns /= working;
-    b.comm_ns = b.exposed_comm_ns + b.overlap_ns;
-    b.busy_ns = b.compute_ns + b.exposed_comm_ns + b.exposed_mem_ns;
-    b.span_ns = b.busy_ns + b.idle_ns;
-    *ret = b;
-    return true;
-}

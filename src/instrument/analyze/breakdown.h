@@ -8,8 +8,8 @@
  * while neither runs; idle is what remains between the first start and the last end.
  *
  * What one device computes hides nothing of what another one sends.  Figures of several devices are
- * therefore those of each by itself, added up or their mean; all of them merged into one is a
- * figure of its own, and shown as that. */
+ * therefore those of each by itself, added up: a mean would fall with a device that hardly works.
+ * All of them merged into one is a figure of its own, and shown as that. */
 #ifndef TP_INSTRUMENT_ANALYZE_BREAKDOWN_H
 #define TP_INSTRUMENT_ANALYZE_BREAKDOWN_H
 
@@ -45,10 +45,6 @@ bool tp_breakdown_make(const tp_activity *v, size_t n, int64_t device, tp_breakd
  * work. */
 size_t tp_breakdown_add_up(const tp_activity *v, size_t n, size_t n_devices,
                            tp_breakdown *ret_by_device, tp_breakdown *ret_sum);
-
-/* The mean of the devices that have work; the parts still add up to the span.  False when there is
- * none. */
-bool tp_breakdown_mean(const tp_activity *v, size_t n, size_t n_devices, tp_breakdown *ret);
 
 /* The union of a class (or of all: TP_WORK_COUNT), normal. */
 void tp_breakdown_union(const tp_activity *v, size_t n, int64_t device, tp_work work,

@@ -119,7 +119,7 @@ static void add_breakdown(const uint32_t *names, const tp_activity *v, size_t n,
                           int64_t step, side *s)
 {
     tp_breakdown b;
-    if (!tp_breakdown_mean(v, n, n_devices, &b))
+    if (tp_breakdown_add_up(v, n, n_devices, NULL, &b) == 0)
         return;
     const int64_t parts[] = {b.busy_ns,        b.compute_ns, b.exposed_comm_ns,
                              b.exposed_mem_ns, b.idle_ns,    b.span_ns};
@@ -280,7 +280,10 @@ tp_status tp_compare(const tp_selection *before, const tp_selection *after, tp_c
     const tp_selection *sel[2] = {before, after};
     enum { TOTALS, PHASES, OPERATORS, KERNELS, TABLES };
     side sides[TABLES][2] = {0};
-    tp_comparison c = {.before_steps = before->steps.n, .after_steps = after->steps.n};
+    tp_comparison c = {.before_steps = before->steps.n,
+                       .after_steps = after->steps.n,
+                       .before_devices = before->n_devices,
+                       .after_devices = after->n_devices};
     c.is_paired = c.before_steps == c.after_steps && c.before_steps > 0;
     c.operators_by_host = before->n == 0 && after->n == 0;
     tp_string_table_init(&c.names);

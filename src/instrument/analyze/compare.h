@@ -38,6 +38,7 @@ typedef struct {
 
 typedef struct {
     size_t before_steps, after_steps;
+    size_t before_devices, after_devices; /* their times are added up */
     bool is_paired;
     tp_compare_table totals;    /* step, busy, compute, exposed ..., in this order */
     tp_compare_table phases;    /* annotations of the host */

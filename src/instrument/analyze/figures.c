@@ -121,9 +121,9 @@ static void add_device(list *l, const tp_selection *sel)
 {
     tp_breakdown b;
     tp_kernel_table kernels;
-    if (!tp_breakdown_mean(sel->v, sel->n, sel->n_devices, &b))
+    l->f->n_devices = tp_breakdown_add_up(sel->v, sel->n, sel->n_devices, NULL, &b);
+    if (l->f->n_devices == 0)
         return;
-    l->f->has_device_work = true;
     add_extent(l, "device span", TP_FIGURE_NS, (double)b.span_ns);
     add_extent(l, "device busy", TP_FIGURE_NS, (double)b.busy_ns);
     add_extent(l, "compute", TP_FIGURE_NS, (double)b.compute_ns);

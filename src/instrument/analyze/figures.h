@@ -36,7 +36,7 @@ typedef struct {
 typedef struct {
     tp_figure *v;
     size_t n, cap;
-    bool has_device_work;
+    size_t n_devices; /* that have work */
     size_t steps;
     double step_mean_ns, step_sd_ns; /* NaN without steps, and sd with one */
 } tp_figures;

@@ -337,8 +337,9 @@ void tp_ranks_make(const tp_selection *const *selections, const int64_t *ranks, 
     tp_string_table_init(&t.keys);
     for (size_t r = 0; r < n; r++) {
         out.ranks[r] = (tp_rank_row){.rank = ranks[r]};
-        out.ranks[r].has_work = tp_breakdown_mean(selections[r]->v, selections[r]->n,
-                                                  selections[r]->n_devices, &out.ranks[r].mean);
+        out.ranks[r].has_work =
+            tp_breakdown_add_up(selections[r]->v, selections[r]->n, selections[r]->n_devices, NULL,
+                                &out.ranks[r].sum) > 0;
         out.ranks[r].n_devices = selections[r]->n_devices;
         out.ranks[r].by_gloo = (int64_t)selections[r]->n_gloo;
         add_rank(&t, selections[r], r, &out.ranks[r]);

@@ -26,7 +26,7 @@
 
 typedef struct {
     int64_t rank;
-    tp_breakdown mean; /* of its devices */
+    tp_breakdown sum; /* of its devices */
     bool has_work;
     size_t n_devices;
     int64_t collectives;      /* on this rank */

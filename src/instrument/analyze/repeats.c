@@ -76,7 +76,7 @@ tp_status tp_repeats_add(tp_repeats *r, const tp_trace_file *file, int group,
     TP_TRY(tp_figures_make(file, options, r->per_step, &r->names, &f, err));
     r->files[k] = (tp_repeat_file){.path = tp_strdup(file->path),
                                    .group = group,
-                                   .has_device_work = f.has_device_work,
+                                   .n_devices = f.n_devices,
                                    .rank = file->rank,
                                    .steps = f.steps,
                                    .step_mean_ns = f.step_mean_ns,
@@ -84,8 +84,7 @@ tp_status tp_repeats_add(tp_repeats *r, const tp_trace_file *file, int group,
     TP_ASSERT(r->files[k].path);
     for (size_t i = 0; i < f.n; i++) {
         /* Host time and device time of an operator are different things. */
-        if (f.v[i].table == TP_FIGURES_OPERATORS &&
-            f.has_device_work != r->files[0].has_device_work)
+        if (f.v[i].table == TP_FIGURES_OPERATORS && !f.n_devices != !r->files[0].n_devices)
             continue;
         tp_repeat_row *row = row_for(r, &r->tables[f.v[i].table], &f.v[i]);
         row->values[k] = f.v[i].value;

@@ -62,7 +62,7 @@ typedef struct {
 typedef struct {
     char *path;
     int group;
-    bool has_device_work;
+    size_t n_devices; /* that have work: their times are added up */
     int64_t rank;
     size_t steps;
     double step_mean_ns, step_sd_ns;

@@ -47,12 +47,12 @@ static void fill_ranks(const tp_rank_table *t, const char *const *paths, tp_grid
         bool is_known = r->has_work;
         tp_grid_int(g, r->rank);
         tp_grid_text(g, short_name(paths, t->n_ranks, i));
-        tp_grid_known(g, is_known ? r->mean.span_ns : TP_UNKNOWN);
-        tp_grid_known(g, is_known ? r->mean.compute_ns : TP_UNKNOWN);
-        tp_grid_known(g, is_known ? r->mean.exposed_comm_ns : TP_UNKNOWN);
-        tp_grid_known(g, is_known ? r->mean.overlap_ns : TP_UNKNOWN);
-        tp_grid_known(g, is_known ? r->mean.exposed_mem_ns : TP_UNKNOWN);
-        tp_grid_known(g, is_known ? r->mean.idle_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->sum.span_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->sum.compute_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->sum.exposed_comm_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->sum.overlap_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->sum.exposed_mem_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->sum.idle_ns : TP_UNKNOWN);
         tp_grid_int(g, r->collectives);
         tp_grid_int(g, r->matched);
         tp_grid_known(g, r->matched ? r->wait_ns : TP_UNKNOWN);
@@ -76,7 +76,7 @@ static void note_files(const tp_rank_table *t, tp_grid *g)
     if (by_gloo)
         tp_grid_note(g, TP_NOTE_GLOO, by_gloo);
     if (many)
-        tp_grid_note(g, "%zu file%s several devices: times are the mean of these", many,
+        tp_grid_note(g, "%zu file%s several devices: times are those of all of them together", many,
                      many == 1 ? " has" : "s have");
 }
 

@@ -1,11 +1,12 @@
-/* trace_stats.c - recordings of the same work: mean, spread and interval of every figure, and of two
- * groups the difference. */
+/* trace_stats.c - recordings of the same work: mean, spread and interval of every figure, and of
+ * two groups the difference. */
 #include "instrument/report/trace_stats.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/platform.h"
 static tp_cell_kind kind_of(uint8_t unit)
 {
     return unit == TP_FIGURE_BYTES ? TP_CELL_BYTES
@@ -298,7 +299,7 @@ static void fill_values(const tp_repeats *r, tp_grid *g)
 void tp_trace_stats_grid(const tp_repeats *r, tp_trace_stats_table table, bool for_people,
                          tp_grid *g)
 {
-    bool by_host = !r->files[0].has_device_work;
+    bool by_host = r->files[0].n_devices == 0;
     const struct {
         const char *title, *what;
     } words[TP_FIGURE_TABLES] = {
@@ -426,11 +427,14 @@ static void note_windows(const tp_repeats *r, tp_buf *out)
 static void note_files(const tp_repeats *r, tp_buf *out)
 {
     bool has_ranks = false, is_mixed = false;
+    size_t least = SIZE_MAX, most = 0;
     for (size_t i = 0; i < r->n_files; i++) {
         const tp_repeat_file *f = &r->files[i];
         has_ranks |=
             f->rank != TP_UNKNOWN && r->files[0].rank != TP_UNKNOWN && f->rank != r->files[0].rank;
-        is_mixed |= f->has_device_work != r->files[0].has_device_work;
+        is_mixed |= !f->n_devices != !r->files[0].n_devices;
+        least = TP_MIN(least, f->n_devices);
+        most = TP_MAX(most, f->n_devices);
         if (f->twin != TP_NO_FILE)
             tp_buf_addf(out,
                         "#%zu agrees with #%d in every total to the last digit: a copy is no "
@@ -440,6 +444,11 @@ static void note_files(const tp_repeats *r, tp_buf *out)
     if (has_ranks)
         tp_buf_adds(out, "the files are of different ranks: ranks of one job are not repeats of "
                          "it, see the view 'ranks'\n");
+    if (most > 1)
+        tp_buf_addf(out,
+                    "times of the device are those of all devices of a file together: %zu to %zu "
+                    "devices\n",
+                    least, most);
     if (is_mixed)
         tp_buf_adds(out, "some files have no device work: operators are of those that are like "
                          "the first\n");

@@ -86,7 +86,7 @@ static void put_step(tp_grid *g, const tp_step *step, const tp_activity *v, size
     tp_grid_int(g, step->number);
     tp_grid_int(g, step->start - origin);
     tp_grid_int(g, step->host_ns);
-    if (!tp_breakdown_mean(v, n, n_devices, &b)) {
+    if (tp_breakdown_add_up(v, n, n_devices, NULL, &b) == 0) {
         for (int i = 0; i < 7; i++)
             tp_grid_unknown(g);
         return;
@@ -139,7 +139,7 @@ void tp_view_steps(tp_trace_report *r, tp_grid *g)
         put_step(g, &s->steps.v[k], v + from, to - from, s->n_devices, tp_trace_report_origin(r));
     }
     if (s->n_devices > 1)
-        tp_grid_note(g, "times of the device are the mean of the devices that work in a step");
+        tp_grid_note(g, "times of the device are those of all devices together");
     if (outside)
         tp_grid_note(g, "%zu device works were launched outside the steps", outside);
 }

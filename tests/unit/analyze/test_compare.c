@@ -140,14 +140,14 @@ static void equal_traces_are_the_same(void **state)
 }
 
 /* Of every device by itself: as long as a step of it, and its parts add up. */
-static void devices_are_compared_by_their_mean(void **state)
+static void devices_are_compared_together(void **state)
 {
     tp_trace_file *file = read_turns();
     tp_comparison c = compare(file, file);
     (void)state;
-    assert_int_equal(find(&c, &c.totals, "exposed communication")->after_ns, 100000);
-    assert_int_equal(find(&c, &c.totals, "compute")->after_ns, 100000);
-    assert_int_equal(find(&c, &c.totals, "device span")->after_ns, 200000);
+    assert_int_equal(find(&c, &c.totals, "exposed communication")->after_ns, 200000);
+    assert_int_equal(find(&c, &c.totals, "compute")->after_ns, 200000);
+    assert_int_equal(find(&c, &c.totals, "device span")->after_ns, 400000);
     tp_comparison_release(&c);
     tp_trace_close(file);
 }
@@ -172,7 +172,7 @@ static tp_trace_file *rank_of(int late, int clock)
     return file;
 }
 
-/* Marks of Gloo say neither group nor size: they are counted, so that this can be told. */
+/* Marks of Gloo do not say the group: they are counted, so that this can be told. */
 static void collectives_of_gloo_are_counted(void **state)
 {
     tp_trace_file *file = read_trace(
@@ -189,7 +189,35 @@ static void collectives_of_gloo_are_counted(void **state)
     tp_trace_close(file);
 }
 
-static void a_rank_has_the_mean_of_its_devices(void **state)
+/* A fill of 1 us on another device is that much more, not half of all. */
+static void a_stray_fill_on_another_device_changes_little(void **state)
+{
+    tp_buf text = {0};
+    for (int i = 0; i < 10; i++)
+        tp_buf_addf(
+            &text,
+            ",{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaMemsetAsync\",\"pid\":9,"
+            "\"tid\":1,\"ts\":%d,\"dur\":2,\"args\":{\"correlation\":%d}},"
+            "{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"Memset (Device)\",\"pid\":1,"
+            "\"tid\":7,\"ts\":%d,\"dur\":1,\"args\":{\"device\":1,\"stream\":7,"
+            "\"correlation\":%d}}",
+            1000 * i + 16, 100 + i, 1000 * i + 30, 100 + i);
+    tp_trace_file *before = steps_of(10, 500, ""), *after = steps_of(10, 500, tp_buf_str(&text));
+    tp_comparison c = compare(before, after);
+    const tp_compare_row *busy = find(&c, &c.totals, "device busy");
+    (void)state;
+    assert_int_equal(find(&c, &c.totals, "compute")->verdict, TP_CHANGE_SAME);
+    assert_int_equal(busy->verdict, TP_CHANGE_SAME);
+    assert_int_equal((int64_t)(busy->after_step - busy->before_step), 1000);
+    assert_int_equal(c.before_devices, 1);
+    assert_int_equal(c.after_devices, 2);
+    tp_comparison_release(&c);
+    tp_trace_close(before);
+    tp_trace_close(after);
+    tp_buf_release(&text);
+}
+
+static void a_rank_has_the_time_of_all_its_devices(void **state)
 {
     tp_trace_file *file = read_turns();
     tp_selection s = select_all(file);
@@ -199,8 +227,8 @@ static void a_rank_has_the_mean_of_its_devices(void **state)
     (void)state;
     tp_ranks_make(list, ranks, 1, &t);
     assert_int_equal(t.ranks[0].n_devices, 2);
-    assert_int_equal(t.ranks[0].mean.exposed_comm_ns, 100000);
-    assert_int_equal(t.ranks[0].mean.overlap_ns, 0);
+    assert_int_equal(t.ranks[0].sum.exposed_comm_ns, 200000);
+    assert_int_equal(t.ranks[0].sum.overlap_ns, 0);
     tp_ranks_release(&t);
     tp_selection_release(&s);
     tp_trace_close(file);
@@ -382,8 +410,9 @@ int main(void)
         cmocka_unit_test(what_is_new_and_what_is_gone),
         cmocka_unit_test(equal_traces_are_the_same),
         cmocka_unit_test(steps_that_are_all_alike_are_compared_as_they_are),
-        cmocka_unit_test(devices_are_compared_by_their_mean),
-        cmocka_unit_test(a_rank_has_the_mean_of_its_devices),
+        cmocka_unit_test(devices_are_compared_together),
+        cmocka_unit_test(a_stray_fill_on_another_device_changes_little),
+        cmocka_unit_test(a_rank_has_the_time_of_all_its_devices),
         cmocka_unit_test(collectives_of_gloo_are_counted),
         cmocka_unit_test(the_straggler_is_found_behind_the_clocks),
         cmocka_unit_test(a_send_is_no_collective_of_the_same_number),
