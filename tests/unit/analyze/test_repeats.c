@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "instrument/analyze/repeats.h"
+#include "instrument/report/trace_stats.h"
 
 /* Two steps with one gemm each, of `gemm_us` together 2 * gemm_us, and what `extra` adds. */
 static tp_trace_file *recording(int number, int gemm_us, const char *extra)
@@ -66,6 +67,27 @@ static void near(double value, double expected)
 {
     if (!(fabs(value - expected) <= 1e-9 * fabs(expected)))
         fail_msg("%.17g is not %.17g", value, expected);
+}
+
+/* A kernel of 1 us on another device is that much more, in the file that has it. */
+static void devices_of_a_file_are_added_up(void **state)
+{
+    static const char stray[] =
+        ",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"stray\",\"pid\":1,\"tid\":7,\"ts\":30,"
+        "\"dur\":1,\"args\":{\"device\":1,\"stream\":7}}";
+    TP_OWN(tp_buf) notes = {0};
+    tp_repeats r;
+    tp_repeats_init(&r, 2, false);
+    add(&r, 0, 50, "");
+    add(&r, 0, 50, stray);
+    conclude(&r);
+    tp_trace_stats_notes(&r, &notes);
+
+    const tp_repeat_row *busy = find(&r, TP_FIGURES_TOTALS, "device busy");
+    near(busy->values[0], 100000);
+    near(busy->values[1], 101000);
+    assert_non_null(strstr(tp_buf_str(&notes), "of a file together: 1 to 2 devices"));
+    tp_repeats_release(&r);
 }
 
 static void a_mean_over_files_has_its_t_interval(void **state)
@@ -229,6 +251,7 @@ static void eight_files_are_enough_for_a_bootstrap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(devices_of_a_file_are_added_up),
         cmocka_unit_test(a_mean_over_files_has_its_t_interval),
         cmocka_unit_test(per_step_divides),
         cmocka_unit_test(per_step_needs_steps),
