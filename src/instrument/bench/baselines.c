@@ -100,17 +100,17 @@ static tp_status read_level(const reader *in, const tp_json *entry, const char *
     return TP_OK;
 }
 
-/* Of the logarithms of sessions; absent or null is NaN. */
-static tp_status read_deviation(const reader *in, const tp_json *entry, double *ret)
+/* From 0 on and below `limit`, as the message says; absent or null is NaN. */
+static tp_status read_fraction(const reader *in, const tp_json *entry, const char *key,
+                               double limit, const char *meaning, double *ret)
 {
-    const tp_json *v = tp_json_get(entry, "sd_between");
+    const tp_json *v = tp_json_get(entry, key);
     *ret = NAN;
     if (!v || v->type == TP_JSON_NULL)
         return TP_OK;
-    if (!tp_bench_number(v, ret) || !isfinite(*ret) || *ret < 0)
-        return tp_fail(in->err, TP_ERR_FORMAT,
-                       "%s:%u: sd_between of '%s' is a deviation of logarithms, from 0 on, or null",
-                       in->file, v->line, entry->key.data);
+    if (!tp_bench_number(v, ret) || !(*ret >= 0 && *ret < limit))
+        return tp_fail(in->err, TP_ERR_FORMAT, "%s:%u: %s of '%s' is %s", in->file, v->line, key,
+                       entry->key.data, meaning);
     return TP_OK;
 }
 
@@ -179,7 +179,7 @@ static tp_status read_metric(const reader *in, const tp_json *m, tp_bench_baseli
 }
 
 /* The level that everybody's readers know goes before ours. */
-static void set_known(tp_bench_baseline *item, const tp_metric *metric, double level, double sd)
+static void set_known(tp_bench_baseline *item, const tp_metric *metric, double level)
 {
     tp_baseline_metric *m = metric_of(item, metric->name);
     if (isnan(level))
@@ -192,8 +192,21 @@ static void set_known(tp_bench_baseline *item, const tp_metric *metric, double l
     }
     m->level = level;
     m->metric.unit = metric->unit;
-    if (isnan(m->sd_between))
-        m->sd_between = sd;
+}
+
+static bool is_same_level(double a, double b) { return fabs(a / b - 1) < 1e-9; }
+
+/* A level is the mean of its sessions, or the last of them in older files; one that somebody set
+ * has no sessions yet. */
+static void drop_foreign_sessions(tp_baseline_metric *m)
+{
+    double sd;
+    if (m->metric.kind == TP_METRIC_EXACT || m->n_sessions == 0 ||
+        is_same_level(m->level, m->sessions[m->n_sessions - 1]) ||
+        is_same_level(m->level, describe_sessions(m->sessions, m->n_sessions, &sd)))
+        return;
+    m->n_sessions = 0;
+    m->sd_between = NAN;
 }
 
 static tp_status read_entry(const reader *in, const tp_json *entry)
@@ -218,11 +231,10 @@ static tp_status read_entry(const reader *in, const tp_json *entry)
     tp_bench_baseline *item = add(in->b, entry->key.data);
     TP_TRY(read_level(in, entry, "throughput_tokens_per_sec", &tokens));
     TP_TRY(read_level(in, entry, "peak_memory_mb", &megabytes));
-    TP_TRY(read_level(in, entry, "tolerance", &item->tolerance));
-    if (item->tolerance >= 1)
-        return tp_fail(in->err, TP_ERR_FORMAT,
-                       "%s:%u: the tolerance of '%s' is a fraction below 1, as 0.05", in->file,
-                       entry->line, item->name);
+    TP_TRY(read_fraction(in, entry, "tolerance", 1, "a fraction from 0 on and below 1, as 0.05",
+                         &item->tolerance));
+    TP_TRY(read_fraction(in, entry, "sd_between", INFINITY,
+                         "a deviation of logarithms, from 0 on, or null", &sd));
     item->version = text_of(in, tp_json_get(entry, "version"));
     item->timestamp = text_of(in, tp_json_get(entry, "timestamp"));
     item->host = text_of(in, tp_json_get(entry, "host"));
@@ -231,9 +243,13 @@ static tp_status read_entry(const reader *in, const tp_json *entry)
                      &item->n_samples));
     for (const tp_json *m = metrics ? metrics->child : NULL; m; m = m->next)
         TP_TRY(read_metric(in, m, item));
-    TP_TRY(read_deviation(in, entry, &sd));
-    set_known(item, &throughput, tokens, sd);
-    set_known(item, &memory, megabytes * BYTES_PER_MB, NAN);
+    set_known(item, &throughput, tokens);
+    set_known(item, &memory, megabytes * BYTES_PER_MB);
+    for (size_t i = 0; i < item->n_metrics; i++)
+        drop_foreign_sessions(&item->metrics[i]);
+    tp_baseline_metric *speed = metric_of(item, throughput.name);
+    if (!isnan(tokens) && speed && isnan(speed->sd_between))
+        speed->sd_between = sd;
     if (item->n_metrics == 0)
         return tp_fail(in->err, TP_ERR_FORMAT,
                        "%s:%u: the baseline '%s' has no throughput_tokens_per_sec and no "
@@ -464,6 +480,17 @@ static void update_metric(tp_baselines *b, tp_bench_baseline *item, const tp_ben
     to->level = describe_sessions(sessions, keep + 1, &to->sd_between);
 }
 
+static void drop_unmeasured(tp_bench_baseline *item, const tp_bench_result *result)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < item->n_metrics; k++) {
+        const tp_bench_metric *m = tp_result_metric(result, item->metrics[k].metric.name);
+        if (m && !m->metric.is_informative)
+            item->metrics[n++] = item->metrics[k];
+    }
+    item->n_metrics = n;
+}
+
 tp_status tp_baselines_update(tp_baselines *b, const tp_bench_report *r, tp_error *err)
 {
     for (size_t i = 0; i < r->n_results; i++) {
@@ -488,6 +515,7 @@ tp_status tp_baselines_update(tp_baselines *b, const tp_bench_report *r, tp_erro
         memcpy(samples, result->metrics[0].b, result->metrics[0].n_b * sizeof *samples);
         item->samples = samples;
         item->n_samples = result->metrics[0].n_b;
+        drop_unmeasured(item, result);
         for (size_t k = 0; k < result->n_metrics; k++) {
             if (!result->metrics[k].metric.is_informative)
                 update_metric(b, item, &result->metrics[k]);

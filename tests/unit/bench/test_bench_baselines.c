@@ -171,6 +171,7 @@ static void degenerate_levels_are_refused_with_their_place(void **state)
     expect_refusal(SIX("\"fast\"", "8", ""), "is fast");
     expect_refusal(SIX("1", "0", ""), "peak_memory_mb");
     expect_refusal("{\"x\": {\"tolerance\": 5}}", "tolerance of 'x' is a fraction");
+    expect_refusal("{\"x\": {\"tolerance\": -0.1}}", "tolerance of 'x' is a fraction");
     expect_refusal("{\"x\": {}}", "no throughput_tokens_per_sec and no peak_memory_mb");
     expect_refusal("[]", "one object");
     expect_refusal("{\"x\": 3}", "has to be an object");
@@ -249,6 +250,80 @@ static void a_change_that_is_accepted_is_the_new_level(void **state)
     tp_baselines_release(&b);
 }
 
+/* What an update writes can be read again. */
+static void a_tolerance_of_0_is_one(void **state)
+{
+    tp_baselines b, again;
+    tp_bench_report r;
+    tp_buf text = {0};
+    assert_int_equal(tp_baselines_init(&b, NULL), TP_OK);
+    measure(&r, 1000, 8 << 20);
+    r.rule.tolerance = 0;
+    r.rule.is_tolerance_given = true;
+    assert_int_equal(tp_baselines_update(&b, &r, NULL), TP_OK);
+    tp_baselines_write(&b, &text);
+    parse(text.data, &again);
+    assert_true(again.items[0].tolerance == 0);
+    tp_bench_report_release(&r);
+    tp_baselines_release(&b);
+    tp_baselines_release(&again);
+    tp_buf_release(&text);
+}
+
+#define SESSIONS(known, median)                                                               \
+    "{\"x\": {\"throughput_tokens_per_sec\": " known ", \"host\": \"here\", \"metrics\": {"   \
+    "\"throughput\": {\"unit\": \"tokens/s\", \"direction\": \"higher\", \"median\": " median \
+    ", \"sessions\": [1000, 1000, 1331]}}}}"
+
+/* Sessions say nothing of a level that somebody set. */
+static void a_level_that_is_set_begins_anew(void **state)
+{
+    static const struct {
+        const char *text;
+        double level;
+        size_t sessions;
+    } cases[] = {
+        {SESSIONS("1100", "1100"), 1100, 3}, /* their mean */
+        {SESSIONS("1331", "1331"), 1331, 3}, /* the last, as files once had it */
+        {SESSIONS("1100", "9"), 1100, 3},    /* the known figure wins */
+        {SESSIONS("500", "1100"), 500, 0},   {SESSIONS("null", "500"), 500, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tp_baselines b;
+        parse(cases[i].text, &b);
+        assert_true(fabs(b.items[0].metrics[0].level - cases[i].level) < 1e-9);
+        assert_int_equal(b.items[0].metrics[0].n_sessions, cases[i].sessions);
+        assert_true(isnan(b.items[0].metrics[0].sd_between) == (cases[i].sessions == 0));
+        tp_baselines_release(&b);
+    }
+    tp_baselines b;
+    tp_bench_report r;
+    parse(SESSIONS("500", "1100"), &b);
+    measure(&r, 500, 8 << 20);
+    assert_int_equal(tp_baselines_update(&b, &r, NULL), TP_OK);
+    assert_true(fabs(b.items[0].metrics[0].level - 500) < 1e-9);
+    tp_baselines_release(&b);
+    tp_bench_report_release(&r);
+}
+
+static void what_is_measured_no_more_leaves_the_baseline(void **state)
+{
+    static const char text[] =
+        "{\"x\": {\"throughput_tokens_per_sec\": 1000, \"metrics\": {\"gone\": {\"unit\": \"s\", "
+        "\"direction\": \"lower\", \"median\": 1}}}}";
+    tp_baselines b;
+    tp_bench_report r;
+    parse(text, &b);
+    assert_int_equal(b.items[0].n_metrics, 2);
+    measure(&r, 1000, 8 << 20);
+    assert_int_equal(tp_baselines_update(&b, &r, NULL), TP_OK);
+    assert_int_equal(b.items[0].n_metrics, 2);
+    assert_string_equal(b.items[0].metrics[0].metric.name, "throughput");
+    assert_string_equal(b.items[0].metrics[1].metric.name, "peak_memory");
+    tp_baselines_release(&b);
+    tp_bench_report_release(&r);
+}
+
 static void expect_no_update(tp_bench_report *r, const char *text, const char *message)
 {
     tp_baselines b;
@@ -292,6 +367,9 @@ int main(void)
         cmocka_unit_test(what_a_baseline_cannot_mean_is_refused),
         cmocka_unit_test(sessions_add_up_to_a_spread),
         cmocka_unit_test(a_change_that_is_accepted_is_the_new_level),
+        cmocka_unit_test(a_tolerance_of_0_is_one),
+        cmocka_unit_test(a_level_that_is_set_begins_anew),
+        cmocka_unit_test(what_is_measured_no_more_leaves_the_baseline),
         cmocka_unit_test(degenerate_measurements_become_no_baseline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
