@@ -7,7 +7,7 @@
  * One line per round.  Go wants a capital after "Benchmark", so a leading small letter is
  * raised and, for our own files, lowered again; a name that has a capital or _ itself gets a _ in
  * front.  Blanks become %20.  A Unit line of ours also says what has no place in Go's:
- * judged=no, floor=1048576. */
+ * judged=no, floor=1048576 in the metric's own unit. */
 #include "instrument/bench/formats.h"
 
 #include <ctype.h>
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "base/vec.h"
 
 /* ---- writing ---- */
 
@@ -43,38 +44,60 @@ static void put_name(tp_buf *out, const char *name, int processors)
     tp_buf_addf(out, "-%d", processors > 0 ? processors : 1);
 }
 
-/* The unit that a metric is written in: "tokens/s", "peak_memory-bytes". */
-static void put_unit(tp_buf *out, const tp_bench_metric *m)
+static bool is_own_time(const tp_metric *m)
 {
-    if (strcmp(m->metric.name, "throughput") != 0 || !*m->metric.unit) {
-        put_escaped(out, m->metric.name, "");
+    return strcmp(m->name, tp_bench_time_name) == 0 && strcmp(m->unit, "s") == 0;
+}
+
+/* The unit that a metric is written in: "tokens/s", "peak_memory-bytes", "ns/op". */
+static void put_unit(tp_buf *out, const tp_metric *m)
+{
+    if (is_own_time(m)) {
+        tp_buf_adds(out, "ns/op");
+        return;
+    }
+    if (strcmp(m->name, "throughput") != 0 || !*m->unit) {
+        put_escaped(out, m->name, "");
         tp_buf_addc(out, '-');
     }
-    put_escaped(out, m->metric.unit, "-");
+    put_escaped(out, m->unit, "-");
+}
+
+/* A unit has one line for all benchmarks: it is judged where one of them judges it, from the
+ * smallest floor on, and exact where it is so in all. */
+static void add_to_unit(tp_metric *unit, const tp_metric *m)
+{
+    unit->is_informative &= m->is_informative;
+    unit->floor = fmin(unit->floor, m->floor);
+    if (m->kind == TP_METRIC_NOISY)
+        unit->kind = TP_METRIC_NOISY;
 }
 
 static void put_units(const tp_bench_report *r, tp_buf *out)
 {
-    TP_OWN(tp_buf) seen = {0};
+    tp_metric *units = NULL;
+    size_t n = 0, cap = 0;
     for (size_t i = 0; i < r->n_results; i++) {
         for (size_t k = 0; k < r->results[i].n_metrics; k++) {
-            const tp_bench_metric *m = &r->results[i].metrics[k];
-            TP_OWN(tp_buf) quoted = {0};
-            tp_buf_addc(&quoted, ' ');
-            put_unit(&quoted, m);
-            tp_buf_addc(&quoted, ' ');
-            if (m == tp_result_time(&r->results[i]) || strstr(tp_buf_str(&seen), quoted.data))
-                continue;
-            tp_buf_adds(&seen, quoted.data);
-            tp_buf_addf(out, "Unit%sbetter=%s assume=%s%s", quoted.data,
-                        tp_direction_name(m->metric.direction),
-                        m->metric.kind == TP_METRIC_EXACT ? "exact" : "nothing",
-                        m->metric.is_informative ? " judged=no" : "");
-            if (m->metric.floor > 0)
-                tp_buf_addf(out, " floor=%.17g", m->metric.floor);
-            tp_buf_addc(out, '\n');
+            const tp_metric *m = &r->results[i].metrics[k].metric;
+            size_t u = 0;
+            while (u < n && (strcmp(units[u].name, m->name) || strcmp(units[u].unit, m->unit)))
+                u++;
+            if (u < n)
+                add_to_unit(&units[u], m);
+            else
+                *TP_VEC_PUSH(units, n, cap) = *m;
         }
     }
+    for (size_t u = 0; u < n; u++) {
+        tp_buf_adds(out, "Unit ");
+        put_unit(out, &units[u]);
+        tp_buf_addf(out, " better=%s assume=%s judged=%s floor=%.17g\n",
+                    tp_direction_name(units[u].direction),
+                    units[u].kind == TP_METRIC_EXACT ? "exact" : "nothing",
+                    units[u].is_informative ? "no" : "yes", units[u].floor);
+    }
+    free(units);
 }
 
 static void put_number(tp_buf *out, double v)
@@ -87,18 +110,14 @@ static void put_number(tp_buf *out, double v)
 static void put_rounds(const tp_bench_report *r, const tp_bench_result *result, tp_buf *out)
 {
     for (size_t i = 0; i < result->rounds; i++) {
-        const tp_bench_metric *time = tp_result_time(result);
         TP_OWN(tp_buf) line = {0};
         for (size_t k = 0; k < result->n_metrics; k++) {
             const tp_bench_metric *m = &result->metrics[k];
             if (i >= m->n_b || !isfinite(m->b[i]))
                 continue;
-            put_number(&line, m == time ? m->b[i] * 1e9 : m->b[i]);
+            put_number(&line, is_own_time(&m->metric) ? m->b[i] * 1e9 : m->b[i]);
             tp_buf_addc(&line, ' ');
-            if (m == time)
-                tp_buf_adds(&line, "ns/op");
-            else
-                put_unit(&line, m);
+            put_unit(&line, &m->metric);
         }
         if (line.len) {
             put_name(out, result->name, r->host.processors);
@@ -131,6 +150,7 @@ typedef struct {
     double floor;
     bool has_direction; /* the file or the unit says which way is better */
     bool is_shown;      /* and not judged */
+    bool says_judged;   /* its line says which, as those of our files do */
     bool is_count;      /* no Unit line says more: exact while all rounds agree */
 } unit_rule;
 
@@ -182,7 +202,10 @@ static tp_status read_unit(reader *in, char *text, size_t number)
     for (char *word; (word = strtok_r(NULL, " \t", &rest));) {
         bool is_better = tp_str_starts(word, "better="), is_assume = tp_str_starts(word, "assume=");
         bool is_exact = is_assume && strcmp(word + 7, "exact") == 0;
-        rule.is_shown |= strcmp(word, "judged=no") == 0;
+        if (tp_str_starts(word, "judged=")) {
+            rule.says_judged = true;
+            rule.is_shown = strcmp(word + 7, "no") == 0;
+        }
         if (tp_str_starts(word, "floor="))
             tp_str_to_f64(word + 6, &rule.floor);
         if ((is_better && !tp_direction_parse(word + 7, &rule.direction)) ||
@@ -290,7 +313,8 @@ static void begin_metric(const reader *in, tp_bench_metric *m, const char *name,
                          const char *plain_unit)
 {
     unit_rule rule = rule_of(in, unit);
-    const tp_metric *own = in->is_ours ? tp_bench_own_metric(name) : NULL;
+    bool is_of_name = in->is_ours && !rule.says_judged; /* as older files of ours have it */
+    const tp_metric *own = is_of_name ? tp_bench_own_metric(name) : NULL;
     tp_bench_metric_set(in->report, m, name, plain_unit,
                         is_time(unit) ? TP_LOWER_IS_BETTER : rule.direction, rule.kind, NULL, 0);
     m->metric.is_count = rule.is_count;
@@ -398,7 +422,8 @@ tp_status tp_read_gobench(const char *name, const char *text, size_t n, tp_bench
         else if (strcmp(line.data, "tool: temper") == 0)
             in.is_ours = true;
     }
-    for (size_t i = 0; in.is_ours && i < ret->n_results; i++)
+    bool is_time_told = rule_of(&in, "ns/op").says_judged;
+    for (size_t i = 0; in.is_ours && !is_time_told && i < ret->n_results; i++)
         tp_bench_judge_speed(&ret->results[i]);
     if (status == TP_OK && ret->n_results == 0)
         status =

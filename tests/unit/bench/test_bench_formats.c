@@ -619,6 +619,53 @@ static void lines_of_go_of_ours_lose_nothing(void **state)
     tp_bench_report_release(&again);
 }
 
+/* What a worker judges is judged, whatever Temper itself does with a metric of that name, and
+ * whatever another benchmark of the file does with it. */
+static void lines_of_go_of_ours_judge_what_was_judged(void **state)
+{
+    static const double values[] = {1, 2, 3, 4, 5};
+    static const tp_metric metrics[2][5] = {
+        {{.name = "decode", .unit = "tokens/s", .direction = TP_HIGHER_IS_BETTER},
+         {.name = "resident", .unit = "bytes"},
+         {.name = "time", .unit = "s"},
+         {.name = "latency", .unit = "ms", .is_informative = true},
+         {.name = "throughput", .unit = "x/s", .direction = TP_HIGHER_IS_BETTER}},
+        {{.name = "latency", .unit = "ms", .floor = 3},
+         {.name = "cost", .unit = "cents", .kind = TP_METRIC_EXACT, .is_informative = true}},
+    };
+    tp_bench_report written, read;
+    tp_buf text = {0};
+    assert_int_equal(tp_bench_report_init(&written, NULL), TP_OK);
+    for (size_t i = 0; i < 2; i++) {
+        tp_bench_result *result = tp_bench_report_add(&written, i ? "w/b" : "w/a", i ? 2 : 5);
+        result->rounds = 5;
+        for (size_t k = 0; k < result->n_metrics; k++) {
+            result->metrics[k].metric = metrics[i][k];
+            result->metrics[k].b = values;
+            result->metrics[k].n_b = 5;
+        }
+    }
+    tp_write_gobench(&written, &text);
+    assert_int_equal(tp_bench_read("f", text.data, text.len, NULL, &read, NULL), TP_OK);
+    for (size_t k = 0; k < 5; k++) {
+        assert_false(read.results[0].metrics[k].metric.is_informative);
+        assert_true(read.results[0].metrics[k].metric.floor == 0);
+    }
+    assert_false(read.results[1].metrics[0].metric.is_informative);
+    assert_true(read.results[1].metrics[1].metric.is_informative);
+    tp_bench_report_release(&read);
+    tp_buf_release(&text);
+    /* a time beside other figures is shown only, where it was so */
+    written.results[0].metrics[2].metric.is_informative = true;
+    written.results[0].n_metrics = 3;
+    tp_write_gobench(&written, &text);
+    assert_int_equal(tp_bench_read("f", text.data, text.len, NULL, &read, NULL), TP_OK);
+    assert_true(read.results[0].metrics[2].metric.is_informative);
+    tp_bench_report_release(&read);
+    tp_buf_release(&text);
+    tp_bench_report_release(&written);
+}
+
 static void a_file_of_times_judges_times(void **state)
 {
     tp_bench_report base, current;
@@ -732,6 +779,7 @@ int main(void)
         cmocka_unit_test(figures_of_different_units_are_not_compared),
         cmocka_unit_test(a_command_that_crashed_has_failed),
         cmocka_unit_test(lines_of_go_of_ours_lose_nothing),
+        cmocka_unit_test(lines_of_go_of_ours_judge_what_was_judged),
         cmocka_unit_test(counters_are_read),
         cmocka_unit_test(what_google_skipped_was_not_measured),
         cmocka_unit_test(a_stored_new_result_is_new_no_more),
