@@ -440,14 +440,15 @@ static tp_status check_result(const tp_baselines *b, const tp_bench_report *r,
 }
 
 /* Sessions of before that count on: none of an exact figure, whose history is that of the program,
- * of one that has changed since, or of another unit. */
+ * of one that has changed since, or of another unit or direction. */
 static size_t sessions_kept(const tp_baseline_metric *before, const tp_bench_metric *m)
 {
     tp_bench_verdict verdict = m->is_compared ? m->comparison.verdict : TP_BENCH_NONE;
     bool has_changed = verdict == TP_BENCH_REGRESSION || verdict == TP_BENCH_IMPROVED;
     size_t most = TP_BASELINE_SESSIONS - 1;
     if (m->metric.kind == TP_METRIC_EXACT || has_changed || !before->metric.unit ||
-        strcmp(before->metric.unit, m->metric.unit) != 0)
+        strcmp(before->metric.unit, m->metric.unit) != 0 ||
+        before->metric.direction != m->metric.direction)
         return 0;
     return before->n_sessions < most ? before->n_sessions : most;
 }

@@ -17,7 +17,7 @@
 #include "instrument/bench/gate.h"
 
 /* Sessions kept per metric for the between-session deviation, and how many are needed. */
-enum { TP_BASELINE_SESSIONS = 50, TP_BASELINE_LEAST_SESSIONS = 3 };
+enum { TP_BASELINE_SESSIONS = 50 };
 
 /* Between-session deviation (of logs) taken when it was never measured: on the host that
  * the baseline names, and when the baseline names no host (hosted machines of one kind were

@@ -58,6 +58,8 @@ static void say(const tp_bench_result *result, tp_buf *out)
     }
     if (c->reason[0])
         tp_buf_addf(out, "; %s", c->reason);
+    if (result->note)
+        tp_buf_addf(out, "; %s", result->note);
 }
 
 /* ---- JUnit ---- */

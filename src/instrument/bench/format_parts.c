@@ -94,6 +94,7 @@ bool tp_bench_unit_counts(const char *unit)
 
 void tp_bench_metric_unjudged(tp_bench_metric *m)
 {
+    m->is_undirected = true;
     m->metric.is_informative = true;
     m->note = "shown, not judged: the file does not say which way is better";
 }

@@ -65,8 +65,11 @@ bool tp_is_tracker(const tp_json *root)
 /* Whether the unit tells which way is better: of rates, of times, and of costs of one operation. */
 static bool direction_of(const char *unit, tp_direction *ret)
 {
-    static const char *const rates[] = {"fps", "ops", "bps", "kbps", "Mbps", "Gbps"};
-    static const char *const times[] = {"ns", "us", "\xc2\xb5s", "ms", "s", "sec"};
+    static const char *const rates[] = {"fps",  "ops",  "qps",  "rps",  "tps",  "bps",  "kbps",
+                                        "Kbps", "Mbps", "Gbps", "kBps", "KBps", "MBps", "GBps"};
+    /* With the micro sign, and with the Greek letter. */
+    static const char *const times[] = {"ns", "us", "\xc2\xb5s", "\xce\xbcs",
+                                        "ms", "s",  "sec",       "seconds"};
     bool is_rate = tp_str_ends(unit, "/s") || tp_str_ends(unit, "/sec");
     bool is_cost = tp_str_ends(unit, "/op") || tp_str_ends(unit, "/iter");
     for (size_t i = 0; i < TP_COUNTOF(rates); i++)

@@ -237,14 +237,21 @@ static void judge_times_if_need_be(const tp_bench_result *base, tp_bench_result 
 }
 
 /* What the file of side A knows of a metric holds for side B as well: a count that varies there
- * is not exact here, and what cannot be judged there cannot be judged here. */
+ * is not exact here, and what cannot be judged there cannot be judged here.  Which way is better
+ * one of the two may say for both. */
 static void agree(const tp_bench_metric *before, tp_bench_metric *m)
 {
     if (before->metric.is_count && before->metric.kind == TP_METRIC_NOISY) {
         m->metric.is_count = true;
         m->metric.kind = TP_METRIC_NOISY;
     }
-    if (before->metric.is_informative && strcmp(m->metric.name, tp_bench_time_name) != 0) {
+    if (m->is_undirected && !before->metric.is_informative) {
+        m->is_undirected = m->metric.is_informative = false;
+        m->metric.direction = before->metric.direction;
+        m->note = NULL;
+    }
+    if (before->metric.is_informative && !before->is_undirected &&
+        strcmp(m->metric.name, tp_bench_time_name) != 0) {
         m->metric.is_informative = true;
         m->note = m->note ? m->note : before->note;
     }
@@ -262,7 +269,7 @@ static void compare_result(const tp_bench_result *base, tp_bench_report *r, tp_b
         tp_bench_metric *m = &result->metrics[k];
         const tp_bench_metric *before = tp_result_metric(base, m->metric.name);
         if (!before || (before->n_b == 0 && !m->metric.is_informative) ||
-            !tp_metric_units_agree(&before->metric, &m->metric))
+            !tp_metrics_agree(&before->metric, &m->metric))
             continue;
         m->a = tp_bench_report_values(r, before->b, before->n_b);
         m->n_a = before->n_b;

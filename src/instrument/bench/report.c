@@ -59,9 +59,15 @@ tp_bench_metric *tp_result_metric(const tp_bench_result *result, const char *nam
     return NULL;
 }
 
-bool tp_metric_units_agree(const tp_metric *a, const tp_metric *b)
+static bool units_agree(const tp_metric *a, const tp_metric *b)
 {
     return !*a->unit || !*b->unit || strcmp(a->unit, b->unit) == 0;
+}
+
+bool tp_metrics_agree(const tp_metric *a, const tp_metric *b)
+{
+    return units_agree(a, b) &&
+           (a->direction == b->direction || a->is_informative || b->is_informative);
 }
 
 const char *tp_bench_report_printf(tp_bench_report *r, const char *fmt, ...)
@@ -106,15 +112,21 @@ tp_bench_metric *tp_result_need(tp_bench_report *r, tp_bench_result *result,
                                 const tp_metric *before)
 {
     tp_bench_metric *m = tp_result_metric(result, before->name);
-    if (m && tp_metric_units_agree(before, &m->metric))
+    if (m && tp_metrics_agree(before, &m->metric))
         return m;
     result->verdict = TP_BENCH_MISSING;
-    result->note = m ? tp_bench_report_printf(r,
-                                              "%s was in %s and is in %s: figures of different "
-                                              "units are not compared",
-                                              before->name, before->unit, m->metric.unit)
-                     : tp_bench_report_printf(r, "the metric %s of its baseline was not measured",
+    if (!m)
+        result->note = tp_bench_report_printf(r, "the metric %s of its baseline was not measured",
                                               before->name);
+    else if (!units_agree(before, &m->metric))
+        result->note = tp_bench_report_printf(
+            r, "%s was in %s and is in %s: figures of different units are not compared",
+            before->name, before->unit, m->metric.unit);
+    else
+        result->note = tp_bench_report_printf(
+            r, "%s was better when %s and is better when %s: such figures are not compared",
+            before->name, tp_direction_name(before->direction),
+            tp_direction_name(m->metric.direction));
     return NULL;
 }
 

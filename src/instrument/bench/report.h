@@ -30,6 +30,7 @@ typedef struct {
     size_t n_a, n_b;
     tp_summary side_a, side_b; /* NaN where undefined */
     bool is_compared;
+    bool is_undirected; /* its file does not say which way is better: shown, not judged */
     tp_bench_comparison comparison;
     const char *note; /* NULL, or what a reader must know ("not resolved below ...") */
 } tp_bench_metric;
@@ -81,15 +82,16 @@ tp_bench_result *tp_bench_report_find(const tp_bench_report *r, const char *name
  */
 const tp_bench_result *tp_bench_report_worst(const tp_bench_report *r, const tp_bench_result *x);
 tp_bench_metric *tp_result_metric(const tp_bench_result *result, const char *name);
-/* The same, or not known of one of them. */
-bool tp_metric_units_agree(const tp_metric *a, const tp_metric *b);
+/* The unit is the same, or not known of one of them; and so is the direction, where both are
+ * judged. */
+bool tp_metrics_agree(const tp_metric *a, const tp_metric *b);
 const char *tp_bench_report_printf(tp_bench_report *r, const char *fmt, ...) TP_PRINTF(2, 3);
 /* A copy of values in the arena. */
 const double *tp_bench_report_values(tp_bench_report *r, const double *values, size_t n);
 
 tp_summary tp_summarise(const double *values, size_t n);
 
-/* The metric of its baseline, measured in the same unit; else the result is MISSING and NULL comes
+/* The metric of its baseline, with which it agrees; else the result is MISSING and NULL comes
  * back. */
 tp_bench_metric *tp_result_need(tp_bench_report *r, tp_bench_result *result,
                                 const tp_metric *before);

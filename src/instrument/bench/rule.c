@@ -351,7 +351,8 @@ static double predict(const tp_stored_level *stored, tp_bench_comparison *c, dou
     c->sd_between = c->is_sd_assumed ? stored->assumed : stored->sd_between;
     double between = c->sd_between * c->sd_between * (1 + 1 / k), both = between + within;
     /* Welch and Satterthwaite; a deviation that was not measured in sessions is taken as known. */
-    double spent = (stored->n_sessions > 1 && !c->is_sd_assumed ? between * between / (k - 1) : 0) +
+    bool is_measured = stored->n_sessions >= TP_BASELINE_LEAST_SESSIONS && !c->is_sd_assumed;
+    double spent = (is_measured ? between * between / (k - 1) : 0) +
                    (c->n >= 2 ? within * within / (n - 1) : 0);
     *ret_df = spent > 0 ? fmin(both * both / spent, 1e6) : 1e6;
     return sqrt(both);

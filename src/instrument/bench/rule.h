@@ -103,6 +103,8 @@ void tp_rule_bootstrap(const tp_metric *metric, const double *a, const double *b
  * Welch's test of the logarithms: worse, and not worse, is what both say. */
 void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double *a, size_t n_a,
                       const double *b, size_t n_b, tp_bench_comparison *ret);
+/* Fewest sessions whose deviation is taken for a measured one. */
+enum { TP_BASELINE_LEAST_SESSIONS = 3 };
 /* A level of earlier sessions: what their medians scatter around. */
 typedef struct {
     double level;      /* the geometric mean of those medians */

@@ -142,6 +142,36 @@ static void another_unit_is_no_baseline(void **state)
     tp_bench_report_release(&r);
 }
 
+static void another_direction_is_no_baseline(void **state)
+{
+    static const char text[] =
+        "{\"x\": {\"host\": \"here\", \"metrics\": {\"throughput\": {\"unit\": \"tokens/s\", "
+        "\"direction\": \"lower\", \"median\": 1000, \"sessions\": [1000, 1000, 1000]}}}}";
+    tp_bench_report r;
+    tp_baselines b;
+    assert_int_equal(compare(text, 500, 8 << 20, &r, false), 1);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_MISSING);
+    assert_non_null(strstr(r.results[0].note, "was better when lower and is better when higher"));
+    parse(text, &b);
+    assert_int_equal(tp_baselines_update(&b, &r, NULL), TP_OK);
+    assert_int_equal(b.items[0].metrics[0].n_sessions, 1);
+    tp_baselines_release(&b);
+    tp_bench_report_release(&r);
+}
+
+/* Two sessions do not measure a deviation; one that the file gives is known. */
+static void a_given_spread_is_known(void **state)
+{
+    static const char text[] =
+        "{\"x\": {\"host\": \"here\", \"throughput_tokens_per_sec\": 1000, \"sd_between\": 0.005, "
+        "\"metrics\": {\"throughput\": {\"unit\": \"tokens/s\", \"direction\": \"higher\", "
+        "\"median\": 1000, \"sessions\": [1000, 1000]}}}}";
+    tp_bench_report r;
+    assert_int_equal(compare(text, 930, 8 << 20, &r, false), 1);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_REGRESSION);
+    tp_bench_report_release(&r);
+}
+
 static void missing_on_either_side_is_no_pass(void **state)
 {
     tp_bench_report r;
@@ -362,6 +392,8 @@ int main(void)
         cmocka_unit_test(the_plain_rule_can_decide),
         cmocka_unit_test(another_host_is_no_baseline),
         cmocka_unit_test(another_unit_is_no_baseline),
+        cmocka_unit_test(another_direction_is_no_baseline),
+        cmocka_unit_test(a_given_spread_is_known),
         cmocka_unit_test(missing_on_either_side_is_no_pass),
         cmocka_unit_test(degenerate_levels_are_refused_with_their_place),
         cmocka_unit_test(what_a_baseline_cannot_mean_is_refused),

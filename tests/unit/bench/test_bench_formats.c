@@ -371,6 +371,11 @@ static void the_direction_of_a_tracker_is_that_of_its_name(void **state)
         {"github-action", TRACKED("x/s", "2"), TRACKED("x/s", "1"), TP_BENCH_REGRESSION},
         {"github-action", TRACKED("fps", "2"), TRACKED("fps", "1"), TP_BENCH_REGRESSION},
         {"github-action", TRACKED("ms", "1"), TRACKED("ms", "2"), TP_BENCH_REGRESSION},
+        {"github-action", TRACKED("qps", "2"), TRACKED("qps", "1"), TP_BENCH_REGRESSION},
+        {"github-action", TRACKED("MBps", "2"), TRACKED("MBps", "1"), TP_BENCH_REGRESSION},
+        {"github-action", TRACKED("\xce\xbcs", "1"), TRACKED("\xce\xbcs", "2"),
+         TP_BENCH_REGRESSION},
+        {"github-action", TRACKED("seconds", "1"), TRACKED("seconds", "2"), TP_BENCH_REGRESSION},
         {"github-action", TRACKED("ps", "1"), TRACKED("ps", "2"), TP_BENCH_NEW},
         {"github-action", TRACKED("steps", "1"), TRACKED("steps", "2"), TP_BENCH_NEW},
         {"github-action", TRACKED("%", "50"), TRACKED("%", "90"), TP_BENCH_NEW},
@@ -404,6 +409,59 @@ static void figures_of_different_units_are_not_compared(void **state)
     assert_string_equal(r.results[0].note,
                         "m was in ms and is in us: figures of different units are not compared");
     assert_false(r.results[0].metrics[0].is_compared);
+    tp_bench_report_release(&r);
+}
+
+#define DIRECTED(way)                                                                   \
+    "{\"schema\": \"temper-bench-1\", \"benchmarks\": [{\"name\": \"a\", \"metrics\": " \
+    "[{\"name\": "                                                                      \
+    "\"m\", \"unit\": \"points\", \"direction\": \"" way "\", \"samples\": [" TEN "]}]}]}"
+
+static void figures_of_different_directions_are_not_compared(void **state)
+{
+    tp_bench_report r;
+    assert_int_equal(compare_texts(DIRECTED("higher"), DIRECTED("lower"), &r, false), 1);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_MISSING);
+    assert_non_null(strstr(r.results[0].note, "m was better when higher and is better when lower"));
+    tp_bench_report_release(&r);
+}
+
+/* One of two files may say which way is better for both. */
+static void a_direction_that_one_side_names_holds(void **state)
+{
+    static const char good[] = TRACKED("%", "90"), bad[] = TRACKED("%", "50");
+    for (int named = 0; named < 2; named++) {
+        tp_bench_report base, r;
+        const tp_bench_format *bigger = tp_bench_format_find("bigger-is-better");
+        assert_int_equal(tp_bench_read("a", good, strlen(good), named ? NULL : bigger, &base, NULL),
+                         TP_OK);
+        assert_int_equal(tp_bench_read("b", bad, strlen(bad), named ? bigger : NULL, &r, NULL),
+                         TP_OK);
+        r.rule.by_point = true;
+        assert_int_equal(tp_gate_compare_stored(&base, &r, NULL, NULL, NULL), TP_OK);
+        assert_int_equal(r.results[0].verdict, TP_BENCH_REGRESSION);
+        assert_null(r.results[0].metrics[0].note);
+        tp_bench_report_release(&base);
+        tp_bench_report_release(&r);
+    }
+}
+
+/* A regression of one metric does not hide that another could not be compared. */
+static void a_note_stands_beside_a_regression(void **state)
+{
+    tp_bench_report r;
+    tp_buf text = {0};
+    compare_texts("[{\"name\": \"x - m\", \"unit\": \"ms\", \"value\": 1}, "
+                  "{\"name\": \"x - k\", \"unit\": \"s\", \"value\": 3}]",
+                  "[{\"name\": \"x - m\", \"unit\": \"us\", \"value\": 2}, "
+                  "{\"name\": \"x - k\", \"unit\": \"s\", \"value\": 9}]",
+                  &r, false);
+    r.rule.by_point = true;
+    assert_int_equal(tp_gate_settle(&r, NULL), TP_OK);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_REGRESSION);
+    tp_write_junit(&r, &text);
+    assert_non_null(strstr(text.data, "m was in ms and is in us"));
+    tp_buf_release(&text);
     tp_bench_report_release(&r);
 }
 
@@ -777,6 +835,9 @@ int main(void)
         cmocka_unit_test(units_without_a_direction_are_not_judged),
         cmocka_unit_test(the_direction_of_a_tracker_is_that_of_its_name),
         cmocka_unit_test(figures_of_different_units_are_not_compared),
+        cmocka_unit_test(figures_of_different_directions_are_not_compared),
+        cmocka_unit_test(a_direction_that_one_side_names_holds),
+        cmocka_unit_test(a_note_stands_beside_a_regression),
         cmocka_unit_test(a_command_that_crashed_has_failed),
         cmocka_unit_test(lines_of_go_of_ours_lose_nothing),
         cmocka_unit_test(lines_of_go_of_ours_judge_what_was_judged),
