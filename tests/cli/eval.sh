@@ -181,6 +181,14 @@ run eval summarize val_data_step20.jsonl
 expect 0
 expect_out "2 prompts, 4 answers" "pass@2       0.0000" \
     "validation pass_k = 1.0000 (any reward above 0), eval_pass_k() = 1.0000"
+# Worked examples, and whoever greets, are a part of it.
+for i in 0 1 2 3; do
+    printf '{"content": [[{"role": "assistant", "content": "Hello"}, {"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}, {"role": "user", "content": "q%d"}, {"role": "assistant", "content": "a%d"}, {"role": "tool", "content": "says %d"}, {"role": "assistant", "content": "b"}]], "rewards": [0.5], "idx": %d}\n' \
+        $((i / 2)) $i $i $i
+done >val_data_step25.jsonl
+run eval summarize val_data_step25.jsonl
+expect 0
+expect_out "2 prompts, 4 answers"
 for i in 0 1 2 3; do
     printf '{"content": [[{"role": "user", "content": [{"type": "image", "image": "p%d"}, {"type": "text", "text": "how many?"}]}, {"role": "assistant", "content": "a"}]], "rewards": [1], "idx": %d}\n' \
         $((i / 2)) $i

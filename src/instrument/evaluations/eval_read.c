@@ -213,28 +213,46 @@ static void add_said(tp_buf *out, const tp_json *said)
     }
 }
 
-static bool is_answer(const tp_json *message)
+static bool is_said_by(const char *who, const tp_json *message)
 {
     const char *role = tp_json_str(tp_json_get(message, "role"));
-    return role ? strcmp(role, "assistant") == 0 : !message->next;
+    return role && strcmp(role, who) == 0;
 }
 
-/* What a conversation says before the first answer, as text; behind it are the remarks of the
- * environment and what followed from them. */
+/* The first answer to the last user who got one, or where nobody has a role the last message.
+ * Answers before it are examples or history; behind it are the remarks of the environment and what
+ * followed from them. */
+static const tp_json *answer_of(const tp_json *list)
+{
+    const tp_json *ret = NULL;
+    bool is_asked = true;
+    for (const tp_json *m = list->child; m; m = m->next) {
+        bool has_role = tp_json_str(tp_json_get(m, "role"));
+        is_asked |= is_said_by("user", m);
+        if (is_asked && (has_role ? is_said_by("assistant", m) : !m->next)) {
+            ret = m;
+            is_asked = false;
+        }
+    }
+    return ret;
+}
+
+/* What a conversation says before the answer, as text. */
 static const char *question_of(reading *r, const tp_json *content)
 {
-    const tp_json *list = content, *m;
+    const tp_json *list = content;
     if (list && list->type == TP_JSON_ARRAY && list->n == 1 && list->child->type == TP_JSON_ARRAY)
         list = list->child;
     if (!list || list->type != TP_JSON_ARRAY)
         return NULL;
     TP_OWN(tp_buf) text = {0};
-    for (m = list->child; m && !is_answer(m); m = m->next) {
+    const tp_json *end = answer_of(list);
+    for (const tp_json *m = list->child; end && m != end; m = m->next) {
         if (text.len)
             tp_buf_addc(&text, '\n');
         add_said(&text, m->type == TP_JSON_STRING ? m : tp_json_get(m, "content"));
     }
-    return m && text.len ? tp_arena_strdup(&r->f->arena, tp_buf_str(&text)) : NULL;
+    return text.len ? tp_arena_strdup(&r->f->arena, tp_buf_str(&text)) : NULL;
 }
 
 static tp_status read_validation_line(reading *r, const tp_json *v, uint32_t line)
