@@ -32,7 +32,8 @@ double tp_power_paired(double dz, double n, double alpha, int sides)
 
 typedef struct {
     bool paired;
-    double effect, n1, n2, alpha, power;
+    double effect, alpha, power;
+    double ncp, df; /* where the effect is sought: the noncentrality of one of 1 */
     int sides;
 } plan;
 
@@ -47,9 +48,7 @@ static double shortfall_at_n(double n, void *context)
 static double shortfall_at_effect(double d, void *context)
 {
     const plan *p = context;
-    return (p->paired ? tp_power_paired(d, p->n1, p->alpha, p->sides)
-                      : tp_power_two_sample(d, p->n1, p->n2, p->alpha, p->sides)) -
-           p->power;
+    return power_of(d * p->ncp, p->df, p->alpha, p->sides) - p->power;
 }
 
 static bool is_plan(double alpha, double power, int sides)
@@ -91,20 +90,30 @@ double tp_sample_size_paired(double dz, double alpha, double power, int sides)
         (plan){.paired = true, .effect = dz, .alpha = alpha, .power = power, .sides = sides});
 }
 
+static double mde(plan p)
+{
+    if (!is_plan(p.alpha, p.power, p.sides) || !(p.df > 0 && p.ncp > 0))
+        return NAN;
+    return cross(shortfall_at_effect, &p, 0, 1 / p.ncp, 1e6);
+}
+
+double tp_mde_errors(double df, double alpha, double power, int sides)
+{
+    return mde((plan){.ncp = 1, .df = df, .alpha = alpha, .power = power, .sides = sides});
+}
+
 double tp_mde_two_sample(double n1, double n2, double alpha, double power, int sides)
 {
-    plan p = {.n1 = n1, .n2 = n2, .alpha = alpha, .power = power, .sides = sides};
-    if (!is_plan(alpha, power, sides) || !(n1 >= 1 && n2 >= 1 && n1 + n2 > 2))
-        return NAN;
-    return cross(shortfall_at_effect, &p, 0, 1 / ncp_two(1, n1, n2), 1e6);
+    return mde((plan){.ncp = n1 >= 1 && n2 >= 1 ? ncp_two(1, n1, n2) : NAN,
+                      .df = n1 + n2 - 2,
+                      .alpha = alpha,
+                      .power = power,
+                      .sides = sides});
 }
 
 double tp_mde_paired(double n, double alpha, double power, int sides)
 {
-    plan p = {.paired = true, .n1 = n, .alpha = alpha, .power = power, .sides = sides};
-    if (!is_plan(alpha, power, sides) || !(n > 1))
-        return NAN;
-    return cross(shortfall_at_effect, &p, 0, 1 / sqrt(n), 1e6);
+    return mde((plan){.ncp = sqrt(n), .df = n - 1, .alpha = alpha, .power = power, .sides = sides});
 }
 
 double tp_sign_mde(double sigma, double n, double alpha, double power)

@@ -17,7 +17,8 @@ double tp_power_paired(double dz, double n, double alpha, int sides);
 double tp_sample_size_two_sample(double d, double alpha, double power, int sides);
 double tp_sample_size_paired(double dz, double alpha, double power, int sides);
 
-/* The smallest detectable effect. */
+/* The smallest detectable effect; of any t test with `df` the difference in standard errors. */
+double tp_mde_errors(double df, double alpha, double power, int sides);
 double tp_mde_two_sample(double n1, double n2, double alpha, double power, int sides);
 double tp_mde_paired(double n, double alpha, double power, int sides);
 

@@ -115,6 +115,12 @@ run stats same.csv --power 0.9 --json
 awk "BEGIN { exit !($("$TOOL" get out detectable.difference) > 1.1 * $eighty) }" || fail "--power of a file"
 run stats same.csv --power 0.9
 expect_out "would have been seen in 90 % of such experiments"
+# It is seen by the test that judges: a few values that scatter widely beside many that do not.
+awk 'BEGIN { print "a,b"; for (i = 0; i < 100; i++) print 50 + (i % 3 - 1) "," (i < 3 ? 44 + 6 * i : "") }' >few.csv
+run stats few.csv a b --json
+awk "BEGIN { d = $("$TOOL" get out detectable.difference); exit !(d > 15 && d < 25) }" || fail "what Welch's test would have seen"
+run stats few.csv a b --json --equal-var
+awk "BEGIN { d = $("$TOOL" get out detectable.difference); exit !(d > 1.5 && d < 3) }" || fail "what Student's test would have seen"
 run stats same.csv --paired --margin 5% --json
 is "shown of pairs" "$("$TOOL" get out equivalence.shown)" true
 

@@ -37,14 +37,12 @@ static tp_status put_one(tp_stats_writer *a, const tp_stats_column *c, bool resa
 static void put_two_asked(tp_stats_writer *a, const tp_stats_style *s, const tp_stats_column *x,
                           const tp_stats_column *y, bool is_paired)
 {
-    tp_t_test t = is_paired            ? tp_paired_t(x->x, y->x, x->n, s->level)
-                  : s->equal_variances ? tp_student(x->x, x->n, y->x, y->n, s->level)
-                                       : tp_welch(x->x, x->n, y->x, y->n, s->level);
+    tp_t_test t = tp_stats_t_test(s, y, x, is_paired);
     double bound = s->margin * fabs(tp_mean(y->x, y->n));
     tp_tost_result r = tp_tost(&t, bound);
     tp_stats_writer_object(a, "detectable");
     tp_stats_writer_number(a, "power", s->power, NULL);
-    tp_stats_writer_number(a, "difference", tp_stats_detectable(s, y, x, is_paired),
+    tp_stats_writer_number(a, "difference", tp_stats_detectable(s, &t),
                            "too few values for a test, or none differ");
     tp_stats_writer_object_end(a);
     if (!(s->margin > 0) || !tp_stats_writer_object_or(a, "equivalence", r.why))

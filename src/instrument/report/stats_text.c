@@ -278,15 +278,17 @@ static void put_t_test(const char *what, const tp_t_test *t, tp_buf *out)
     tp_buf_addc(out, '\n');
 }
 
-double tp_stats_detectable(const tp_stats_style *s, const tp_stats_column *a,
-                           const tp_stats_column *b, bool is_paired)
+tp_t_test tp_stats_t_test(const tp_stats_style *s, const tp_stats_column *a,
+                          const tp_stats_column *b, bool is_paired)
 {
-    double alpha = 1 - s->level, na = (double)a->n, nb = (double)b->n;
-    double sd = is_paired ? tp_paired_t(b->x, a->x, a->n, s->level).se * sqrt(na)
-                          : tp_student(b->x, b->n, a->x, a->n, s->level).se / sqrt(1 / na + 1 / nb);
-    double effect = is_paired ? tp_mde_paired(na, alpha, s->power, 2)
-                              : tp_mde_two_sample(na, nb, alpha, s->power, 2);
-    return sd > 0 ? effect * sd : NAN;
+    return is_paired            ? tp_paired_t(b->x, a->x, a->n, s->level)
+           : s->equal_variances ? tp_student(b->x, b->n, a->x, a->n, s->level)
+                                : tp_welch(b->x, b->n, a->x, a->n, s->level);
+}
+
+double tp_stats_detectable(const tp_stats_style *s, const tp_t_test *t)
+{
+    return t->se > 0 ? tp_mde_errors(t->df, 1 - s->level, s->power, 2) * t->se : NAN;
 }
 
 static void put_mde(const tp_stats_style *s, const char *a, double mde, double mean, tp_buf *out)
@@ -366,8 +368,7 @@ static void put_mann_whitney(const tp_stats_column *a, const tp_stats_column *b,
 tp_status tp_stats_text_two(const tp_stats_style *s, const tp_stats_column *a,
                             const tp_stats_column *b, tp_buf *out, tp_error *err)
 {
-    tp_t_test t = s->equal_variances ? tp_student(b->x, b->n, a->x, a->n, s->level)
-                                     : tp_welch(b->x, b->n, a->x, a->n, s->level);
+    tp_t_test t = tp_stats_t_test(s, a, b, false);
     tp_ratio_means_result r = tp_ratio_means(b->x, b->n, a->x, a->n, s->level);
     tp_effect e = tp_effect_two(b->x, b->n, a->x, a->n, s->level);
     tp_mann_whitney_result m;
@@ -387,7 +388,7 @@ tp_status tp_stats_text_two(const tp_stats_style *s, const tp_stats_column *a,
                            .of = "of the means ",
                            .effect = e.g,
                            .spread = "the spread of the values",
-                           .mde = tp_stats_detectable(s, a, b, false)};
+                           .mde = tp_stats_detectable(s, &t)};
     put_decision(s, &said, &t, a->name, mean_a, out);
     warn_of_order(out, b->name, b->x, b->n);
     warn_of_order(out, a->name, a->x, a->n);
@@ -445,7 +446,7 @@ static tp_status paired(const tp_stats_style *s, const tp_stats_column *a, const
                         double *d, tp_buf *out, tp_error *err)
 {
     size_t n = a->n;
-    tp_t_test t = tp_paired_t(b->x, a->x, n, s->level);
+    tp_t_test t = tp_stats_t_test(s, a, b, true);
     tp_effect_paired_result e = tp_effect_paired(b->x, a->x, n, s->level);
     tp_log_ratio_result r;
     tp_sign_result sign = tp_sign_test(d, n);
@@ -473,7 +474,7 @@ static tp_status paired(const tp_stats_style *s, const tp_stats_column *a, const
                            .of = "",
                            .effect = e.dz,
                            .spread = "its spread between pairs",
-                           .mde = tp_stats_detectable(s, a, b, true)};
+                           .mde = tp_stats_detectable(s, &t)};
     put_decision(s, &said, &t, a->name, mean_a, out);
     warn_of_order(out, "differences", d, n);
     const tp_stats_column all[] = {*a, *b, {.name = "difference", .x = d, .n = n}};

@@ -64,10 +64,12 @@ typedef struct {
 } tp_stats_changes;
 TP_CHECKED tp_status tp_stats_find_changes(const tp_stats_style *s, const double *y, size_t n,
                                            tp_stats_changes *ret, tp_error *err);
-/* The difference that a t test of as many values, spread as these are, shows with style->power;
- * NaN where no test is defined. */
-double tp_stats_detectable(const tp_stats_style *s, const tp_stats_column *a,
-                           const tp_stats_column *b, bool is_paired);
+/* The test that was asked for, of b minus a: of pairs, else Welch's, or Student's. */
+tp_t_test tp_stats_t_test(const tp_stats_style *s, const tp_stats_column *a,
+                          const tp_stats_column *b, bool is_paired);
+/* The difference that this test of as many values, spread as these are, shows with style->power;
+ * NaN where it is not defined. */
+double tp_stats_detectable(const tp_stats_style *s, const tp_t_test *t);
 /* The unknown of the three is computed. */
 TP_CHECKED tp_status tp_stats_solve_plan(const tp_stats_style *s, tp_stats_plan *plan,
                                          tp_error *err);
