@@ -85,6 +85,11 @@ tp_status tp_trend_of(const double *x, const double *y, size_t n, double level,
     return TP_OK;
 }
 
+double tp_mann_kendall_p(const tp_mann_kendall_result *m)
+{
+    return fmax(m->p_two, m->corrected_p_two); /* NaN: not corrected */
+}
+
 tp_status tp_mann_kendall(const double *x, const double *y, size_t n, double alpha,
                           tp_mann_kendall_result *ret, tp_error *err)
 {

@@ -21,6 +21,8 @@ typedef struct {
     double correction, corrected_z, corrected_p_two, corrected_p_increasing;
     const char *why_corrected;
 } tp_mann_kendall_result;
+/* Of the larger variance, as the interval of tp_trend_of() is: a correction below 1 is not used. */
+double tp_mann_kendall_p(const tp_mann_kendall_result *m);
 enum { TP_MANN_KENDALL_LAGS = 1000 }; /* autocorrelations looked at */
 TP_CHECKED tp_status tp_mann_kendall(const double *x, const double *y, size_t n, double alpha,
                                      tp_mann_kendall_result *ret, tp_error *err);

@@ -101,8 +101,11 @@ wide=$("$TOOL" get out last10.theil_sen.lo80) narrow=$(run stats turn.txt --tren
 for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
     awk -v seed=$seed 'BEGIN { srand(seed); for (i = 0; i < 110; i++) { y = 0.7 * y; for (k = 0; k < 12; k++) y += rand() - 0.5; if (i >= 50) print y } }' >auto.txt
     run stats auto.txt --trend
+    text=$(sed -n 's/.*(Mann-Kendall p = \([0-9.e-]*\)).*/\1/p' out)
     awk -v seed=$seed '/interval/ { no = /shows no trend/; sub(/.*interval /, ""); if (no == ($1 > 0 || $3 + 0 < 0)) exit 1; exit }' out ||
         fail "seed $seed: the sentence contradicts its interval"
+    [ -z "$text" ] || { run stats auto.txt --trend --json; awk "BEGIN { p = $("$TOOL" get out p_verdict); exit !(p > 0.98 * $text && p < 1.02 * $text) }"; } ||
+        fail "seed $seed: JSON has another p than the sentence"
 done
 
 # What the text says of a margin and of what would have been seen is in JSON too.

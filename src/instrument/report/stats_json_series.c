@@ -50,6 +50,7 @@ static void put_trend(tp_stats_writer *a, const tp_mann_kendall_result *m,
     tp_stats_writer_number(a, "p_increasing", m->p_increasing, m->why);
     tp_stats_writer_number(a, "tau_a", m->tau_a, m->why);
     tp_stats_writer_number(a, "tau_b", m->tau_b, m->why_tau_b);
+    tp_stats_writer_number(a, "p_verdict", tp_mann_kendall_p(m), m->why);
     put_theil_sen(a, t);
     put_line(a, l);
     tp_stats_writer_object(a, "hamed_rao");

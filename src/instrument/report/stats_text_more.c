@@ -208,7 +208,7 @@ tp_status tp_stats_text_series(const tp_stats_style *s, const tp_stats_column *x
     const double *at = x ? x->x : NULL;
     TP_TRY(tp_trend_of(at, y->x, y->n, s->level, &m, &t, err));
     TP_TRY(tp_analyze_loss(NULL, y->x, y->n, 0.1, 10, &curve, err));
-    double p = fmax(m.p_two, m.corrected_p_two); /* NaN: not corrected; never a smaller variance */
+    double p = tp_mann_kendall_p(&m);
     bool moves = !m.why && p < 1 - s->level;
     tp_stats_headline(s, out, true);
     if (m.why)
