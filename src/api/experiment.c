@@ -82,7 +82,8 @@ static tp_status settings_of(void *user, const tp_put *put, tp_arena *arena,
 
 static tp_slice own_key(const chosen_lever *row)
 {
-    return (tp_slice){row->on, strcspn(row->on, "=")};
+    const char *key = row->on + strspn(row->on, "+");
+    return (tp_slice){key, strcspn(key, "=")};
 }
 
 static bool sets_key(const chosen_lever *row, tp_slice key)

@@ -82,14 +82,25 @@ run ablate tiny.yaml --lever 'a:engine.disable_passes=[]/[cse]' --levers dce --r
 expect 2 "both set engine.disable_passes"
 run ablate tiny.yaml --lever a:run.name=x/y --lever b:run.name=x/z --rounds 1 --steps 2 --out other
 expect 2 "both set run.name"
+run ablate tiny.yaml --lever a:run.name=x/y --lever b:++run.name=x/z --rounds 1 --steps 2 --out other
+expect 2 "both set run.name"
 [ ! -e other ] || fail "a refused ablation leaves a folder"
 
 # ---- what every run sets itself is no lever ----
 for lever in checkpointing.enabled=true/false sft.max_num_steps=1/2 sft.val_period=1/0 run.dir=a/b; do
     run ablate tiny.yaml --lever "own:$lever" --rounds 1 --steps 2 --out other
-    expect 2 "${lever%%=*} is no lever: every run sets it to"
+    expect 2 "${lever%%=*} is no lever: every run sets it itself"
     [ ! -e other ] || fail "a refused ablation leaves a folder"
 done
+while read -r key lever; do # other spellings
+    run ablate tiny.yaml --lever "own:$lever" --rounds 1 --steps 2 --out other
+    expect 2 "$key is no lever: every run sets it itself"
+done <<'END'
+sft.val_period ++sft.val_period=5/0
+sft.val_period sft={val_period: 3}/{val_period: 0}
+checkpointing.enabled checkpointing={enabled: true}/{enabled: false}
+logger.prometheus.path logger={prometheus: {path: x}}/{prometheus: {path: y}}
+END
 
 # ---- what fails has a name, and the others go on ----
 # (A weight grows a million times at every step: it is infinite after a few, however its sums are rounded.)

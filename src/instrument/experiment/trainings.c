@@ -16,6 +16,7 @@
 #include "stats/stats.h"
 #include "temper/analysis.h"
 #include "temper/exit_status.h"
+#include "text/yaml/yaml.h"
 
 enum { MOST_TEXT = 16 << 20, MOST_ERRORS = 64 << 10, MOST_WORDS = 256 };
 
@@ -314,20 +315,41 @@ static tp_status add_limits(line *l, const tp_trainings *t, const char *folder, 
     return add(l, "--quiet", err);
 }
 
+/* Whether a setting, "key=value", "++key=value" or "section={key: value}", sets the key. */
+static bool sets(const char *setting, tp_slice key, tp_arena *arena)
+{
+    setting += strspn(setting, "+");
+    size_t n = strcspn(setting, "=");
+    if (n > key.len || strncmp(setting, key.data, n) != 0 || !setting[n])
+        return false;
+    const tp_json *v;
+    const char *rest = tp_arena_strndup(arena, key.data + n, key.len - n), *value = setting + n + 1;
+    if (!*rest)
+        return true;
+    if (*rest != '.' || tp_yaml_parse(arena, "a lever", value, strlen(value), &v, NULL) != TP_OK)
+        return false;
+    while (v && *rest == '.') {
+        size_t length = strcspn(rest + 1, ".");
+        v = tp_json_get(v, tp_arena_strndup(arena, rest + 1, length));
+        rest += 1 + length;
+    }
+    return v;
+}
+
 tp_status tp_trainings_check(const tp_trainings *t, const tp_variant *variant, tp_arena *arena,
                              tp_error *err)
 {
     line own = {.n = 0};
     TP_TRY(add_limits(&own, t, "", arena, err));
     for (size_t i = 0; i < variant->n_settings; i++) {
-        const char *setting = variant->settings[i];
-        size_t n = strcspn(setting, "=");
-        for (size_t k = 0; k < own.n; k++)
-            if (strncmp(own.words[k], setting, n + 1) == 0)
+        for (size_t k = 0; k < own.n; k++) {
+            tp_slice key = {own.words[k], strcspn(own.words[k], "=")};
+            if (sets(variant->settings[i], key, arena))
                 return tp_fail(err, TP_ERR_CONFIG,
-                               "%.*s is no lever: every run sets it to %s, so that it is short, "
+                               "%.*s is no lever: every run sets it itself, so that it is short, "
                                "validates nothing and leaves nothing behind",
-                               (int)n, setting, own.words[k] + n + 1);
+                               (int)key.len, key.data);
+        }
     }
     return TP_OK;
 }
