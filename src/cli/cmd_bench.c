@@ -193,9 +193,9 @@ static const struct {
     int modes;
 } used[] = {
     {"json verbose rule tolerance exact-tolerance alpha strict allow-missing save benchmark-json "
-     "no-history",
+     "no-history ignore-failure",
      SUITE | COMMANDS | FILES},
-    {"budget rounds max-rounds keep-disturbed seed timeout ignore-failure name", SUITE | COMMANDS},
+    {"budget rounds max-rounds keep-disturbed seed timeout name", SUITE | COMMANDS},
     {"cmd vs instructions", COMMANDS},
 };
 

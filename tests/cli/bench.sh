@@ -406,6 +406,25 @@ is "notes on rounds" "$(grep -c "13 of 13 comparisons have too few rounds to eve
 grep -v m short.txt >fewer.txt
 run bench compare fewer.txt fewer.txt
 grep -q "too few rounds" err && fail "12 comparisons of 5 rounds can be shown"
+# Among 13 the one that has more comes first, and leaves the others among 12.
+{ cat short.txt; for i in 6 7 8 9; do echo "Benchmarkm 100 100$i ns/op"; done; } >mixed.txt
+run bench compare mixed.txt mixed.txt
+grep -q "too few rounds" err && fail "12 of 13 comparisons can be shown behind the first"
+# Words follow what is better: more errors per second are no speed.
+for i in 1 2 3 4 5 6; do echo "BenchmarkY 100 10$i errors/s 10$i frames"; done >few.txt
+printf 'Unit errors/s better=lower\nUnit frames better=higher\n' >>few.txt
+sed 's/ 10\([1-6] [ef]\)/ 20\1/g' few.txt >many.txt
+run bench compare few.txt many.txt --verbose
+expect 1
+expect_out "errors/s -> " " % more"
+grep -q "faster" out && fail "errors per second are faster"
+# Commands that failed are compared where that is asked for.
+echo '{"results": [{"command": "a", "times": [1, 1.1, 1.2, 1.3, 1.4], "exit_codes": [0, 0, 1, 0, 0]}]}' >crash.json
+run bench compare crash.json crash.json
+expect 3
+expect_out "the command returned 1 in run 3; --ignore-failure compares it anyway"
+run bench compare crash.json crash.json --ignore-failure
+expect 0
 run bench 'sh -c "exit 3"' --vs true --ignore-failure --rounds 6 --tolerance 99% --save hyperfine:two.json
 is "members that are not known" "$("$TOOL" keys two.json results.0 | grep -c exit_codes)" 0
 is "the first command's own time" "$("$TOOL" keys two.json results.0 | grep -cx user)" 1

@@ -116,7 +116,10 @@ static void look_at_exits(const tp_json *codes, tp_bench_report *r, tp_bench_res
     for (const tp_json *x = codes ? codes->child : NULL; x; x = x->next, i++) {
         if (!tp_json_i64(x, &code) || code == 0)
             continue;
-        tp_result_fail(r, result, "the command returned %lld in run %zu", (long long)code, i);
+        tp_result_fail(r, result,
+                       "the command returned %lld in run %zu; --ignore-failure compares it anyway",
+                       (long long)code, i);
+        result->has_bad_exit = true;
         return;
     }
 }

@@ -144,20 +144,26 @@ void tp_gate_say_counts(const tp_gate_summary *s, tp_buf *out)
     }
 }
 
+/* Holm steps down: the smallest p has to stand among all comparisons, the next among the rest. */
 size_t tp_gate_too_short(const tp_bench_report *r, size_t *ret_rounds)
 {
-    double most = r->rule.alpha / (double)r->rule.family;
-    size_t n = 0, rounds = 2;
-    while (least_p(rounds, rounds) > most)
-        rounds++;
-    *ret_rounds = rounds;
-    for (size_t i = 0; i < r->n_results && !r->rule.by_point; i++)
+    double alpha = r->rule.alpha;
+    size_t n = 0, shown = 0, rounds = 2;
+    TP_FREED double *p = tp_scratch(tp_gate_family(r));
+    for (size_t i = 0; i < r->n_results; i++)
         for (size_t k = 0; k < r->results[i].n_metrics; k++) {
             const tp_bench_metric *m = &r->results[i].metrics[k];
-            n += is_in_family(m) && m->comparison.how == TP_COMPARED_UNPAIRED &&
-                 least_p(m->n_a, m->n_b) > most;
+            bool is_of_ranks = m->comparison.how == TP_COMPARED_UNPAIRED;
+            if (is_in_family(m))
+                p[n++] = is_of_ranks ? least_p(m->n_a, m->n_b) : 0;
         }
-    return n;
+    tp_sort(p, n);
+    while (shown < n && (r->rule.by_point || p[shown] <= alpha / (double)(n - shown)))
+        shown++;
+    while (least_p(rounds, rounds) * (double)(n - shown) > alpha)
+        rounds++;
+    *ret_rounds = rounds;
+    return n - shown;
 }
 
 void tp_gate_suspects(const tp_bench_report *r, double rate, tp_buf *out)

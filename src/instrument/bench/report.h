@@ -50,6 +50,7 @@ typedef struct {
     size_t n_attempts, n_disturbed;
     double seconds; /* spent on it */
     bool is_sequential;
+    bool has_bad_exit;        /* read: has failed only since a command did not return 0 */
     tp_bench_verdict verdict; /* the gravest of the metrics */
     tp_bench_metric *metrics;
     size_t n_metrics;

@@ -23,14 +23,23 @@ static const tp_bench_format *split_format(const char *word, char *out, size_t c
     return format;
 }
 
-tp_status tp_bench_load(const char *path, tp_bench_report *ret, tp_error *err)
+tp_status tp_bench_load(const tp_bench_setup *f, const char *path, tp_bench_report *ret,
+                        tp_error *err)
 {
     char name[64];
     const char *file;
     TP_OWN(tp_buf) text = {0};
     const tp_bench_format *format = split_format(path, name, sizeof name, &file);
     TP_TRY(tp_file_read(file, TP_BENCH_MAX_FILE, &text, err));
-    return tp_bench_read(file, tp_buf_str(&text), text.len, format, ret, err);
+    TP_TRY(tp_bench_read(file, tp_buf_str(&text), text.len, format, ret, err));
+    for (size_t i = 0; i < ret->n_results && f->o.ignore_failure; i++) {
+        tp_bench_result *result = &ret->results[i];
+        if (result->has_bad_exit) {
+            result->verdict = TP_BENCH_NONE;
+            result->message = NULL;
+        }
+    }
+    return TP_OK;
 }
 
 /* ---- writing ---- */

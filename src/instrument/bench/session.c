@@ -343,10 +343,10 @@ static tp_status write_baselines(const session *s, tp_error *err)
 }
 
 /* baselines.json is an object by name; anything else is some tool's results. */
-static bool is_results_file(const char *path)
+static bool is_results_file(const tp_bench_setup *f)
 {
     TP_OWN(tp_bench_report) r = {0};
-    if (tp_bench_load(path, &r, NULL) != TP_OK)
+    if (tp_bench_load(f, f->o.baseline, &r, NULL) != TP_OK)
         return false;
     return true;
 }
@@ -366,7 +366,7 @@ static void note_few_rounds(const tp_bench_setup *f, const tp_bench_report *r)
 static tp_status compare_with_results(session *s, tp_error *err)
 {
     TP_OWN(tp_bench_report) base = {0};
-    TP_TRY(tp_bench_load(s->f->o.baseline, &base, err));
+    TP_TRY(tp_bench_load(s->f, s->f->o.baseline, &base, err));
     TP_TRY(tp_gate_compare_stored(&base, &s->report, is_asked_for, s, err));
     note_few_rounds(s->f, &s->report);
     return TP_OK;
@@ -457,7 +457,7 @@ static tp_status run(session *s, int *ret_exit, tp_error *err)
     TP_TRY(tp_bench_check_save(s->f, err));
     TP_TRY(choose(s, err));
     /* Whatever can be wrong with the input is found before minutes are spent. */
-    bool stored = o->baseline && !o->update_baseline && is_results_file(o->baseline);
+    bool stored = o->baseline && !o->update_baseline && is_results_file(s->f);
     if (o->baseline && !stored)
         TP_TRY(read_baselines(s, &baselines, err));
     tp_status status = measure(s, ret_exit, err);
@@ -505,9 +505,9 @@ tp_status tp_session_compare(const tp_bench_setup *f, const char *before, const 
     TP_OWN(tp_bench_report) base = {0}, current = {0};
     *ret_exit = -1;
     TP_TRY(tp_bench_check_save(f, err));
-    tp_status status = tp_bench_load(before, &base, err);
+    tp_status status = tp_bench_load(f, before, &base, err);
     if (status == TP_OK)
-        status = tp_bench_load(after, &current, err);
+        status = tp_bench_load(f, after, &current, err);
     if (status == TP_OK) {
         current.rule = f->rule;
         current.side_a = before;

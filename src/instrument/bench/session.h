@@ -54,7 +54,8 @@ void tp_bench_note_rounds(const tp_bench_setup *setup, size_t n_family);
 void tp_bench_describe(tp_bench_report *r, const tp_bench_setup *setup);
 
 /* Read a results file of any format ("FORMAT:FILE" names one). */
-TP_CHECKED tp_status tp_bench_load(const char *path, tp_bench_report *ret, tp_error *err);
+TP_CHECKED tp_status tp_bench_load(const tp_bench_setup *f, const char *path, tp_bench_report *ret,
+                                   tp_error *err);
 
 /* The binary of another version: an existing program, or a revision that is built into the
  * cache first.  `out` holds 4096 bytes, `label` 128. */

@@ -216,7 +216,9 @@ static void show_sentence(const tp_bench_metric *m, tp_buf *out)
     const tp_bench_comparison *c = &m->comparison;
     double percent = 100 * (c->ratio - 1);
     bool is_time = strcmp(m->metric.unit, "s") == 0;
-    bool is_speed = tp_str_ends(m->metric.unit, "/s");
+    bool is_rate = tp_str_ends(m->metric.unit, "/s") || tp_str_ends(m->metric.unit, "/sec");
+    bool is_speed = m->metric.direction == TP_HIGHER_IS_BETTER &&
+                    (is_rate || strcmp(m->metric.name, "throughput") == 0);
     const char *more = is_time ? "longer" : is_speed ? "faster" : "more";
     const char *less = is_time ? "shorter" : is_speed ? "slower" : "less";
     if (c->how == TP_COMPARED_EXACT && percent == 0)
