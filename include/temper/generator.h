@@ -79,7 +79,8 @@ TP_API const tp_tokenizer *tp_text_generator_tokenizer(const tp_text_generator *
 
 /* "The file" below is the folder's generation_config.json, obeyed as `temper generate` does: what
  * it asks beyond length and sampling (repetition_penalty, suppress_tokens ...) counts as well, and
- * opening refuses by name what would change a text and is not done. */
+ * a request that does not ignore it is refused by name where it asks for what would change a text
+ * and is not done. */
 
 /* One new token.  `text` is what it completes: whole characters, n_text bytes, no NUL, valid
  * during the call; a token inside a character completes nothing yet, and special tokens have

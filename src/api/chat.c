@@ -85,7 +85,7 @@ static tp_status start(tp_chat *c, const tp_text_request *request, tp_error *err
     TP_TRY(tp_text_model_need_tokenizer(&gen->m, err));
     int32_t adapter;
     TP_TRY(tp_text_generator_adapter(gen, c->request.adapter, &adapter, err));
-    c->settings = tp_text_generator_settle(gen, &c->request, &usual);
+    TP_TRY(tp_text_generator_settle(gen, &c->request, &usual, &c->settings, err));
     if (!tp_tokenizer_chat_template(gen->m.tokenizer))
         return tp_fail(err, TP_ERR_CONFIG,
                        "'%s' has no chat template; 'temper generate' continues plain text",

@@ -81,7 +81,7 @@ static tp_status open_parts(tp_text_generator *gen, const char *path, tp_error *
     for (size_t i = 0; i < gen->o.n_adapters; i++)
         TP_TRY(tp_text_model_add_adapter(&gen->m, gen->o.adapters[i].name, gen->o.adapters[i].path,
                                          err));
-    TP_TRY(tp_text_model_read_defaults(&gen->m, err));
+    gen->refused = tp_text_model_read_defaults(&gen->m, &gen->why_refused);
     int64_t longest = tp_model_get_info(gen->m.model)->max_positions, length = gen->o.max_length;
     if (length > longest)
         return tp_fail(err, TP_ERR_CONFIG, "max_length is %lld, '%s' has %lld positions",
@@ -173,24 +173,27 @@ static void tell(tp_text_generator *gen, const char *before, const char *behind,
     tp_text_generator_notice(gen, text.data);
 }
 
-tp_text_settings tp_text_generator_settle(tp_text_generator *gen, const tp_text_request *r,
-                                          const tp_text_settings *usual)
+tp_status tp_text_generator_settle(tp_text_generator *gen, const tp_text_request *r,
+                                   const tp_text_settings *usual, tp_text_settings *ret,
+                                   tp_error *err)
 {
     const tp_generation_config *config = config_of(gen, r);
     TP_OWN(tp_buf) said = {0};
-    tp_text_settings s = {.max_new_tokens = r->max_new_tokens,
-                          .temperature = r->temperature,
-                          .top_k = r->top_k < 0    ? 0
-                                   : r->top_k == 0 ? -1
-                                                   : r->top_k,
-                          .top_p = r->top_p > 0 ? r->top_p : NAN,
-                          .min_p = r->min_p < 0   ? 0
-                                   : r->min_p > 0 ? r->min_p
-                                                  : NAN};
-    tp_text_settle(config, usual, &s, &said);
+    if (config && gen->refused != TP_OK)
+        return tp_fail(err, gen->refused, "%s", gen->why_refused.message);
+    *ret = (tp_text_settings){.max_new_tokens = r->max_new_tokens,
+                              .temperature = r->temperature,
+                              .top_k = r->top_k < 0    ? 0
+                                       : r->top_k == 0 ? -1
+                                                       : r->top_k,
+                              .top_p = r->top_p > 0 ? r->top_p : NAN,
+                              .min_p = r->min_p < 0   ? 0
+                                       : r->min_p > 0 ? r->min_p
+                                                      : NAN};
+    tp_text_settle(config, usual, ret, &said);
     tell(gen, "", ": not used: ", config ? config->unknown : "");
     tell(gen, "from ", ": ", tp_buf_str(&said));
-    return s;
+    return TP_OK;
 }
 
 /* The same refusal that --max-length brings. */
@@ -374,10 +377,11 @@ static tp_status continue_ids(tp_text_generator *gen, const tp_ids *prompt,
 {
     const tp_text_settings usual = {.max_new_tokens = DEFAULT_NEW_TOKENS};
     tp_text_request r;
+    tp_text_settings settings;
     tp_text_result own;
     TP_TRY(tp_text_request_read(request, &r, err));
     TP_TRY(tp_sized_check(ret, "tp_text_result", err));
-    const tp_text_settings settings = tp_text_generator_settle(gen, &r, &usual);
+    TP_TRY(tp_text_generator_settle(gen, &r, &usual, &settings, err));
     TP_TRY(tp_text_generator_start(gen, (int64_t)prompt->len + settings.max_new_tokens, 1, err));
     TP_TRY(tp_text_generator_answer_ids(gen, prompt, &r, &settings, 0, &own, NULL, err));
     tp_sized_write(ret, &own, sizeof own);

@@ -236,7 +236,7 @@ static tp_status run(batch *b, tp_error *err)
     tp_text_generator *gen = b->gen;
     int64_t running = gen->o.max_running ? gen->o.max_running : DEFAULT_RUNNING;
     TP_TRY(tp_text_generator_adapter(gen, b->request->adapter, &b->adapter, err));
-    b->settings = tp_text_generator_settle(gen, b->request, &usual);
+    TP_TRY(tp_text_generator_settle(gen, b->request, &usual, &b->settings, err));
     if (b->samples > 1 && b->settings.temperature == 0)
         tp_text_generator_notice(gen, "at temperature 0 all samples of a prompt are alike; give a "
                                       "temperature");

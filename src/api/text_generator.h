@@ -11,6 +11,9 @@ struct tp_text_generator {
     tp_text_model m;
     tp_text_generator_options o;
     tp_engine_options engine; /* to start with */
+    /* Of m.defaults, for the requests that do not ignore them. */
+    tp_status refused;
+    tp_error why_refused;
 };
 
 /* Say it to whoever opened the generator. */
@@ -22,8 +25,9 @@ TP_CHECKED tp_status tp_text_generator_start(tp_text_generator *gen, int64_t max
 TP_CHECKED tp_status tp_text_request_read(const tp_text_request *theirs, tp_text_request *ret,
                                           tp_error *err);
 /* What is unset: from the folder's file, else from `usual`. */
-tp_text_settings tp_text_generator_settle(tp_text_generator *gen, const tp_text_request *r,
-                                          const tp_text_settings *usual);
+TP_CHECKED tp_status tp_text_generator_settle(tp_text_generator *gen, const tp_text_request *r,
+                                              const tp_text_settings *usual, tp_text_settings *ret,
+                                              tp_error *err);
 /* The number of the adapter of this name, from 1; NULL: 0, the model itself. */
 TP_CHECKED tp_status tp_text_generator_adapter(const tp_text_generator *gen, const char *name,
                                                int32_t *ret, tp_error *err);

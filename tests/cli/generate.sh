@@ -98,6 +98,20 @@ expect 2 "the rules of 'ruled/generation_config.json' leave no id to draw"
 run generate --max-new-tokens 8 --ignore-generation-config ruled "the quick"
 expect 0
 
+# What cannot be done is refused, but where the file is ignored.
+cp -r model beams
+echo '{"num_beams": 4}' >beams/generation_config.json
+run generate --max-new-tokens 8 beams "the quick"
+expect 2 "beams/generation_config.json" "num_beams"
+run generate --max-new-tokens 8 --ignore-generation-config beams "the quick"
+expect 0
+echo hello | "$TEMPER" chat beams >out 2>err
+status=$?
+expect 2 "num_beams"
+echo hello | "$TEMPER" chat --ignore-generation-config --max-new-tokens 3 beams >out 2>err
+status=$?
+expect 0
+
 # Its length counts prompt and answer.
 cp -r model short
 echo '{"max_length": 3}' >short/generation_config.json

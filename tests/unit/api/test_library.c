@@ -389,8 +389,16 @@ static void test_the_folders_generation_config_counts(void **state)
         tp_text_generator_continue_ids(gen, smollm2_prompt, 5, &request, &result, &err), TP_OK);
     tp_text_generator_free(gen);
 
-    assert_int_equal(open_with("{\"num_beams\": 4}", &gen, &err), TP_ERR_UNSUPPORTED);
+    /* What is not done is refused to those who do not ignore it. */
+    assert_int_equal(open_with("{\"num_beams\": 4}", &gen, &err), TP_OK);
+    assert_int_equal(
+        tp_text_generator_continue_ids(gen, smollm2_prompt, 5, &request, &result, &err),
+        TP_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "num_beams"));
+    request.ignore_generation_config = true;
+    assert_int_equal(
+        tp_text_generator_continue_ids(gen, smollm2_prompt, 5, &request, &result, &err), TP_OK);
+    tp_text_generator_free(gen);
 }
 
 static void test_an_answer_stops_when_told(void **state)
