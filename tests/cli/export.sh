@@ -58,6 +58,19 @@ run train --quiet "$SOURCE/recipes/sft.yaml" policy.model_name=drawn.gguf policy
 expect 0
 is "the temperature of a run that began with a file" \
     "$("$TOOL" get from-drawn/checkpoints/step-1/model/generation_config.json temperature)" 0.6
+"$TOOL" get from-drawn/checkpoints/step-1/model/generation_config.json eos_token_id >/dev/null ||
+    fail "the settings of a run that began with a file do not say what ends a text"
+
+# Training draws nothing: what generation refuses does not stop it.
+LC_ALL=C sed 's/general\.sampling\.top_k/general.sampling.top_x/' drawn.gguf >other.gguf
+run generate --max-new-tokens 1 other.gguf "the"
+expect 2 "other.gguf" "'general.sampling.top_x' may change what is drawn"
+run generate --max-new-tokens 1 --ignore-generation-config other.gguf "the"
+expect 0
+run train --quiet "$SOURCE/recipes/sft.yaml" policy.model_name=other.gguf policy.tokenizer.chat_template=null \
+    data.train.data_path=text.jsonl data.train.split_validation_size=0 policy.max_total_sequence_length=32 run.dir=from-other
+expect 0 "'general.sampling.top_x' may change" "the model is saved without generation_config.json"
+[ ! -e from-other/checkpoints/step-1/model/generation_config.json ] || fail "settings that are not known are saved"
 
 # Rows of 32 do not divide into Q4_K's blocks: said, once for all that are alike.
 run export model q4k.gguf --type Q4_K

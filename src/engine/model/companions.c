@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "base/platform.h"
 #include "engine/model/gguf_config.h"
 #include "engine/model/model.h"
@@ -127,12 +128,21 @@ static tp_status each_of(visit *v, const char *folder, bool (*is_wanted)(const c
     return status;
 }
 
+/* Settings that generation would refuse stay behind, as in an export: nothing is drawn here. */
 static tp_status generation_of_gguf(visit *v, const char *path, tp_error *err)
 {
     TP_OWN(tp_buf) text = {0};
     tp_generation_config config;
-    TP_TRY(tp_generation_config_read(path, NULL, 0, &config, err));
-    tp_gguf_generation_text(&config, &text);
+    tp_status status = tp_generation_config_read(path, NULL, 0, &config, err);
+    if (status == TP_OK)
+        status = tp_gguf_generation_text(path, &config, &text, err);
+    if (status == TP_ERR_UNSUPPORTED || status == TP_ERR_FORMAT) {
+        if (v->folder)
+            tp_log(TP_LOG_WARNING, "model", "%s; the model is saved without %s", err->message,
+                   generation_file);
+        return TP_OK;
+    }
+    TP_TRY(status);
     v->bytes += text.len;
     return v->folder && text.len ? tp_model_write_text(v->folder, generation_file, &text, err)
                                  : TP_OK;

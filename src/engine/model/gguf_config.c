@@ -18,8 +18,7 @@ typedef struct {
     int64_t layers, context, width, inner, heads, kv_heads, head_dim, vocab;
     double eps, theta;
     bool tied, has_qkv_bias, has_mlp_bias;
-    int64_t bos, pad, eos[3];
-    int n_eos;
+    tp_gguf_ids ids;
     tp_rope rope; /* is_llama3 and what goes with it */
 } keys;
 
@@ -181,19 +180,18 @@ static tp_status read_sizes(keys *k)
     return number(k, "rope.freq_base", 10000, &k->theta);
 }
 
-static tp_status read_ids(keys *k)
+tp_status tp_gguf_ids_read(const tp_gguf *g, int64_t vocab, tp_gguf_ids *ret, tp_error *err)
 {
     static const char *const ends[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
                                        "tokenizer.ggml.eom_token_id"};
-    k->bos = k->pad = -1;
-    TP_TRY(tp_gguf_get_int(k->g, "tokenizer.ggml.bos_token_id", 0, k->vocab - 1, &k->bos, k->err));
-    TP_TRY(
-        tp_gguf_get_int(k->g, "tokenizer.ggml.padding_token_id", 0, k->vocab - 1, &k->pad, k->err));
+    *ret = (tp_gguf_ids){.bos = -1, .pad = -1};
+    TP_TRY(tp_gguf_get_int(g, "tokenizer.ggml.bos_token_id", 0, vocab - 1, &ret->bos, err));
+    TP_TRY(tp_gguf_get_int(g, "tokenizer.ggml.padding_token_id", 0, vocab - 1, &ret->pad, err));
     for (size_t i = 0; i < TP_COUNTOF(ends); i++) {
         int64_t id = -1;
-        TP_TRY(tp_gguf_get_int(k->g, ends[i], 0, k->vocab - 1, &id, k->err));
+        TP_TRY(tp_gguf_get_int(g, ends[i], 0, vocab - 1, &id, err));
         if (id >= 0)
-            k->eos[k->n_eos++] = id;
+            ret->eos[ret->n_eos++] = id;
     }
     return TP_OK;
 }
@@ -318,18 +316,18 @@ static void write_rope(const keys *k, tp_json_w *w)
     tp_json_w_end(w, '}');
 }
 
-static void write_ids(const keys *k, tp_json_w *w)
+void tp_gguf_ids_write(const tp_gguf_ids *ids, tp_json_w *w)
 {
-    if (k->bos >= 0)
-        tp_json_w_put_i64(w, "bos_token_id", k->bos);
-    if (k->pad >= 0)
-        tp_json_w_put_i64(w, "pad_token_id", k->pad);
-    if (k->n_eos == 1)
-        tp_json_w_put_i64(w, "eos_token_id", k->eos[0]);
-    else if (k->n_eos > 1) {
+    if (ids->bos >= 0)
+        tp_json_w_put_i64(w, "bos_token_id", ids->bos);
+    if (ids->pad >= 0)
+        tp_json_w_put_i64(w, "pad_token_id", ids->pad);
+    if (ids->n_eos == 1)
+        tp_json_w_put_i64(w, "eos_token_id", ids->eos[0]);
+    else if (ids->n_eos > 1) {
         tp_json_w_put_begin(w, "eos_token_id", '[');
-        for (int i = 0; i < k->n_eos; i++)
-            tp_json_w_i64(w, k->eos[i]);
+        for (int i = 0; i < ids->n_eos; i++)
+            tp_json_w_i64(w, ids->eos[i]);
         tp_json_w_end(w, ']');
     }
 }
@@ -377,7 +375,7 @@ static void write_config(const keys *k, tp_buf *out)
         write_decoder(k, &w);
     tp_json_w_put_i64(&w, "vocab_size", k->vocab);
     tp_json_w_put_bool(&w, "tie_word_embeddings", k->tied);
-    write_ids(k, &w);
+    tp_gguf_ids_write(&k->ids, &w);
     tp_json_w_close(&w, '}');
 }
 
@@ -388,7 +386,7 @@ tp_status tp_gguf_config(const tp_gguf *g, tp_buf *out, tp_error *err)
     TP_TRY(check_general(&k));
     TP_TRY(check_keys(&k));
     TP_TRY(read_sizes(&k));
-    TP_TRY(read_ids(&k));
+    TP_TRY(tp_gguf_ids_read(g, k.vocab, &k.ids, err));
     TP_TRY(read_rope(&k));
     k.tied = !has_tensor(&k, "output.weight");
     k.has_qkv_bias = has_tensor(&k, "blk.0.attn_q.bias");

@@ -128,18 +128,21 @@ tp_status tp_gguf_generation_read(const char *path, tp_generation_config *ret, t
     return status;
 }
 
-void tp_gguf_generation_text(tp_generation_config *c, tp_buf *out)
+/* Greedy, as temperature 0 is in llama.cpp, is the want of do_sample in transformers, which takes
+ * neither that temperature nor cuts beside it.  The ids are there because it takes none of
+ * config.json's once there is such a file. */
+static void write_text(tp_generation_config *c, const tp_gguf_ids *ids, tp_buf *out)
 {
     real reals[REALS];
-    if (!c->is_there)
-        return;
+    bool draws = c->do_sample && c->temperature != 0;
     reals_of(c, reals);
     tp_json_w w = tp_json_w_open(out, 2, '{');
-    tp_json_w_put_bool(&w, "do_sample", c->do_sample);
-    for (size_t i = 0; i < REALS; i++)
+    tp_gguf_ids_write(ids, &w);
+    tp_json_w_put_bool(&w, "do_sample", draws);
+    for (size_t i = draws ? 0 : DRAWS; i < REALS; i++)
         if (!isnan(*reals[i].value))
             tp_json_w_put_f64(&w, reals[i].name, *reals[i].value);
-    if (c->top_k >= 0)
+    if (draws && c->top_k >= 0)
         tp_json_w_put_i64(&w, "top_k", c->top_k);
     if (c->n_suppressed) {
         tp_json_w_put_begin(&w, "suppress_tokens", '[');
@@ -148,6 +151,21 @@ void tp_gguf_generation_text(tp_generation_config *c, tp_buf *out)
         tp_json_w_end(&w, ']');
     }
     tp_json_w_close(&w, '}');
+}
+
+tp_status tp_gguf_generation_text(const char *path, tp_generation_config *c, tp_buf *out,
+                                  tp_error *err)
+{
+    tp_gguf *g;
+    tp_gguf_ids ids;
+    if (!c->is_there)
+        return TP_OK;
+    TP_TRY(tp_gguf_open(path, &g, err));
+    tp_status status = tp_gguf_ids_read(g, INT32_MAX, &ids, err);
+    if (status == TP_OK)
+        write_text(c, &ids, out);
+    tp_gguf_close(g);
+    return status;
 }
 
 /* ---- written ---- */

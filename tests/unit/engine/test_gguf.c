@@ -428,7 +428,7 @@ static void settings_of_generation_come_and_go(void **state)
     assert_int_equal(c.suppressed[0], 178);
 
     /* As the file of a folder that begins with it. */
-    tp_gguf_generation_text(&c, &json);
+    assert_int_equal(tp_gguf_generation_text(path, &c, &json, &err), TP_OK);
     assert_non_null(strstr(tp_buf_str(&json), "\"temperature\": 0.6,"));
     assert_non_null(strstr(tp_buf_str(&json), "\"do_sample\": true"));
 
@@ -460,6 +460,52 @@ static void settings_of_generation_come_and_go(void **state)
     tp_buf_release(&usual.bytes);
     tp_buf_release(&notes);
     tp_buf_release(&json);
+}
+
+static void check_text(void (*more)(tp_gguf_keys *k), const char *expected)
+{
+    tp_gguf_keys k = {0};
+    tp_buf json = {0};
+    tp_error err = {0};
+    tp_generation_config c;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/tp-settings-%d.gguf", (int)getpid());
+    more(&k);
+    assert_int_equal(settings_of(path, &k, &c, &err), TP_OK);
+    assert_int_equal(tp_gguf_generation_text(path, &c, &json, &err), TP_OK);
+    assert_string_equal(tp_buf_str(&json), expected);
+    unlink(path);
+    tp_buf_release(&json);
+    tp_buf_release(&k.bytes);
+}
+
+static void add_ids(tp_gguf_keys *k)
+{
+    tp_gguf_put_u32(k, "tokenizer.ggml.bos_token_id", 1);
+    tp_gguf_put_u32(k, "tokenizer.ggml.eos_token_id", 2);
+    tp_gguf_put_u32(k, "tokenizer.ggml.eot_token_id", 7);
+}
+static void add_ids_and_temperature(tp_gguf_keys *k)
+{
+    add_ids(k);
+    tp_gguf_put_f32(k, "general.sampling.temp", 0.5f);
+}
+static void add_greedy(tp_gguf_keys *k)
+{
+    tp_gguf_put_f32(k, "general.sampling.temp", 0);
+    tp_gguf_put_f32(k, "general.sampling.top_p", 0.5f);
+    tp_gguf_put_i32(k, "general.sampling.top_k", 20);
+    tp_gguf_put_f32(k, "general.sampling.penalty_repeat", 1.5f);
+}
+
+/* transformers takes the ids of this file alone, and no temperature of 0. */
+static void texts_of_settings_are_whole(void **state)
+{
+    check_text(add_ids, "");
+    check_text(add_ids_and_temperature,
+               "{\n  \"bos_token_id\": 1,\n  \"eos_token_id\": [\n    2,\n    7\n  ],\n"
+               "  \"do_sample\": true,\n  \"temperature\": 0.5\n}\n");
+    check_text(add_greedy, "{\n  \"do_sample\": false,\n  \"repetition_penalty\": 1.5\n}\n");
 }
 
 static void refuse_settings(void (*more)(tp_gguf_keys *k), const char *message)
@@ -705,6 +751,7 @@ int main(void)
         cmocka_unit_test(opens_a_file_of_llama_cpp),
         cmocka_unit_test(refuses_tensors_that_no_key_explains),
         cmocka_unit_test(settings_of_generation_come_and_go),
+        cmocka_unit_test(texts_of_settings_are_whole),
         cmocka_unit_test(refuses_other_ways_to_draw_by_name),
         cmocka_unit_test(special_tokens_before_others_keep_their_ids),
         cmocka_unit_test(refuses_other_tokenizers_by_name),
