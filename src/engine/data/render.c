@@ -15,8 +15,26 @@ struct tp_renderer {
     const char *template_text; /* NULL: none */
     tp_template *template;
     bool asked_for_none; /* chat_template: "" */
+    bool has_blocks[2];  /* for conversations without tools, and with them */
     int32_t bos, eos;    /* -1: not to be added */
 };
+
+/* Each of a tokenizer's two templates has generation blocks, or has none; a block that a template
+ * leaves out of an answer leaves it out on purpose. */
+static tp_status find_blocks(tp_renderer *r, tp_error *err)
+{
+    bool is_own = r->template_text == tp_tokenizer_chat_template(r->tok);
+    for (int has_tools = 0; has_tools < 2; has_tools++) {
+        const char *text = is_own ? tp_tokenizer_template_for(r->tok, has_tools) : r->template_text;
+        tp_template *side;
+        if (!text)
+            continue;
+        TP_TRY(tp_template_parse("chat template", text, strlen(text), &side, err));
+        r->has_blocks[has_tools] = tp_template_has_generation(side);
+        tp_template_free(side);
+    }
+    return TP_OK;
+}
 
 tp_status tp_renderer_new(const tp_tokenizer *tok, const tp_render_options *options,
                           tp_renderer **ret, tp_error *err)
@@ -27,9 +45,11 @@ tp_status tp_renderer_new(const tp_tokenizer *tok, const tp_render_options *opti
     if (r.template_text && !r.template_text[0])
         r.template_text = NULL;
     r.asked_for_none = options->chat_template && !options->chat_template[0];
-    if (r.template_text)
+    if (r.template_text) {
+        TP_TRY(find_blocks(&r, err));
         TP_TRY(tp_template_parse("chat template", r.template_text, strlen(r.template_text),
                                  &r.template, err));
+    }
     if (options->add_bos)
         r.bos = tp_tokenizer_bos(tok);
     if (options->add_eos)
@@ -259,23 +279,11 @@ static tp_status choose_spans(rendering *r)
     return TP_OK;
 }
 
-static bool has_answer(rendering *r)
-{
-    size_t i = 0;
-    for (const tp_json *m = r->example->messages->child; m; m = m->next, i++)
-        if (is_target(r, m, i) && tp_message_text(r->arena, m).len)
-            return true;
-    return false;
-}
-
-/* Of two sides of a template, with tools and without, one may have no blocks. */
 static tp_status spans_by_blocks(rendering *r)
 {
     tp_spans_release(&r->out->spans);
     r->out->spans_cap = 0;
     TP_TRY(apply_template(r, r->example->messages->n, false, &r->out->text, &r->out->spans));
-    if (r->out->spans.n == 0 && has_answer(r))
-        return spans_by_prefix(r);
     r->out->spans_cap = r->out->spans.n;
     return choose_spans(r);
 }
@@ -338,7 +346,7 @@ static void finish_with_eos(rendering *r, bool learned)
 static tp_status render_template(rendering *r)
 {
     tp_rendered *out = r->out;
-    if (tp_template_has_generation(r->renderer->template))
+    if (r->renderer->has_blocks[r->example->tools != NULL])
         TP_TRY(spans_by_blocks(r));
     else
         TP_TRY(spans_by_prefix(r));

@@ -19,6 +19,8 @@
 
 /* The folder of chat templates beside chat_template.jinja. */
 #define TP_MORE_TEMPLATES "additional_chat_templates"
+/* Of a tokenizer's templates the one for conversations with tools, or without; NULL: none. */
+const char *tp_tokenizer_template_for(const tp_tokenizer *tok, bool has_tools);
 
 typedef struct {
     bool add_special;   /* apply the post-processor (bos ...) */

@@ -83,3 +83,8 @@ tp_status tp_tokenizer_take_templates(tp_tokenizer *tok, const tp_json *config, 
     tok->chat_template = one_of_both(tok);
     return TP_OK;
 }
+
+const char *tp_tokenizer_template_for(const tp_tokenizer *tok, bool has_tools)
+{
+    return has_tools && tok->tool_template ? tok->tool_template : tok->default_template;
+}

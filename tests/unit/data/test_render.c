@@ -149,17 +149,42 @@ static void blocks_find_what_the_assistant_wrote(void **state)
            "| <|start|>user\\n\n| c<|end|>\\n\n| <|start|>assistant\\n\n> d<|end|>\n| \\n\n");
 }
 
-/* As where a folder has a template for tools, which nobody gave blocks. */
-static void a_side_without_blocks_is_learned_by_prefixes(void **state)
+#define WITH_TOOLS                                           \
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}," \
+    "{\"role\":\"assistant\",\"content\":\"yo\"}],\"tools\":[{\"name\":\"f\"}]}"
+#define LEARNED "| <|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n> yo<|end|>"
+
+/* As where a folder has a template for tools, which nobody gave blocks, or the other way. */
+static void a_template_without_blocks_is_learned_by_prefixes(void **state)
 {
-    tp_render_options options = {.chat_template = "{% if tools is none %}" BLOCKS
-                                                  "{% else %}" CHATML "{% endif %}"};
-    expect(HELLO, options,
-           "| <|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n> yo<|end|>\n| \\n\n");
+    tp_tokenizer *other = tok;
+    assert_int_equal(byte_tokenizer_make_with("gpt2", BLOCKS, CHATML, &tok), 0);
+    expect(HELLO, (tp_render_options){0}, LEARNED "\n| \\n\n");
+    expect(WITH_TOOLS, (tp_render_options){0}, LEARNED "\\n\n");
+    tp_tokenizer_free(tok);
+    assert_int_equal(byte_tokenizer_make_with("gpt2", CHATML, BLOCKS, &tok), 0);
+    expect(HELLO, (tp_render_options){0}, LEARNED "\\n\n");
+    expect(WITH_TOOLS, (tp_render_options){0}, LEARNED "\n| \\n\n");
+    tp_tokenizer_free(tok);
+    tok = other;
+}
+
+/* As transformers' assistant mask: what no block holds is not to be learned. */
+static void answers_without_a_block_are_left_out(void **state)
+{
+    tp_render_options options = {
+        .chat_template = "{% for m in messages %}{% if m.weight == 1 %}{% generation %}"
+                         "{{ m.content }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}"
+                         "{% endfor %}"};
     expect("{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},"
-           "{\"role\":\"assistant\",\"content\":\"yo\"}],\"tools\":[{\"name\":\"f\"}]}",
-           options,
-           "| <|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n> yo<|end|>\\n\n");
+           "{\"role\":\"assistant\",\"content\":\"yo\",\"weight\":0}]}",
+           options, "| hiyo\n");
+    expect("{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},"
+           "{\"role\":\"assistant\",\"content\":\"yo\",\"weight\":1}]}",
+           options, "| hi\n> yo\n");
+    options.chat_template = "{% if tools is none %}" BLOCKS "{% else %}" CHATML "{% endif %}";
+    expect(WITH_TOOLS, options,
+           "| <|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n| yo<|end|>\\n\n");
 }
 
 /* A block more for what ends the text, as some have, and none for an empty answer. */
@@ -382,7 +407,8 @@ int main(void)
         cmocka_unit_test(prefixes_find_what_the_assistant_wrote),
         cmocka_unit_test(a_composed_character_is_learned_whole),
         cmocka_unit_test(blocks_find_what_the_assistant_wrote),
-        cmocka_unit_test(a_side_without_blocks_is_learned_by_prefixes),
+        cmocka_unit_test(a_template_without_blocks_is_learned_by_prefixes),
+        cmocka_unit_test(answers_without_a_block_are_left_out),
         cmocka_unit_test(blocks_that_are_no_answers_do_not_teach_the_prompt),
         cmocka_unit_test(the_last_answer_is_found_where_earlier_turns_are_rewritten),
         cmocka_unit_test(a_template_may_not_render_nothing),
