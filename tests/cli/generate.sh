@@ -56,7 +56,7 @@ expect_out "<|im_start|>user" "<|im_start|>assistant"
 # Tools reach the template as a list or as JSON in a string, of a text under --chat as well; what a
 # row brings for the template and cannot be used is refused.
 cp -r model tools
-printf '{{ tools[0].name }}:{{ messages[0].content }}' >tools/chat_template.jinja
+printf '{{ tools[0].name if tools }}:{{ messages[0].content }}' >tools/chat_template.jinja
 prompts() { # of ROW OPTIONS...
     echo "$1" >row.jsonl
     shift
@@ -69,12 +69,15 @@ for tools in '[{"name": "f"}]' '"[{\"name\": \"f\"}]"'; do
         is "prompt of $row with $tools" "$("$TOOL" get out prompt)" "f:hi"
     done
 done
+prompts '{"prompt": "hi", "tools": "null"}' --chat
+expect 0
+is "prompt with tools that are null in a string" "$("$TOOL" get out prompt)" ":hi"
 prompts '{"prompt": "hi", "tools": {"name": "f"}}' --chat
 expect 2 'row.jsonl:1:27: "tools" is an object; a list is needed'
 prompts '{"messages": [], "tools": "x"}'
 expect 2 'row.jsonl:1:27: "tools" is a string without JSON'
 prompts '{"messages": [], "chat_template_kwargs": {"a": 1}}'
-expect 2 'row.jsonl:1:42: "chat_template_kwargs": variables of a single row are not supported'
+expect 2 'row.jsonl:1:42: "chat_template_kwargs": variables of a single row are not supported; remove it'
 
 # Stop strings end a text and are not part of it.
 run generate --max-new-tokens 40 --temperature 1 --json model "the quick"

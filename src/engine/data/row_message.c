@@ -96,12 +96,15 @@ static tp_status refuse_variables(const tp_row *row, const tp_json *object, tp_e
     static const char key[] = "chat_template_kwargs";
     tp_row_step path[] = {{.key = key}};
     const tp_json *v = tp_json_get(object, key);
-    if (!v || v->type == TP_JSON_NULL || v->n == 0)
+    bool is_list = v && (v->type == TP_JSON_OBJECT || v->type == TP_JSON_ARRAY);
+    if (!v || v->type == TP_JSON_NULL || (is_list && v->n == 0))
         return TP_OK;
-    return tp_row_fail_at(row, path, 1, err,
-                          "\"%s\": variables of a single row are not supported; give those of all "
-                          "rows as policy.tokenizer.chat_template_kwargs, or remove it",
-                          key);
+    return tp_row_fail_at(
+        row, path, 1, err,
+        "\"%s\": variables of a single row are not supported; remove it (those of all rows are "
+        "policy.tokenizer.chat_template_kwargs of a training configuration, "
+        "tokenizer.chat_template_kwargs of an evaluation's)",
+        key);
 }
 
 tp_status tp_tools_read(const tp_row *row, const tp_json *object, const char *key, tp_arena *arena,
@@ -111,9 +114,7 @@ tp_status tp_tools_read(const tp_row *row, const tp_json *object, const char *ke
     tp_row_step path[] = {{.key = key}};
     *ret = NULL;
     TP_TRY(refuse_variables(row, object, err));
-    if (!tools || tools->type == TP_JSON_NULL)
-        return TP_OK;
-    if (tools->type == TP_JSON_STRING) {
+    if (tools && tools->type == TP_JSON_STRING) {
         tp_json_options options = TP_JSON_TOLERANT;
         tp_error inner;
         if (tp_json_parse(arena, "tools", tools->text.data, tools->text.len, &options, &tools,
@@ -121,6 +122,8 @@ tp_status tp_tools_read(const tp_row *row, const tp_json *object, const char *ke
             return tp_row_fail_at(row, path, 1, err, "\"%s\" is a string without JSON: %s", key,
                                   inner.message);
     }
+    if (!tools || tools->type == TP_JSON_NULL)
+        return TP_OK;
     if (tools->type != TP_JSON_ARRAY)
         return tp_row_fail_at(row, path, 1, err, "\"%s\" is %s; a list is needed", key,
                               tp_row_type_name(tools));

@@ -147,6 +147,8 @@ static void bad_rows_are_told_with_their_place(void **state)
     expect_refusal("{\"question\":\"a\",\"tools\":{}}", &plain, "\"tools\" is an object");
     expect_refusal("{\"question\":\"a\",\"answer\":\"b\",\"chat_template_kwargs\":{\"a\":1}}",
                    &plain, "variables of a single row are not supported");
+    expect_refusal("{\"question\":\"a\",\"chat_template_kwargs\":\"{}\"}", &plain,
+                   "remove it (those of all rows are policy.tokenizer.chat_template_kwargs of a ");
     expect_refusal("{\"prompt\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]}", &plain,
                    "prompt[0].content has a part that is not text");
     expect_refusal("[1]", &plain, "is a JSON array; one object per line is needed");
