@@ -193,17 +193,21 @@ tp_status tp_json_read(tp_arena *arena, const char *path, size_t max_bytes,
     return tp_json_parse(arena, path, tp_buf_str(&text), text.len, options, ret, err);
 }
 
-const tp_json *tp_json_get(const tp_json *object, const char *key)
+const tp_json *tp_json_find(const tp_json *object, tp_slice key)
 {
     if (!object || object->type != TP_JSON_OBJECT)
         return NULL;
-    tp_slice wanted = tp_slice_of(key);
     const tp_json *found = NULL;
     for (const tp_json *v = object->child; v; v = v->next) {
-        if (tp_slice_eq(v->key, wanted))
+        if (tp_slice_eq(v->key, key))
             found = v;
     }
     return found;
+}
+
+const tp_json *tp_json_get(const tp_json *object, const char *key)
+{
+    return tp_json_find(object, tp_slice_of(key));
 }
 
 const tp_json *tp_json_at(const tp_json *array, size_t index)

@@ -67,6 +67,7 @@ TP_CHECKED tp_status tp_json_read(tp_arena *arena, const char *path, size_t max_
 
 /* Look-ups that never fail: a missing member is NULL, and NULL in gives NULL out. */
 const tp_json *tp_json_get(const tp_json *object, const char *key);
+const tp_json *tp_json_find(const tp_json *object, tp_slice key);
 const tp_json *tp_json_at(const tp_json *array, size_t index);
 
 /* The first member whose key another one before it has already, or NULL. */

@@ -35,6 +35,18 @@ tp_json *tp_tree_message(tp_arena *arena, const char *role, tp_slice content)
     return message;
 }
 
+/* The order of members says nothing, and the last of a key counts. */
+static bool members_are_same(const tp_json *a, const tp_json *b)
+{
+    for (const tp_json *v = a->child; v; v = v->next)
+        if (!tp_json_same(tp_json_find(a, v->key), tp_json_find(b, v->key)))
+            return false;
+    for (const tp_json *v = b->child; v; v = v->next)
+        if (!tp_json_find(a, v->key))
+            return false;
+    return true;
+}
+
 bool tp_json_same(const tp_json *a, const tp_json *b)
 {
     double x, y;
@@ -43,10 +55,12 @@ bool tp_json_same(const tp_json *a, const tp_json *b)
     if (tp_json_f64(a, &x) && tp_json_f64(b, &y))
         return x <= y && x >= y;
     bool is_text = a->type == TP_JSON_STRING || a->type == TP_JSON_NUMBER;
+    if (a->type == TP_JSON_OBJECT && b->type == TP_JSON_OBJECT)
+        return members_are_same(a, b);
     if (a->type != b->type || a->n != b->n || (is_text && !tp_slice_eq(a->text, b->text)))
         return false;
     const tp_json *v = a->child, *w = b->child;
-    while (v && w && tp_slice_eq(v->key, w->key) && tp_json_same(v, w)) {
+    while (v && w && tp_json_same(v, w)) {
         v = v->next;
         w = w->next;
     }

@@ -566,6 +566,10 @@ static void values_are_the_same_by_what_they_say(void **state)
 {
     assert_true(tp_json_same(parse("{\"a\": [1, {\"b\": 1e-3}]}"),
                              parse("{\"a\": [1.0, {\"b\": 0.0010}]}")));
+    assert_true(tp_json_same(parse("[{\"a\": 1, \"b\": {\"c\": 2, \"d\": []}}]"),
+                             parse("[{\"b\": {\"d\": [], \"c\": 2}, \"a\": 1}]")));
+    assert_false(tp_json_same(parse("[1, 2]"), parse("[2, 1]")));
+    assert_false(tp_json_same(parse("{\"a\": 1, \"b\": 2}"), parse("{\"a\": 1, \"c\": 2}")));
     static const char *const others[] = {
         "{\"a\": 2}", "{\"b\": 1}", "{\"a\": \"1\"}", "{\"a\": 1, \"b\": 1}", "[1]", "{}", "null"};
     for (size_t i = 0; i < TP_COUNTOF(others); i++)
