@@ -36,7 +36,8 @@ static const builder builders[] = {
     {"Qwen2Tokenizer", NULL, END, END, END, true, false, tp_scan_qwen2},
 };
 
-/* Those whose tokenizers are not built here: they put tokens around a text, or are not BPE. */
+/* Those whose tokenizers are not built here: they put tokens around a text, cut it otherwise, or
+ * are not BPE. */
 static const char *const foreign[] = {
     "BartTokenizer",    "BlenderbotTokenizer", "ByT5Tokenizer",       "CanineTokenizer",
     "CohereTokenizer",  "ConvBertTokenizer",   "DebertaTokenizer",    "DiaTokenizer",
@@ -50,6 +51,7 @@ typedef struct {
     const char *config_path, *map_path;
     const tp_json *config, *map;
     const char *class;      /* of transformers; "" when nothing says */
+    const char *class_path; /* of the file that says so */
     const builder *builder; /* which it is; NULL: it takes tokenizer.json as it is */
 } settings;
 
@@ -209,19 +211,20 @@ static bool is_built_so(const tp_tokenizer *tok, const builder *b)
 static tp_status check_class(const tp_tokenizer *tok, const settings *s, tp_error *err)
 {
     static const char remedy[] =
-        "\"tokenizer_class\": \"PreTrainedTokenizerFast\" there stands for tokenizer.json as it is";
+        "\"tokenizer_class\": \"PreTrainedTokenizerFast\" in tokenizer_config.json stands for "
+        "tokenizer.json as it is, and has only the bos_token and eos_token that are named";
     for (size_t i = 0; i < TP_COUNTOF(foreign); i++)
         if (is_class(s->class, foreign[i]))
             return tp_fail(err, TP_ERR_UNSUPPORTED,
-                           "%s: transformers' %s is not supported: it makes more than "
-                           "tokenizer.json of a text; %s",
-                           s->config_path, s->class, remedy);
+                           "%s: transformers' %s is not supported: it may make other ids of a "
+                           "text than tokenizer.json says; %s",
+                           s->class_path, s->class, remedy);
     if (!s->builder || is_built_so(tok, s->builder))
         return TP_OK;
     return tp_fail(err, TP_ERR_UNSUPPORTED,
                    "%s: transformers' %s has its own in place of normalizer, pre_tokenizer, "
                    "ignore_merges%s of tokenizer.json, which are others; %s",
-                   s->config_path, s->class, s->builder->no_ends ? " and post_processor" : "",
+                   s->class_path, s->class, s->builder->no_ends ? " and post_processor" : "",
                    remedy);
 }
 
@@ -346,12 +349,14 @@ tp_status tp_tokenizer_read_settings(tp_tokenizer *tok, tp_error *err)
     if (read_document(model_path, &of_model, &model, NULL) != TP_OK)
         model = NULL; /* whoever reads the model will say so */
     const char *class = class_of(config, model);
+    bool is_own = tp_json_str(tp_json_get(config, "tokenizer_class"));
     return take(tok,
                 &(settings){.config_path = config_path,
                             .map_path = map_path,
                             .config = config,
                             .map = map,
                             .class = class,
+                            .class_path = is_own ? config_path : model_path,
                             .builder = builder_of(class)},
                 err);
 }
@@ -365,9 +370,11 @@ tp_status tp_tokenizer_take_settings(tp_tokenizer *tok, const char *path, const 
     TP_TRY(tp_json_parse(&arena, path, tp_buf_str(config), config->len, &TP_JSON_TOLERANT, &root,
                          err));
     const char *class = class_of(root, NULL);
-    return take(
-        tok,
-        &(settings){
-            .config_path = path, .config = root, .class = class, .builder = builder_of(class)},
-        err);
+    return take(tok,
+                &(settings){.config_path = path,
+                            .config = root,
+                            .class = class,
+                            .class_path = path,
+                            .builder = builder_of(class)},
+                err);
 }

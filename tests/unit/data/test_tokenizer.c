@@ -939,6 +939,8 @@ static void a_class_that_builds_its_own_takes_what_is_built_so(void **state)
     tp_tokenizer_free(tok);
     put("config.json", "{\"tokenizer_class\": \"WhisperTokenizer\"}");
     assert_int_equal(tp_tokenizer_load(folder, &tok, &err), TP_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "/config.json: transformers' WhisperTokenizer is not"));
+    assert_non_null(strstr(err.message, "in tokenizer_config.json stands for"));
     put("tokenizer_config.json", "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}");
     assert_int_equal(tp_tokenizer_load(folder, &tok, &err), TP_OK);
     tp_tokenizer_free(tok);
