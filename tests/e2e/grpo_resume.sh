@@ -77,9 +77,13 @@ done
 # What a resumed run may not change.
 run train --quiet tiny.yaml run.dir=whole grpo.max_num_steps=10 --resume grpo.num_generations_per_prompt=12 \
     policy.train_global_batch_size=18
-expect 2 "saved with other data, judge, tokenizer, prompts or answers a step, batch size, longest sequence, shuffling or temperature of the rollouts"
+expect 2 "saved with other data, judge, tokenizer, prompts or answers a step, batch size, longest sequence, shuffling, temperature of the rollouts or ids"
 run train --quiet tiny.yaml run.dir=whole grpo.max_num_steps=10 --resume policy.max_total_sequence_length=15
 expect 2 "longest sequence"
+cp -r base/checkpoints/step-120/model ends
+echo '{"eos_token_id": 3}' >ends/generation_config.json
+run train --quiet tiny.yaml run.dir=whole grpo.max_num_steps=10 --resume policy.model_name=ends
+expect 2 "ids that end an answer"
 # Trained at the temperature of the rollouts: generator and training agree on every log-probability.
 "$TEMPER" train --progress plain tiny.yaml run.dir=warm grpo.max_num_steps=1 policy.precision=float32 \
     policy.generation.temperature=0.6 grpo.seq_logprob_error_threshold=2 checkpointing.enabled=false >out 2>err ||

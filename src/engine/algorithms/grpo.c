@@ -134,6 +134,21 @@ static tp_status show_example(trainer *t, tp_error *err)
     return TP_OK;
 }
 
+/* Of choose_stops() those that the model alone names: versions before took no notice of them, and
+ * their runs go on where there are none. */
+static void describe_ends(const trainer *t, tp_buf *out)
+{
+    const tp_ids *stops = &((const grpo *)t->own)->stops;
+    size_t n = (size_t)tp_model_get_info(t->model)->n_eos;
+    for (size_t i = 0; i < n; i++) {
+        bool is_named = false;
+        for (size_t k = n; k < stops->len; k++)
+            is_named |= stops->data[k] == stops->data[i];
+        if (!is_named)
+            tp_buf_addf(out, "|ends with %d", stops->data[i]);
+    }
+}
+
 static void fingerprint(trainer *t)
 {
     const grpo *g = t->own;
@@ -147,6 +162,7 @@ static void fingerprint(trainer *t)
                 (long long)options(t)->num_generations,
                 (long long)t->o->policy.train_global_batch_size, t->o->generation.temperature,
                 (long long)t->o->policy.max_total_sequence_length);
+    describe_ends(t, &text);
     tp_trainer_fingerprint(t, tp_buf_str(&text));
 }
 
@@ -537,8 +553,9 @@ const tp_algorithm tp_algorithm_grpo = {.name = "grpo",
                                         .takes_named_data = true,
                                         .fixed =
                                             "data, judge, tokenizer, prompts or answers a step, "
-                                            "batch size, longest sequence, shuffling or "
-                                            "temperature of the rollouts",
+                                            "batch size, longest sequence, shuffling, "
+                                            "temperature of the rollouts or ids that "
+                                            "end an answer",
                                         .check = tp_grpo_check,
                                         .sequences_per_unit = 1,
                                         .is_weighted = true,
