@@ -50,7 +50,7 @@ static tp_status rising(const double *y, size_t n, double *ret_p, bool *ret_corr
 {
     tp_mann_kendall_result mk;
     TP_TRY(tp_mann_kendall(NULL, y, n, 0.05, &mk, err));
-    *ret_corrected = n >= CORRECT_FROM && !isnan(mk.corrected_p_increasing);
+    *ret_corrected = n >= CORRECT_FROM && mk.corrected_p_increasing > mk.p_increasing;
     *ret_p = *ret_corrected ? mk.corrected_p_increasing : mk.p_increasing;
     return TP_OK;
 }

@@ -9,6 +9,7 @@
 #include "instrument/analyze/memory_usage.h"
 #include "instrument/analyze/snapshot_usage.h"
 #include "instrument/analyze/survivors.h"
+#include "stats/trend.h"
 
 #define MEMORY(ts, addr, bytes, total, index)                                                    \
     "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":9,"   \
@@ -155,6 +156,23 @@ static void a_long_warm_up_is_dropped(void **state)
     tp_leak leak = test_of(y, STEPS, 0);
     assert_true(leak.n_dropped >= 10);
     assert_int_equal(leak.verdict, TP_LEAK_NONE);
+}
+
+/* What alternates has a smaller variance of S by the correction, and no smaller p for it. */
+static void alternation_makes_no_trend_surer(void **state)
+{
+    (void)state;
+    double y[STEPS];
+    for (int i = 0; i < STEPS; i++)
+        y[i] = 1e9 + i * 2000.0 + (i % 2 ? 8e6 : 0);
+    tp_leak leak = test_of(y, STEPS, 0);
+    tp_mann_kendall_result mk;
+    tp_error err;
+    assert_int_equal(tp_mann_kendall(NULL, y + leak.n_dropped, leak.n_used, 0.05, &mk, &err),
+                     TP_OK);
+    assert_true(mk.corrected_p_increasing < mk.p_increasing);
+    assert_false(leak.is_corrected);
+    assert_true(leak.p_rising == mk.p_increasing);
 }
 
 static void constant_memory_is_no_leak(void **state)
@@ -362,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_steady_leak_keeps_its_steps),
         cmocka_unit_test(a_leak_every_ten_steps_is_one),
         cmocka_unit_test(a_long_warm_up_is_dropped),
+        cmocka_unit_test(alternation_makes_no_trend_surer),
         cmocka_unit_test(constant_memory_is_no_leak),
         cmocka_unit_test(a_cache_that_filled_is_told_apart),
         cmocka_unit_test(few_steps_give_no_verdict),
