@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -159,19 +158,29 @@ void tp_affinity_bind(int thread, int threads)
     CPU_FREE(set);
 }
 
+int tp_affinity_mask(cpu_set_t **ret, size_t *ret_bytes)
+{
+    int why = EINVAL; /* the mask is too small */
+    *ret = NULL;
+    for (size_t n = 1024; n <= 1 << 20 && why == EINVAL; n *= 4) {
+        CPU_FREE(*ret);
+        *ret = CPU_ALLOC(n);
+        *ret_bytes = CPU_ALLOC_SIZE(n);
+        why = !*ret ? ENOMEM : sched_getaffinity(0, *ret_bytes, *ret) == 0 ? 0 : errno;
+    }
+    if (why) {
+        CPU_FREE(*ret);
+        *ret = NULL;
+    }
+    return why;
+}
+
 /* Whether this thread may be put on any processor of its own mask. */
 static bool is_allowed(void)
 {
-    cpu_set_t *set = NULL;
-    size_t bytes = 0;
-    int why = EINVAL;
-    for (int n = 1024; n <= 1 << 20 && why == EINVAL; n *= 4) {
-        CPU_FREE(set);
-        set = CPU_ALLOC((size_t)n);
-        bytes = CPU_ALLOC_SIZE((size_t)n);
-        why = !set ? ENOMEM : sched_getaffinity(0, bytes, set) == 0 ? 0 : errno;
-    }
-    bool yes = why == 0 && sched_setaffinity(0, bytes, set) == 0;
+    cpu_set_t *set;
+    size_t bytes;
+    bool yes = tp_affinity_mask(&set, &bytes) == 0 && sched_setaffinity(0, bytes, set) == 0;
     CPU_FREE(set);
     return yes;
 }

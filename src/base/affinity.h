@@ -11,6 +11,7 @@
 #ifndef TP_BASE_AFFINITY_H
 #define TP_BASE_AFFINITY_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -24,6 +25,10 @@ void tp_affinity_bind(int thread, int threads);
 int tp_affinity_place(tp_affinity kind, int thread, int threads);
 /* Can so many threads not be bound?  `why` gets a sentence then. */
 bool tp_affinity_refused(tp_affinity kind, int threads, char *why, size_t size);
+
+/* The processors that the calling thread may run on, however many the system numbers: 0 and a mask
+ * of `*ret_bytes`, ended by CPU_FREE; else an errno. */
+int tp_affinity_mask(cpu_set_t **ret, size_t *ret_bytes);
 
 /* Pages that the calling thread, and threads that it starts, touch first from now on lie on all
  * NUMA nodes in turn (MPOL_INTERLEAVE); or where they are touched. */

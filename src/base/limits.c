@@ -2,7 +2,6 @@
 #include "base/limits.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "base/affinity.h"
 #include "base/error.h"
 
 enum { PATH_CAP = 4096 };
@@ -236,26 +236,19 @@ double tp_limits_own_memory(void)
     return 1024 * (tp_system_number(path, "RssAnon") + tp_system_number(path, "RssShmem"));
 }
 
-/* The mask may be larger than cpu_set_t: asked for with as many processors as it needs. */
-static int affinity(void)
+static int allowed_processors(void)
 {
-    for (int n = 1024; n <= 1 << 20; n *= 4) {
-        cpu_set_t *set = CPU_ALLOC((size_t)n);
-        if (!set)
-            return 0;
-        size_t bytes = CPU_ALLOC_SIZE((size_t)n);
-        int count = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
-        CPU_FREE(set);
-        if (count > 0)
-            return count;
-    }
-    return 0;
+    cpu_set_t *set;
+    size_t bytes;
+    int count = tp_affinity_mask(&set, &bytes) == 0 ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    return count;
 }
 
 void tp_limits_processors(tp_limits *ret)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    int allowed = affinity();
+    int allowed = allowed_processors();
     ret->n = 0;
     add(ret, online > 0 ? (double)online : 1, "processors online");
     if (allowed > 0)

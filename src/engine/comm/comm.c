@@ -1,11 +1,11 @@
 /* comm.c - the communicator: opening it, telling failures, leaving. */
 #include "engine/comm/comm.h"
 
-#include <sched.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/affinity.h"
 #include "base/clock.h"
 #include "base/platform.h"
 #include "engine/comm/comm_internal.h"
@@ -14,7 +14,8 @@
 
 static void find_place(const tp_transport *transport, tp_rank_place *place)
 {
-    cpu_set_t set;
+    cpu_set_t *set;
+    size_t bytes;
     struct stat space;
     *place = (tp_rank_place){.pid = getpid()};
     if (stat("/proc/self/ns/pid", &space) == 0)
@@ -23,10 +24,11 @@ static void find_place(const tp_transport *transport, tp_rank_place *place)
         snprintf(place->host, sizeof place->host, "%s", transport->host);
     else if (gethostname(place->host, sizeof place->host - 1) != 0)
         snprintf(place->host, sizeof place->host, "unknown");
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        for (unsigned i = 0; i < CPU_SETSIZE && i < sizeof place->processors * 8; i++)
-            if (CPU_ISSET(i, &set))
+    if (tp_affinity_mask(&set, &bytes) == 0)
+        for (size_t i = 0; i < sizeof place->processors * 8; i++)
+            if (CPU_ISSET_S(i, bytes, set))
                 place->processors[i / 8] |= (uint8_t)(1u << i % 8);
+    CPU_FREE(set);
 }
 
 static tp_status meet(tp_comm *c, tp_error *err)
