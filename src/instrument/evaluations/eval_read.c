@@ -81,7 +81,8 @@ static void add_reward(const reading *r, tp_eval_prompt *p, double reward)
 static void group_answers(reading *r)
 {
     tp_eval_prompt *p = NULL;
-    qsort(r->answers, r->n_answers, sizeof *r->answers, by_question);
+    if (r->n_answers)
+        qsort(r->answers, r->n_answers, sizeof *r->answers, by_question);
     for (size_t i = 0; i < r->n_answers; i++) {
         const answer *a = &r->answers[i];
         if (!p || strcmp(p->question, a->question) != 0)
