@@ -93,8 +93,7 @@ static const char *defaults_folder(const tp_text_model *m)
 
 tp_file_path tp_text_model_defaults_path(const tp_text_model *m)
 {
-    const char *folder = defaults_folder(m);
-    return tp_path_of(tp_gguf_is_file(folder) ? "%s" : "%s/generation_config.json", folder);
+    return tp_generation_config_path(defaults_folder(m));
 }
 
 tp_status tp_text_model_read_defaults(tp_text_model *m, tp_error *err)

@@ -1,4 +1,5 @@
-/* config_keys.c - the table config_keys.def, and a config.json held against it. */
+/* config_keys.c - the tables config_keys.def and generation_keys.def, and files held against them.
+ */
 #include "engine/model/config_keys.h"
 
 #include <string.h>
@@ -23,12 +24,30 @@ const tp_config_key tp_config_keys[] = {
 #include "engine/model/config_keys.def"
 };
 const size_t tp_config_key_count = TP_COUNTOF(tp_config_keys);
+#undef USED
+#undef FIXED
+#undef HARMLESS
 
-static const tp_config_key *find(const tp_config_key *keys, size_t n, unsigned family, tp_slice key)
+#define USED(key, example, why) {ALL, key, TP_KEY_USED, NULL, example, why},
+#define FIXED(key, fallback, example, why) {ALL, key, TP_KEY_FIXED, fallback, example, why},
+#define HARMLESS(key, example, why) {ALL, key, TP_KEY_HARMLESS, NULL, example, why},
+const tp_config_key tp_generation_keys[] = {
+#include "engine/model/generation_keys.def"
+};
+const size_t tp_generation_key_count = TP_COUNTOF(tp_generation_keys);
+
+typedef struct {
+    const tp_config_key *v;
+    size_t n;
+} table;
+static const table config_table = {tp_config_keys, TP_COUNTOF(tp_config_keys)};
+static const table generation_table = {tp_generation_keys, TP_COUNTOF(tp_generation_keys)};
+
+static const tp_config_key *find(const table *t, unsigned family, tp_slice key)
 {
-    for (size_t i = 0; i < n; i++)
-        if (keys[i].families & family && tp_slice_is(key, keys[i].key))
-            return &keys[i];
+    for (size_t i = 0; i < t->n; i++)
+        if (t->v[i].families & family && tp_slice_is(key, t->v[i].key))
+            return &t->v[i];
     return NULL;
 }
 
@@ -55,17 +74,14 @@ static void note_unknown(tp_buf *unknown, const tp_json *v)
         tp_buf_adds(unknown, ", ...");
 }
 
-tp_status tp_config_keys_check(const tp_fields *c, unsigned family, tp_buf *unknown, tp_error *err)
-{
-    return tp_keys_check(tp_config_keys, tp_config_key_count, c, family, unknown, err);
-}
-
-tp_status tp_keys_check(const tp_config_key *keys, size_t n_keys, const tp_fields *c,
-                        unsigned family, tp_buf *unknown, tp_error *err)
+/* `others`: what may be there beside the table, unheeded. */
+static tp_status check(const table *t, const table *others, const tp_fields *c, unsigned family,
+                       tp_buf *unknown, tp_error *err)
 {
     for (const tp_json *v = c->object->child; v; v = v->next) {
-        const tp_config_key *key = find(keys, n_keys, family, v->key);
-        if (!key && v->type != TP_JSON_NULL)
+        const tp_config_key *key = find(t, family, v->key);
+        bool is_known = key || (others && find(others, family, v->key));
+        if (!is_known && v->type != TP_JSON_NULL && unknown)
             note_unknown(unknown, v);
         if (!key || key->verdict != TP_KEY_FIXED || is_value(v, key->fallback))
             continue;
@@ -75,4 +91,14 @@ tp_status tp_keys_check(const tp_config_key *keys, size_t n_keys, const tp_field
                               has_value ? " is supported" : "");
     }
     return TP_OK;
+}
+
+tp_status tp_config_keys_check(const tp_fields *c, unsigned family, tp_buf *unknown, tp_error *err)
+{
+    return check(&config_table, &generation_table, c, family, unknown, err);
+}
+
+tp_status tp_generation_keys_check(const tp_fields *c, tp_buf *unknown, tp_error *err)
+{
+    return check(&generation_table, NULL, c, ALL, unknown, err);
 }

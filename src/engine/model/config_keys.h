@@ -1,4 +1,5 @@
-/* config_keys.h - every key of config.json that transformers obeys, and what becomes of it. */
+/* config_keys.h - every key of config.json and generation_config.json that transformers obeys, and
+ * what becomes of it. */
 #ifndef TP_ENGINE_MODEL_CONFIG_KEYS_H
 #define TP_ENGINE_MODEL_CONFIG_KEYS_H
 
@@ -24,16 +25,15 @@ typedef struct {
     const char *why;
 } tp_config_key;
 
-extern const tp_config_key tp_config_keys[];
-extern const size_t tp_config_key_count;
+extern const tp_config_key tp_config_keys[], tp_generation_keys[];
+extern const size_t tp_config_key_count, tp_generation_key_count;
 
 /* Refuse what would change the result and is not done here; append the names of the keys
- * that the table lacks to `unknown`, comma-separated. */
+ * that both tables lack to `unknown`, comma-separated. */
 TP_CHECKED tp_status tp_config_keys_check(const tp_fields *c, unsigned family, tp_buf *unknown,
                                           tp_error *err);
 
-/* The same with any table of keys. */
-TP_CHECKED tp_status tp_keys_check(const tp_config_key *keys, size_t n_keys, const tp_fields *c,
-                                   unsigned family, tp_buf *unknown, tp_error *err);
+/* The same of generation's keys; unknown: NULL where the other keys are a model's. */
+TP_CHECKED tp_status tp_generation_keys_check(const tp_fields *c, tp_buf *unknown, tp_error *err);
 
 #endif

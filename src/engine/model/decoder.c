@@ -23,8 +23,7 @@ static tp_status read_sizes(tp_model *model, const tp_fields *c, tp_error *err)
     TP_TRY(tp_fields_int(c, "num_key_value_heads", 1, TP_MAX_HEADS,
                          is_silent ? family->default_kv_heads : i->heads, &i->kv_heads, err));
     model->positions_field = "max_position_embeddings";
-    TP_TRY(tp_fields_int(c, model->positions_field, 1, TP_MAX_POSITIONS, TP_REQUIRED,
-                         &i->max_positions, err));
+    TP_TRY(tp_family_read_positions(model, c, err));
     TP_TRY(tp_fields_int(c, "head_dim", 2, TP_MAX_HEAD_DIM, family->default_head_dim, &i->head_dim,
                          err));
     TP_TRY(tp_family_check_heads(model, c, "num_attention_heads", err));
@@ -237,8 +236,9 @@ static const char *const ignored[] = {"rotary_emb.inv_freq", NULL};
                                         __VA_ARGS__}
 
 DECODER(llama, "Llama", TP_KEYS_LLAMA, "Llama 2 and 3, SmolLM2", .reads_attention_bias = true,
-        .reads_mlp_bias = true);
+        .reads_mlp_bias = true, .default_positions = 2048);
 DECODER(qwen2, "Qwen2", TP_KEYS_QWEN2, "Qwen2, Qwen2.5", .has_qkv_bias = true,
-        .default_kv_heads = 32);
+        .default_kv_heads = 32, .default_positions = 32768);
 DECODER(qwen3, "Qwen3", TP_KEYS_QWEN3, "Qwen3 dense", .reads_attention_bias = true,
-        .has_qk_norm = true, .default_kv_heads = 32, .default_head_dim = 128);
+        .has_qk_norm = true, .default_kv_heads = 32, .default_head_dim = 128,
+        .default_positions = 32768);

@@ -24,6 +24,7 @@ typedef struct {
     unsigned keys;                 /* TP_KEYS_...: rows of config_keys.def */
     int64_t default_kv_heads;      /* where config.json is silent; 0: as many as heads */
     int64_t default_head_dim;      /* likewise, whatever the width is; 0: width / heads */
+    int64_t default_positions;     /* likewise */
     bool has_conv1d;               /* weights of its blocks are [in, out] */
     /* What sets one of decoder.c apart: how its projections have biases, norms of q and k. */
     bool has_qkv_bias, has_qk_norm, reads_attention_bias, reads_mlp_bias;
@@ -112,6 +113,8 @@ bool tp_model_file_has_own_head(const tp_model *model);
 /* heads, kv_heads and head_dim fit each other and the width. */
 TP_CHECKED tp_status tp_family_check_heads(tp_model *model, const tp_fields *c,
                                            const char *heads_field, tp_error *err);
+/* model->positions_field, where a null is no default. */
+TP_CHECKED tp_status tp_family_read_positions(tp_model *model, const tp_fields *c, tp_error *err);
 TP_CHECKED tp_status tp_family_read_activation(tp_model *model, const tp_fields *c,
                                                const char *field, const char *fallback,
                                                tp_error *err);

@@ -1,4 +1,4 @@
-/* generation_config.c - the table generation_keys.def, and a file held against it. */
+/* generation_config.c - what a folder asks of generation, read. */
 #include "engine/model/generation_config.h"
 
 #include <math.h>
@@ -8,14 +8,6 @@
 #include "engine/model/gguf_config.h"
 
 enum { MAX_BYTES = 1 << 20 };
-
-#define USED(key, example, why) {1, key, TP_KEY_USED, NULL, example, why},
-#define FIXED(key, fallback, example, why) {1, key, TP_KEY_FIXED, fallback, example, why},
-#define HARMLESS(key, example, why) {1, key, TP_KEY_HARMLESS, NULL, example, why},
-const tp_config_key tp_generation_keys[] = {
-#include "engine/model/generation_keys.def"
-};
-const size_t tp_generation_key_count = TP_COUNTOF(tp_generation_keys);
 
 static tp_status read_ids(const tp_fields *c, const char *field, int32_t *ids, int *ret_n,
                           tp_error *err)
@@ -90,12 +82,11 @@ static tp_status read_numbers(const tp_fields *c, tp_generation_config *g, tp_er
     return TP_OK;
 }
 
-static tp_status read_object(const tp_fields *c, const int64_t *eos, int n_eos,
+static tp_status read_object(const tp_fields *c, bool is_own, const int64_t *eos, int n_eos,
                              tp_generation_config *g, tp_error *err)
 {
     TP_OWN(tp_buf) unknown = {0};
-    tp_status status =
-        tp_keys_check(tp_generation_keys, tp_generation_key_count, c, 1, &unknown, err);
+    tp_status status = tp_generation_keys_check(c, is_own ? &unknown : NULL, err);
     snprintf(g->unknown, sizeof g->unknown, "%s", tp_buf_str(&unknown));
     if (status != TP_OK)
         return status;
@@ -106,13 +97,21 @@ static tp_status read_object(const tp_fields *c, const int64_t *eos, int n_eos,
     return read_bad_words(c, eos, n_eos, g, err);
 }
 
+tp_file_path tp_generation_config_path(const char *folder)
+{
+    tp_file_path own = tp_path_of("%s/generation_config.json", folder);
+    return tp_gguf_is_file(folder)    ? tp_path_of("%s", folder)
+           : tp_file_exists(own.text) ? own
+                                      : tp_path_of("%s/config.json", folder);
+}
+
 tp_status tp_generation_config_read(const char *folder, const int64_t *eos, int n_eos,
                                     tp_generation_config *ret, tp_error *err)
 {
-    TP_OWN(tp_buf) path = {0};
     TP_OWN(tp_arena) arena = {0};
     const tp_json *root;
     const tp_json_options options = {.allow_nan = true};
+    tp_file_path path = tp_generation_config_path(folder);
     *ret = (tp_generation_config){.temperature = NAN,
                                   .top_p = NAN,
                                   .min_p = NAN,
@@ -125,13 +124,13 @@ tp_status tp_generation_config_read(const char *folder, const int64_t *eos, int 
                                   .min_length = -1};
     if (tp_gguf_is_file(folder))
         return tp_gguf_generation_read(folder, ret, err);
-    tp_buf_addf(&path, "%s/generation_config.json", folder);
-    ret->is_there = tp_file_exists(path.data);
+    ret->is_there = tp_file_exists(path.text);
     if (!ret->is_there)
         return TP_OK;
-    TP_TRY(tp_json_read(&arena, path.data, MAX_BYTES, &options, &root, err));
+    TP_TRY(tp_json_read(&arena, path.text, MAX_BYTES, &options, &root, err));
     if (root->type != TP_JSON_OBJECT)
-        return tp_fail(err, TP_ERR_FORMAT, "%s: expected an object", path.data);
-    const tp_fields c = {.path = path.data, .section = "", .object = root};
-    return read_object(&c, eos, n_eos, ret, err);
+        return tp_fail(err, TP_ERR_FORMAT, "%s: expected an object", path.text);
+    const tp_fields c = {.path = path.text, .section = "", .object = root};
+    bool is_own = tp_str_ends(path.text, "/generation_config.json");
+    return read_object(&c, is_own, eos, n_eos, ret, err);
 }

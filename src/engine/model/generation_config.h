@@ -1,7 +1,9 @@
-/* generation_config.h - what a folder's generation_config.json asks of generation. */
+/* generation_config.h - what a folder asks of generation: its generation_config.json or, without
+ * one, the same keys of its config.json, as in transformers. */
 #ifndef TP_ENGINE_MODEL_GENERATION_CONFIG_H
 #define TP_ENGINE_MODEL_GENERATION_CONFIG_H
 
+#include "base/files.h"
 #include "engine/model/config_keys.h"
 
 enum {
@@ -20,12 +22,11 @@ typedef struct {
     char unknown[512]; /* keys that nothing reads, comma-separated */
 } tp_generation_config;
 
-extern const tp_config_key tp_generation_keys[];
-extern const size_t tp_generation_key_count;
+/* The file that is read: one of the two, or the GGUF file itself. */
+tp_file_path tp_generation_config_path(const char *folder);
 
-/* `folder`/generation_config.json, or the keys of a GGUF file; a folder without one gives the
- * defaults.  What would change a text and is not done here is refused by name.  eos: ids that end a
- * text, which are no bad words in transformers. */
+/* A folder without either file gives the defaults.  What would change a text and is not done here
+ * is refused by name.  eos: ids that end a text, which are no bad words in transformers. */
 TP_CHECKED tp_status tp_generation_config_read(const char *folder, const int64_t *eos, int n_eos,
                                                tp_generation_config *ret, tp_error *err);
 

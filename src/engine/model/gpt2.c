@@ -30,14 +30,13 @@ static tp_status read_sizes(tp_model *model, const tp_fields *c, tp_error *err)
     const char *width = name_of(c, "n_embd", "hidden_size");
     const char *layers = name_of(c, "n_layer", "num_hidden_layers");
     const char *heads = name_of(c, "n_head", "num_attention_heads");
-    const char *positions = model->positions_field =
-        name_of(c, "n_positions", "max_position_embeddings");
+    model->positions_field = name_of(c, "n_positions", "max_position_embeddings");
     TP_TRY(tp_fields_int(c, width, 1, TP_MAX_WIDTH, TP_REQUIRED, &i->hidden, err));
     TP_TRY(
         tp_fields_int(c, "n_inner", 1, TP_MAX_INTERMEDIATE, 4 * i->hidden, &i->intermediate, err));
     TP_TRY(tp_fields_int(c, layers, 1, TP_MAX_LAYERS, TP_REQUIRED, &i->layers, err));
     TP_TRY(tp_fields_int(c, heads, 1, TP_MAX_HEADS, TP_REQUIRED, &i->heads, err));
-    TP_TRY(tp_fields_int(c, positions, 1, TP_MAX_POSITIONS, TP_REQUIRED, &i->max_positions, err));
+    TP_TRY(tp_family_read_positions(model, c, err));
     i->kv_heads = i->heads;
     return tp_family_check_heads(model, c, heads, err);
 }
@@ -147,6 +146,7 @@ const tp_family tp_family_gpt2 = {
     .prefix = "transformer.",
     .layer_prefix = "transformer.h.",
     .keys = TP_KEYS_GPT2,
+    .default_positions = 1024,
     .has_conv1d = true,
     .ignored = ignored,
     .read = read,

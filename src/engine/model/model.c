@@ -74,6 +74,14 @@ static tp_status finish_params(tp_model *model, const tp_fields *c, tp_error *er
     return TP_OK;
 }
 
+tp_status tp_family_read_positions(tp_model *model, const tp_fields *c, tp_error *err)
+{
+    bool is_silent = !tp_json_get(c->object, model->positions_field);
+    return tp_fields_int(c, model->positions_field, 1, TP_MAX_POSITIONS,
+                         is_silent ? model->family->default_positions : TP_REQUIRED,
+                         &model->info.max_positions, err);
+}
+
 tp_status tp_family_check_heads(tp_model *model, const tp_fields *c, const char *heads_field,
                                 tp_error *err)
 {

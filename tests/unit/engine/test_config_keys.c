@@ -135,6 +135,8 @@ static void an_unknown_key_is_named(void **state)
     tp_error err = {0};
     tp_buf config = {0}, said = {0};
     write_config(0, "residual_multiplier", "0.5", &config);
+    config.len--;                                   /* the bracket */
+    tp_buf_adds(&config, ",\"min_new_tokens\":3}"); /* of generation: read there */
     assert_int_equal(tp_model_parse("config.json", config.data, config.len, &model, &err), TP_OK);
     tp_model_say(model, NULL, keep, &said);
     assert_string_equal(said.data, "config.json: not used: residual_multiplier; transformers' "
@@ -142,6 +144,29 @@ static void an_unknown_key_is_named(void **state)
     tp_model_free(model);
     tp_buf_release(&config);
     tp_buf_release(&said);
+}
+
+/* LlamaConfig, Qwen2Config, Qwen3Config and GPT2Config of transformers 5.24. */
+static void positions_that_are_missing_are_the_family_s(void **state)
+{
+    static const char *const wanted[] = {" positions 2048 ", " positions 32768 ",
+                                         " positions 32768 ", " positions 1024 "};
+    tp_error err = {0};
+    for (size_t f = 0; f < TP_COUNTOF(families); f++) {
+        const char *key =
+            families[f].bit == TP_KEYS_GPT2 ? "n_positions" : "max_position_embeddings";
+        tp_buf config = {0}, text = {0};
+        write_config(f, key, "null", &config);
+        assert_int_equal(describe(&config, &text, &err), TP_ERR_FORMAT);
+        assert_non_null(strstr(err.message, key));
+        memcpy(strstr(config.data, key), "X", 1);
+        if (describe(&config, &text, &err) != TP_OK)
+            fail_msg("%s", err.message);
+        if (!strstr(text.data, wanted[f]))
+            fail_msg("%s", text.data);
+        tp_buf_release(&config);
+        tp_buf_release(&text);
+    }
 }
 
 /* What transformers 5.23 makes of rotations that are written in several places. */
@@ -177,17 +202,48 @@ static void the_older_section_of_the_rotation_goes_first(void **state)
 
 /* ---- generation_config.json ---- */
 
-static tp_status read_generation(const char *text, tp_generation_config *ret, tp_error *err)
+/* own, config: what generation_config.json and config.json hold, NULL: absent. */
+static tp_status read_both(const char *own, const char *config, tp_generation_config *ret,
+                           tp_error *err)
 {
-    char folder[] = "/tmp/temper-generation-XXXXXX", path[64];
+    char folder[] = "/tmp/temper-generation-XXXXXX";
+    const char *const texts[] = {own, config};
+    static const char *const names[] = {"generation_config.json", "config.json"};
     const int64_t eos[] = {2};
     assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/generation_config.json", folder);
-    assert_int_equal(tp_file_write_atomic(path, text, strlen(text), err), TP_OK);
+    for (int i = 0; i < 2; i++)
+        if (texts[i])
+            assert_int_equal(tp_file_write_atomic(tp_path_of("%s/%s", folder, names[i]).text,
+                                                  texts[i], strlen(texts[i]), err),
+                             TP_OK);
     tp_status status = tp_generation_config_read(folder, eos, 1, ret, err);
-    unlink(path);
-    rmdir(folder);
+    assert_int_equal(tp_dir_remove(folder, NULL), TP_OK);
     return status;
+}
+
+static tp_status read_generation(const char *text, tp_generation_config *ret, tp_error *err)
+{
+    return read_both(text, NULL, ret, err);
+}
+
+/* As GenerationConfig.from_model_config. */
+static void without_a_file_config_json_says_how_to_generate(void **state)
+{
+    static const char config[] =
+        "{\"model_type\":\"llama\",\"vocab_size\":16,\"min_new_tokens\":3,\"top_k\":null,"
+        "\"repetition_penalty\":1.5}";
+    tp_generation_config g;
+    tp_error err = {0};
+    assert_int_equal(read_both(NULL, config, &g, &err), TP_OK);
+    assert_int_equal(g.min_new_tokens, 3);
+    assert_int_equal(g.top_k, -1);
+    assert_true(g.repetition_penalty == 1.5);
+    assert_string_equal(g.unknown, "");
+    assert_int_equal(read_both(NULL, "{\"num_beams\":4}", &g, &err), TP_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "/config.json:1: \"num_beams\" is 4"));
+    assert_int_equal(read_both("{\"top_p\":0.5}", config, &g, &err), TP_OK);
+    assert_int_equal(g.min_new_tokens, -1);
+    assert_true(g.top_p == 0.5);
 }
 
 static void every_key_of_generation_is_used_refused_or_harmless(void **state)
@@ -232,7 +288,9 @@ int main(void)
         cmocka_unit_test(a_default_is_accepted),
         cmocka_unit_test(no_key_stands_twice_for_a_family),
         cmocka_unit_test(an_unknown_key_is_named),
+        cmocka_unit_test(positions_that_are_missing_are_the_family_s),
         cmocka_unit_test(every_key_of_generation_is_used_refused_or_harmless),
+        cmocka_unit_test(without_a_file_config_json_says_how_to_generate),
         cmocka_unit_test(bad_words_of_several_ids_are_refused),
         cmocka_unit_test(the_older_section_of_the_rotation_goes_first),
     };
