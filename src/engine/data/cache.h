@@ -22,7 +22,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 
-enum { TP_CACHE_VERSION = 3 };
+enum { TP_CACHE_VERSION = 4 };
 
 /* What is known about the contents; kept in the file. */
 typedef struct {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "base/platform.h"
 #include "text/unicode/unicode_class.h"
 
 enum {
@@ -118,6 +119,34 @@ static bool is_boundary(int32_t cp, utf8proc_option_t options)
     bool is_mark = category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
     bool is_jamo = first[0] >= 0x1160 && first[0] <= 0x11ff;
     return !is_mark && !is_jamo;
+}
+
+/* Code points that Unicode gained after version 9 and that its forms change.  The tokenizers
+ * library has the forms of version 9: they are as any letter there. */
+static bool is_after_unicode_9(uint32_t cp)
+{
+    static const uint32_t ranges[][2] = {
+        {0x7fd, 0x7fd},     {0x898, 0x89f},     {0x8ca, 0x8d3},     {0x9fe, 0x9fe},
+        {0xc3c, 0xc3c},     {0xd3b, 0xd3c},     {0xeba, 0xeba},     {0x1715, 0x1715},
+        {0x1abf, 0x1ace},   {0x1df6, 0x1dfa},   {0x32ff, 0x32ff},   {0xa7f2, 0xa7f4},
+        {0xa82c, 0xa82c},   {0xab69, 0xab69},   {0x10781, 0x10785}, {0x10787, 0x107b0},
+        {0x107b2, 0x107ba}, {0x10d24, 0x10d27}, {0x10eab, 0x10eac}, {0x10efd, 0x10eff},
+        {0x10f46, 0x10f50}, {0x10f82, 0x10f85}, {0x11070, 0x11070}, {0x1133b, 0x1133b},
+        {0x1145e, 0x1145e}, {0x11839, 0x1183a}, {0x11930, 0x11930}, {0x11938, 0x11938},
+        {0x1193d, 0x1193e}, {0x11943, 0x11943}, {0x119e0, 0x119e0}, {0x11a34, 0x11a34},
+        {0x11a47, 0x11a47}, {0x11a99, 0x11a99}, {0x11d42, 0x11d42}, {0x11d44, 0x11d45},
+        {0x11d97, 0x11d97}, {0x11f41, 0x11f42}, {0x16ff0, 0x16ff1}, {0x1e030, 0x1e06d},
+        {0x1e08f, 0x1e08f}, {0x1e130, 0x1e136}, {0x1e2ae, 0x1e2ae}, {0x1e2ec, 0x1e2ef},
+        {0x1e4ec, 0x1e4ef}, {0x1f16c, 0x1f16c}, {0x1fbf0, 0x1fbf9}};
+    size_t low = 0, high = TP_COUNTOF(ranges);
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (cp > ranges[mid][1])
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < TP_COUNTOF(ranges) && cp >= ranges[low][0];
 }
 
 static void push_decomposed(tp_norm_space *space, int32_t cp, utf8proc_option_t options)
@@ -239,8 +268,8 @@ static void apply_form(tp_normalize_kind kind, tp_norm_space *space, const char 
         }
         uint32_t cp = 0;
         len = tp_utf8_decode(text + i, n - i, &cp);
-        if (len == 0) {
-            len = 1;
+        if (len == 0 || is_after_unicode_9(cp)) {
+            len = len ? len : 1;
             copy_unchanged(&run, i, len);
             continue;
         }
