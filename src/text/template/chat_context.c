@@ -202,6 +202,8 @@ static tp_status read_conversation(tp_arena *arena, const char *text, size_t n,
                        "conversation:%u: expected a list of messages, or an object with one as "
                        "\"messages\"",
                        root->line);
+    if (messages->n == 0)
+        return tp_fail(err, TP_ERR_FORMAT, "conversation:%u: no messages", messages->line);
     growing members = grow(context);
     for (const tp_json *v = root == messages ? NULL : root->child; v; v = v->next)
         if (!tp_slice_is(v->key, "messages"))

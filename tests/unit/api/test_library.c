@@ -190,7 +190,7 @@ static tp_status render(const char *json, const char *source, tp_error *err)
 static void test_the_variables_are_those_of_transformers(void **state)
 {
     tp_tokenizer *tok = open_tokenizer("qwen2");
-    static const char json[] = "{\"messages\": [], \"name\": \"x\"}";
+    static const char json[] = "{\"messages\": [{}], \"name\": \"x\"}";
     tp_chat_options options = {.size = sizeof options,
                                .chat_template =
                                    "{{ name }} {{ tools is none }} {{ documents is none }} "
@@ -212,8 +212,10 @@ static void test_bad_conversations_and_templates_are_errors(void **state)
     assert_int_equal(render("[", CHATML, &err), TP_ERR_FORMAT);
     assert_int_equal(render("{\"message\": []}", CHATML, &err), TP_ERR_FORMAT);
     assert_non_null(strstr(err.message, "conversation:1: expected a list of messages"));
-    assert_int_equal(render("[]", NULL, &err), TP_ERR_CONFIG);
-    assert_int_equal(render("[]", "{{ raise_exception('no system') }}", &err), TP_ERR_FORMAT);
+    assert_int_equal(render("[]", CHATML, &err), TP_ERR_FORMAT);
+    assert_string_equal(err.message, "conversation:1: no messages");
+    assert_int_equal(render("[{}]", NULL, &err), TP_ERR_CONFIG);
+    assert_int_equal(render("[{}]", "{{ raise_exception('no system') }}", &err), TP_ERR_FORMAT);
     assert_non_null(strstr(err.message, "no system"));
 }
 

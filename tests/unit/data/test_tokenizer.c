@@ -771,7 +771,7 @@ static void templates_know_every_named_token(void **state)
     put("special_tokens_map.json", "{\"unk_token\": \"</s>\", \"eos_token\": null}");
     assert_int_equal(tp_tokenizer_load(folder, &tok, NULL), TP_OK);
     assert_int_equal(tp_template_parse("t", source, strlen(source), &t, NULL), TP_OK);
-    assert_int_equal(tp_chat_render_json(t, tok, "[]", 2, NULL, false, &out, NULL), TP_OK);
+    assert_int_equal(tp_chat_render_json(t, tok, "[{}]", 4, NULL, false, &out, NULL), TP_OK);
     assert_string_equal(tp_buf_str(&out), "</s>|</s>|<s>|False|");
     tp_template_free(t);
     tp_tokenizer_free(tok);
