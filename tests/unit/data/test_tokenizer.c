@@ -801,7 +801,7 @@ static tp_buf rendered(const char *conversation)
     return out;
 }
 
-#define TOOLS "{\"messages\": [], \"tools\": []}"
+#define TOOLS "{\"messages\": [{}], \"tools\": []}"
 
 static void expect_rendered(const char *conversation, const char *want)
 {
@@ -824,12 +824,12 @@ static void conversations_with_tools_have_a_template_of_their_own(void **state)
     for (size_t i = 0; i < TP_COUNTOF(configs); i++) {
         put("tokenizer_config.json", configs[i]);
         expect_rendered(TOOLS, "T0");
-        expect_rendered("[]", "D");
-        expect_rendered("{\"messages\": [], \"tools\": null}", "D");
+        expect_rendered("[{}]", "D");
+        expect_rendered("{\"messages\": [{}], \"tools\": null}", "D");
     }
     put("tokenizer_config.json", "{\"chat_template\": {\"tool_use\": \"T\"}}");
     expect_rendered(TOOLS, "T");
-    expect_rendered("[]", "none for others (default)");
+    expect_rendered("[{}]", "none for others (default)");
     put("tokenizer_config.json", "{\"chat_template\": {\"default\": \"D\"}}");
     expect_rendered(TOOLS, "D");
 
@@ -837,7 +837,7 @@ static void conversations_with_tools_have_a_template_of_their_own(void **state)
     snprintf(more, sizeof more, "%s/additional_chat_templates", folder);
     assert_int_equal(tp_dir_make(more, NULL), TP_OK);
     put("additional_chat_templates/tool_use.jinja", "U");
-    expect_rendered("[]", "J");
+    expect_rendered("[{}]", "J");
     expect_rendered(TOOLS, "U");
 }
 
@@ -853,10 +853,10 @@ static void templates_side_by_side_render_as_alone(void **state)
     for (size_t i = 0; i < TP_COUNTOF(sources); i++) {
         put("chat_template.jinja", sources[i]);
         assert_int_equal(tp_dir_remove(more, NULL), TP_OK);
-        tp_buf alone = rendered("[]");
+        tp_buf alone = rendered("[{}]");
         assert_int_equal(tp_dir_make(more, NULL), TP_OK);
         put("additional_chat_templates/tool_use.jinja", sources[i]);
-        tp_buf plain = rendered("[]"), tools = rendered(TOOLS);
+        tp_buf plain = rendered("[{}]"), tools = rendered(TOOLS);
         assert_string_equal(tp_buf_str(&plain), tp_buf_str(&alone));
         assert_string_equal(tp_buf_str(&tools), tp_buf_str(&alone));
         tp_buf_release(&alone);
