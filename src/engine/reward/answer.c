@@ -6,6 +6,7 @@
 #include <utf8proc.h>
 
 #include "base/platform.h"
+#include "engine/reward/number.h"
 
 static const tp_slice none = {NULL, 0};
 
@@ -144,25 +145,25 @@ static const rewrite rewrites[] = {{"\\left", "", false},
                                    {"\\mbox", "", true},
                                    {"\\dfrac", "\\frac", false},
                                    {"\\tfrac", "\\frac", false},
-                                   {"^{\\circ}", "", false},
-                                   {"^\\circ", "", false},
+                                   {"^{\\circ}", " ", false},
+                                   {"^\\circ", " ", false},
                                    {"\\!", "", false},
-                                   {"\\,", "", false},
-                                   {"\\;", "", false},
-                                   {"\\:", "", false},
-                                   {"\\ ", "", false},
+                                   {"\\,", " ", false},
+                                   {"\\;", " ", false},
+                                   {"\\:", " ", false},
+                                   {"\\ ", " ", false},
                                    {"\\%", "%", false},
-                                   {"\\$", "", false},
-                                   {"$", "", false},
+                                   {"\\$", " ", false},
+                                   {"$", " ", false},
                                    {"−", "-", false},
                                    {"\\cdot", "*", false},
                                    {"\\times", "*", false},
                                    {"×", "*", false},
                                    {"·", "*", false},
-                                   {"\\(", "", false},
-                                   {"\\)", "", false},
-                                   {"\\[", "", false},
-                                   {"\\]", "", false},
+                                   {"\\(", " ", false},
+                                   {"\\)", " ", false},
+                                   {"\\[", " ", false},
+                                   {"\\]", " ", false},
                                    {"\\leq", "\\le", false},
                                    {"\\geq", "\\ge", false},
                                    {"\\neq", "\\ne", false}};
@@ -197,23 +198,48 @@ static bool is_dropped(braces *b, char c)
     return b->dropped >> b->depth-- & 1;
 }
 
+/* A blank is left out unless it parts digits that are no groups of one number. */
+typedef struct {
+    bool is_apart; /* a blank stands before what comes */
+    int n_digits;  /* how many were written last, in this group */
+} spacing;
+
+static void write_spaced(spacing *s, tp_slice text, size_t at, tp_buf *out)
+{
+    char c = text.data[at];
+    bool is_digit = c >= '0' && c <= '9', parts = is_digit && s->is_apart && s->n_digits;
+    if (parts && (s->n_digits > 3 || !tp_number_group_at(text, at)))
+        tp_buf_addc(out, ' ');
+    s->n_digits = !is_digit ? 0 : parts ? 1 : s->n_digits + 1;
+    s->is_apart = false;
+    tp_buf_addc(out, c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
+}
+
 void tp_answer_normalize(tp_slice text, tp_buf *out)
 {
     braces b = {0};
+    spacing s = {0};
     text = tp_answer_trim(text);
     while (text.len && (text.data[text.len - 1] == '.' || text.data[text.len - 1] == ','))
         text.len--;
     for (size_t i = 0; i < text.len;) {
         const rewrite *r = match_rewrite(text.data + i, text.len - i);
         if (r) {
-            tp_buf_adds(out, r->to);
+            if (r->to[0] == ' ')
+                s.is_apart = true;
+            else if (r->to[0]) {
+                tp_buf_adds(out, r->to);
+                s = (spacing){0};
+            }
             i += strlen(r->from);
             b.drop_next = r->wraps;
             continue;
         }
-        char c = text.data[i++];
-        if (!is_space(c) && !is_dropped(&b, c))
-            tp_buf_addc(out, c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
+        if (is_space(text.data[i]))
+            s.is_apart = true;
+        else if (!is_dropped(&b, text.data[i]))
+            write_spaced(&s, text, i, out);
+        i++;
         b.drop_next = false;
     }
 }

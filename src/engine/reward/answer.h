@@ -19,8 +19,8 @@ tp_slice tp_answer_last_line(tp_slice text);
 /* Without white space at both ends. */
 tp_slice tp_answer_trim(tp_slice text);
 
-/* Mathematics spelled one way: no spaces, dollar signs, \left, \text{} ..., lower case.
- * Appends. */
+/* Mathematics spelled one way: no spaces but between digits ("3 4"; not in "10\,000"), no dollar
+ * signs, \left, \text{} ..., lower case.  Appends. */
 void tp_answer_normalize(tp_slice text, tp_buf *out);
 
 typedef struct {

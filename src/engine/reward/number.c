@@ -74,9 +74,11 @@ static void add_digit(decimal *d, char c)
         d->exponent++; /* too long to be exact: its size stays right */
 }
 
-/* What may stand between groups of three digits; the point only more than once. */
+/* What may stand between groups of three digits; the point only more than once.  The longest first
+ * where one begins another. */
 static const char *const group_marks[] = {
-    ",", "{,}", "_", "'", "\\,", "\\ ", "\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x89", NULL};
+    ", \\! ",   ",\\! ",        ",\\!",         ",", "{,}", "_", "'", "\\,", "\\ ",
+    "\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x89", NULL};
 
 static bool is_group(const scan *s, size_t ahead)
 {
@@ -84,7 +86,13 @@ static bool is_group(const scan *s, size_t ahead)
            is_digit(peek(s, ahead + 2)) && !is_digit(peek(s, ahead + 3));
 }
 
-/* The mark in front of a group: "1,234", in LaTeX "1{,}234", "1.234.567"; else NULL. */
+bool tp_number_group_at(tp_slice text, size_t at)
+{
+    scan s = {text.data, text.len, at, false};
+    return is_group(&s, 0);
+}
+
+/* The mark in front of a group: "1,234", in LaTeX "1{,}234", "1,\!234", "1.234.567"; else NULL. */
 static const char *find_mark(const scan *s)
 {
     for (const char *const *mark = group_marks; *mark; mark++) {
@@ -98,6 +106,7 @@ static const char *find_mark(const scan *s)
     return peek(s, 0) == ' ' && peek(s, 1) == '0' && is_group(s, 1) ? " " : NULL;
 }
 
+/* Groups behind a 0 make no number: "0,245". */
 static void read_whole_part(scan *s, decimal *d)
 {
     size_t first = s->at;
@@ -105,6 +114,7 @@ static void read_whole_part(scan *s, decimal *d)
         add_digit(d, s->s[s->at++]);
     size_t n_first = s->at - first;
     const char *mark = n_first >= 1 && n_first <= 3 ? find_mark(s) : NULL;
+    d->is_void = mark && s->s[first] == '0';
     for (scan t = *s; mark && take(&t, mark) && is_group(&t, 0); *s = t)
         for (int i = 0; i < 3; i++)
             add_digit(d, t.s[t.at++]);
@@ -194,7 +204,7 @@ static bool read_decimal(scan *s, decimal *ret)
     read_whole_part(s, ret);
     if (peek(s, 0) == '.' && is_digit(peek(s, 1)))
         read_decimals(s, ret);
-    if (is_joined(s, first)) {
+    if (ret->is_void || is_joined(s, first)) {
         pass_joined(s, ret);
         return true;
     }

@@ -1,9 +1,10 @@
 /* number.h - numbers as people and models write them.
  *
  *     42    -3.50    1,234,567    $5    7 apples    12%    3/4    1 1/2    2.5e-3
- *     \frac{3}{4}    1{,}000    6.02 \times 10^{23}    −8 (U+2212)    ½    1.000.000    1 000
+ *     \frac{3}{4}    1{,}000    1,\!000    6.02 \times 10^{23}    −8 (U+2212)    ½    1.000.000
+ *     1 000
  *
- * What has no value is no number, and nothing in it is one: 1/0, \frac{1}{0}, 1,00, 1.2.3.
+ * What has no value is no number, and nothing in it is one: 1/0, \frac{1}{0}, 1,00, 0,245, 1.2.3.
  * Values are exact fractions as long as they fit 128 bits; beyond that only the nearest
  * double is known, and the digits decide. */
 #ifndef TP_ENGINE_REWARD_NUMBER_H
@@ -35,6 +36,9 @@ bool tp_number_only(tp_slice text, tp_number *ret);
 /* The text is words that begin with or lead to a number: "42 apples in all, or 6 for each", and
  * *ret is the first.  Between two numbers stand two words or more: not "5 or 7", "1, 2", "7:30". */
 bool tp_number_in_words(tp_slice text, tp_number *ret);
+
+/* Three digits stand at `at`, as behind a mark of thousands. */
+bool tp_number_group_at(tp_slice text, size_t at);
 
 /* 12% equals 12% and 0.12 and, when only one of the two has the sign, 12.  Exact when
  * both are and the tolerances are 0; else |a - b| <= absolute or <= relative * |b|. */
