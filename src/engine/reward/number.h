@@ -29,8 +29,10 @@ typedef struct {
 bool tp_number_next(tp_slice text, size_t from, tp_number *ret);
 bool tp_number_last(tp_slice text, tp_number *ret);
 
-/* The text is one number, perhaps with a currency sign, a unit, a variable ("x = 3"),
- * mark-up around it: nothing that makes it an expression. */
+/* The text is one number, perhaps with a currency sign, a unit ("9 (apples)"), the name of what it
+ * is ("x = 3"), mark-up around it: nothing that makes it an expression ("7 i") or several
+ * ("(1,200)").
+ */
 bool tp_number_only(tp_slice text, tp_number *ret);
 
 /* The text is words that begin with or lead to a number: "42 apples in all, or 6 for each", and

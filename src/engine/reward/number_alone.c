@@ -14,7 +14,18 @@ static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c 
 /* The byte at `at`, or 0 outside the text. */
 static char byte_at(tp_slice text, size_t at) { return at < text.len ? text.data[at] : 0; }
 
-/* Letters that are variables rather than units when they touch a number: "2x", "3i". */
+/* The length of the first of the words that stands at `at`; 0: none of them does. */
+static size_t word_at(tp_slice text, size_t at, const char *const *words)
+{
+    for (; *words; words++) {
+        size_t n = strlen(*words);
+        if (text.len - at >= n && memcmp(text.data + at, *words, n) == 0)
+            return n;
+    }
+    return 0;
+}
+
+/* Letters that are variables rather than units where they stand alone: "2x", "3 i". */
 static bool is_variable(char c) { return is_letter(c) && !strchr("mgshlLJNWVAKCF", c); }
 
 static bool is_harmless(char c) { return is_letter(c) || (c && strchr(" \t\r\n.,;:?'\"`~=$%", c)); }
@@ -34,6 +45,15 @@ static bool is_harmless_code(uint32_t code)
             kind != UTF8PROC_CATEGORY_ND && kind != UTF8PROC_CATEGORY_NL);
 }
 
+/* A letter above ASCII, its accent or an apostrophe; not Chinese, which has no words in blanks. */
+static bool continues_word(uint32_t code)
+{
+    enum { APOSTROPHE = 0x2019 };
+    utf8proc_category_t kind = utf8proc_category((utf8proc_int32_t)code);
+    return code == APOSTROPHE || kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL ||
+           kind == UTF8PROC_CATEGORY_MN;
+}
+
 /* \text{ km}, \mathrm{kg}, \,, \ ,^\circ: mark-up that leaves a number a number; its length. */
 static size_t markup_at(tp_slice text, size_t at)
 {
@@ -41,13 +61,8 @@ static size_t markup_at(tp_slice text, size_t at)
                                         "\\left", "\\right",  "\\,",      "\\;",       "\\!",
                                         "\\:",    "\\ ",      "^\\circ",  "^{\\circ}", "\\%",
                                         "\\$",    "{",        "}",        "**",        "\\(",
-                                        "\\)",    "\\[",      "\\]",      "\\approx"};
-    for (size_t i = 0; i < TP_COUNTOF(known); i++) {
-        size_t n = strlen(known[i]);
-        if (text.len - at >= n && memcmp(text.data + at, known[i], n) == 0)
-            return n;
-    }
-    return 0;
+                                        "\\)",    "\\[",      "\\]",      "\\approx",  NULL};
+    return word_at(text, at, known);
 }
 
 static size_t letters_before(tp_slice text, size_t at)
@@ -58,29 +73,54 @@ static size_t letters_before(tp_slice text, size_t at)
     return n;
 }
 
-/* Does a unit of length end at `at`: "cm", or the "}" of a \\text{...}? */
+/* What stands in \\text{ km/h}: a unit or words, without what computes. */
+static bool is_unit_text(char c) { return is_letter(c) || (c && strchr(" /.,-~", c)); }
+
+/* The length of a \\text{...} that holds a unit or words. */
+static size_t text_at(tp_slice text, size_t at)
+{
+    static const char *const known[] = {"\\text{", "\\mathrm{", "\\textrm{", "\\mbox{", NULL};
+    size_t n = word_at(text, at, known);
+    if (n == 0)
+        return 0;
+    while (is_unit_text(byte_at(text, at + n)))
+        n++;
+    return byte_at(text, at + n) == '}' ? n + 1 : 0;
+}
+
+/* Does a \\text{...} end at `at`? */
+static bool ends_text(tp_slice text, size_t at)
+{
+    size_t from = at ? at - 1 : 0;
+    if (at == 0 || text.data[from] != '}')
+        return false;
+    while (from && is_unit_text(text.data[from - 1]))
+        from--;
+    if (from == 0 || text.data[--from] != '{')
+        return false;
+    from -= letters_before(text, from);
+    return from && text_at(text, from - 1) == at - from + 1;
+}
+
+/* Does a unit end at `at` that may have a power: "cm", \\text{...}, the s of "m/s"? */
 static bool ends_unit(tp_slice text, size_t at)
 {
-    static const char *const units[] = {"m", "cm", "mm", "km", "dm", "ft", "in", "yd", "mi", "s"};
+    static const char *const units[] = {"m", "cm", "mm", "km", "dm", "ft", "in", "yd", "mi"};
     size_t n = letters_before(text, at);
-    if (at && text.data[at - 1] == '}')
+    if (n == 1 && at > 1 && memcmp(text.data + at - 2, "/s", 2) == 0)
         return true;
     for (size_t i = 0; i < TP_COUNTOF(units); i++)
         if (strlen(units[i]) == n && strncmp(text.data + at - n, units[i], n) == 0)
             return true;
-    return false;
+    return ends_text(text, at);
 }
 
 /* The length of a square or a cube of a unit: ^2, ^{3}, ². */
 static size_t power_at(tp_slice text, size_t at)
 {
-    static const char *const powers[] = {"^2", "^3", "^{2}", "^{3}", "\xc2\xb2", "\xc2\xb3"};
-    for (size_t i = 0; i < TP_COUNTOF(powers); i++) {
-        size_t n = strlen(powers[i]);
-        if (text.len - at >= n && memcmp(text.data + at, powers[i], n) == 0)
-            return ends_unit(text, at) && !is_digit(byte_at(text, at + n)) ? n : 0;
-    }
-    return 0;
+    static const char *const powers[] = {"^2", "^3", "^{2}", "^{3}", "\xc2\xb2", "\xc2\xb3", NULL};
+    size_t n = word_at(text, at, powers);
+    return n && ends_unit(text, at) && !is_digit(byte_at(text, at + n)) ? n : 0;
 }
 
 /* The length of "μ" before the letters of a unit. */
@@ -88,22 +128,6 @@ static size_t micro_at(tp_slice text, size_t at)
 {
     bool is_mu = text.len - at > 2 && memcmp(text.data + at, "\xce\xbc", 2) == 0;
     return is_mu && is_letter(text.data[at + 2]) ? 2 : 0;
-}
-
-/* The length of \\text{ km/h}: a unit or words, without what computes. */
-static size_t text_at(tp_slice text, size_t at)
-{
-    static const char *const known[] = {"\\text{", "\\mathrm{", "\\textrm{", "\\mbox{"};
-    for (size_t i = 0; i < TP_COUNTOF(known); i++) {
-        size_t n = strlen(known[i]);
-        if (text.len - at < n || memcmp(text.data + at, known[i], n) != 0)
-            continue;
-        while (at + n < text.len && (is_letter(text.data[at + n]) ||
-                                     (text.data[at + n] && strchr(" /.,-", text.data[at + n]))))
-            n++;
-        return byte_at(text, at + n) == '}' ? n + 1 : 0;
-    }
-    return 0;
 }
 
 /* An exclamation mark; not the factorial of what it touches. */
@@ -118,6 +142,21 @@ static bool has_word(tp_slice text, size_t at)
 {
     at += byte_at(text, at) == ' ';
     return is_letter(byte_at(text, at)) && is_letter(byte_at(text, at + 1));
+}
+
+/* The length of a unit in brackets: "9 (apples)", "9 (t-shirts)", "5 (g)"; not "5 (x)". */
+static size_t bracketed_at(tp_slice text, size_t at)
+{
+    size_t n = 1;
+    if (text.data[at] != '(' || at == 0 || text.data[at - 1] != ' ')
+        return 0;
+    char letter = byte_at(text, at + 1), next = byte_at(text, at + 2);
+    bool is_unit = is_letter(letter) && !is_variable(letter) && next == ')';
+    if (!is_unit && !has_word(text, at + (next == '-' ? 3 : 1)))
+        return 0;
+    while (is_unit_text(byte_at(text, at + n)))
+        n++;
+    return byte_at(text, at + n) == ')' ? n + 1 : 0;
 }
 
 /* Hyphens, slashes and brackets within prose: "20-year", "miles/hour", "km/h", "$4 / hour",
@@ -151,7 +190,8 @@ static bool is_prose(tp_slice text, size_t at)
 static size_t plain_at(tp_slice text, size_t at, bool in_prose)
 {
     uint32_t code = 0;
-    size_t n = text_at(text, at) ?: power_at(text, at) ?: micro_at(text, at) ?: markup_at(text, at);
+    size_t n = text_at(text, at) ?: power_at(text, at) ?: micro_at(text, at);
+    n = n ?: bracketed_at(text, at) ?: markup_at(text, at);
     if (n)
         return n;
     n = tp_utf8_decode(text.data + at, text.len - at, &code);
@@ -182,17 +222,49 @@ static bool is_computed(tp_slice text, const tp_number *v)
         if (begin >= n && strncasecmp(text.data + begin - n, before[i], n) == 0)
             return true;
     }
-    while (end < text.len && text.data[end] == ' ')
+    while (end < text.len && (text.data[end] == ' ' || text.data[end] == '('))
         end++;
     return text.len - end >= 2 && strncasecmp(text.data + end, "pi", 2) == 0 &&
            !is_letter(byte_at(text, end + 2));
 }
 
+/* Does a word or an abbreviation begin with the letter at `at`, which no letter of ASCII follows:
+ * "a day", "T-shirts", "o'clock", "p.m.", "pêches"? */
+static bool begins_word(tp_slice text, size_t at)
+{
+    char c = text.data[at], next = byte_at(text, at + 1);
+    uint32_t code = 0;
+    if ((c == 'a' || c == 'I') && next == ' ')
+        return has_word(text, at + 1);
+    if (next && strchr("-'.", next))
+        return is_letter(byte_at(text, at + 2));
+    return tp_utf8_decode(text.data + at + 1, text.len - at - 1, &code) > 1 && continues_word(code);
+}
+
+/* Does a variable follow the number that ends at `end`: "2x", "7 i", "12 m^2 n"?  Not "5 m". */
+static bool has_variable(tp_slice text, size_t end)
+{
+    static const char *const gaps[] = {" ",   "~",   "{",   "}",        "\\,", "\\ ",
+                                       "\\;", "\\:", "\\!", "\\mathbf", NULL};
+    static const char *const constants[] = {"\\mathrm{i}", "\\mathrm{e}", NULL};
+    for (size_t at = end, n; at < text.len; at += 1 + power_at(text, at + 1)) {
+        while ((n = word_at(text, at, gaps)))
+            at += n;
+        if (word_at(text, at, constants))
+            return true;
+        if (!is_letter(byte_at(text, at)) || is_letter(byte_at(text, at + 1)) ||
+            (at > end && begins_word(text, at)))
+            return false;
+        if (is_variable(text.data[at]))
+            return true;
+    }
+    return false;
+}
+
 /* Part of a name or a term: x2, H2O, 2x, 2 pi. */
 static bool is_joined(tp_slice text, const tp_number *v)
 {
-    return (v->begin && is_letter(text.data[v->begin - 1])) ||
-           (is_variable(byte_at(text, v->end)) && !is_letter(byte_at(text, v->end + 1))) ||
+    return (v->begin && is_letter(text.data[v->begin - 1])) || has_variable(text, v->end) ||
            is_computed(text, v);
 }
 
@@ -227,12 +299,24 @@ static bool next_number(tp_slice text, size_t end, tp_number *ret)
     return false;
 }
 
+/* "(2,100)" is a pair: commas in brackets around the whole text part what is in them. */
+static bool is_tuple(tp_slice whole, tp_slice inner)
+{
+    if (inner.data == whole.data)
+        return false;
+    for (size_t at = 0; at + 1 < inner.len; at++)
+        if (inner.data[at] == ',' && is_digit(inner.data[at + 1]))
+            return true;
+    return false;
+}
+
 bool tp_number_only(tp_slice whole, tp_number *ret)
 {
     tp_number v, other;
     tp_slice text = unbracket(whole);
-    if (!tp_number_next(text, 0, &v) || next_number(text, v.end, &other) || is_joined(text, &v) ||
-        !is_plain(text, 0, v.begin, false) || !is_plain(text, v.end, text.len, false))
+    if (is_tuple(whole, text) || !next_number(text, 0, &v) || next_number(text, v.end, &other) ||
+        is_joined(text, &v) || !is_plain(text, 0, v.begin, false) ||
+        !is_plain(text, v.end, text.len, false))
         return false;
     v.begin += (size_t)(text.data - whole.data);
     v.end += (size_t)(text.data - whole.data);
@@ -269,6 +353,8 @@ bool tp_number_in_words(tp_slice text, tp_number *ret)
 {
     tp_number v;
     size_t end = 0, n = 0;
+    if (is_tuple(text, unbracket(text)))
+        return false;
     for (size_t from = 0; next_number(text, from, &v); from = v.end) {
         if (n && letters_before(text, v.begin) > 1 && is_plain(text, end, v.begin, true)) {
             end = v.end; /* of a name: CO2 */
