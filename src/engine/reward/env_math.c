@@ -157,29 +157,68 @@ static void score_math(const settings *o, const tp_completion *c, tp_reward *ret
     give(ret, right, &r);
 }
 
-/* NeMo RL: the letter behind "Answer:". */
-static void score_choice(const tp_completion *c, tp_reward *ret)
+/* ---- choices, as NeMo RL reads them ---- */
+
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
+
+/* Behind mark-up that may stand around a letter, and behind the blanks that are given. */
+static size_t skip_markup(tp_slice text, size_t at, const char *blanks)
 {
-    tp_slice text = {c->text, c->n_text}, truth = tp_answer_trim(tp_slice_of(c->prompt->truth));
-    char letter = 0;
-    for (size_t i = 0; i + 6 < text.len; i++) {
-        if (strncasecmp(text.data + i, "answer", 6) != 0)
-            continue;
-        size_t at = i + 6;
-        while (at < text.len && (text.data[at] == ' ' || text.data[at] == '\t'))
+    static const char *const known[] = {"**",  "}$",        "$",         "{",       "\\$",   "\\{",
+                                        "\\(", "\\mathrm{", "\\mathbf{", "\\boxed", "\\text"};
+    for (size_t from = SIZE_MAX; from != at;) {
+        from = at;
+        for (size_t i = 0; i < TP_COUNTOF(known); i++)
+            if (text.len - at >= strlen(known[i]) &&
+                memcmp(text.data + at, known[i], strlen(known[i])) == 0)
+                at += strlen(known[i]);
+        while (at < text.len && text.data[at] && strchr(blanks, text.data[at]))
             at++;
+    }
+    return at;
+}
+
+/* The letter of an expected answer that is one and nothing else; 0: it is not. */
+static char find_choice(const char *truth)
+{
+    tp_slice text = tp_answer_trim(tp_slice_of(truth));
+    size_t at = skip_markup(text, 0, "");
+    bool is_one = at < text.len && is_letter(text.data[at]);
+    return is_one && skip_markup(text, at + 1, "") == text.len ? text.data[at] : 0;
+}
+
+/* The letter behind the last "Answer:", of the case of the one that is expected; else 0. */
+static char find_chosen(tp_slice text, char expected)
+{
+    static const char word[] = "answer";
+    char letter = 0;
+    for (size_t i = 0; i + sizeof word <= text.len; i++) {
+        if (strncasecmp(text.data + i, word, sizeof word - 1) != 0)
+            continue;
+        size_t at = skip_markup(text, i + sizeof word - 1, " \t\r\n\v\f");
         if (at >= text.len || text.data[at] != ':')
             continue;
-        for (at++; at < text.len && strchr(" \t*($", text.data[at]) && text.data[at];)
-            at++;
-        if (at < text.len && text.data[at] >= 'A' && text.data[at] <= 'Z')
+        at = skip_markup(text, at + 1, " \t");
+        if (at < text.len && is_letter(text.data[at]) &&
+            is_capital(text.data[at]) == is_capital(expected))
             letter = text.data[at];
     }
-    while (truth.len && strchr("($", truth.data[0]))
-        truth = (tp_slice){truth.data + 1, truth.len - 1};
-    bool right = letter && truth.len && truth.data[0] == letter;
-    char answer[2] = {letter, 0};
-    tp_reward_give(ret, right, right ? TP_CORRECT_YES : TP_CORRECT_NO, letter ? answer : NULL);
+    return letter;
+}
+
+static void score_choice(const tp_completion *c, tp_reward *ret)
+{
+    char expected = find_choice(c->prompt->truth), answer[2] = {0};
+    if (!expected) {
+        tp_reward_exclude(ret, TP_REWARD_REFUSED,
+                          "the expected answer of %s is no letter alone, such as C: '%.80s'",
+                          c->prompt->id, c->prompt->truth);
+        return;
+    }
+    answer[0] = find_chosen((tp_slice){c->text, c->n_text}, expected);
+    bool right = answer[0] == expected;
+    tp_reward_give(ret, right, right ? TP_CORRECT_YES : TP_CORRECT_NO, answer[0] ? answer : NULL);
 }
 
 static void score(const void *o, void *state, const tp_completion *c, tp_reward *ret)

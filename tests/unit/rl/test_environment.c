@@ -139,11 +139,36 @@ static void multiple_choice(void **state)
 {
     static const sample samples[] = {{"B", "I think.\nAnswer: B", 1, "B"},
                                      {"B", "Answer: A, no. answer:  B", 1, "B"},
-                                     {"(B)", "Answer: (B)", 1, "B"},
+                                     {"B", "**Answer**: B", 1, "B"},
+                                     {"B", "Answer\n: B", 1, "B"},
+                                     {"B", "Answer: $\\boxed{B}$", 1, "B"},
+                                     {"B", "Answer: \\text{B}", 1, "B"},
+                                     {"B", "Answer: \\(\\mathrm{B}\\)", 1, "B"},
+                                     {"**B**", "Answer: B", 1, "B"},
+                                     {"b", "Answer: b", 1, "b"},
+                                     {"B", "Answer: (B)", 0, NULL},
+                                     {"B", "Answer:\nB", 0, NULL},
+                                     {"B", "Answer: b", 0, NULL},
                                      {"B", "Answer: C", 0, "C"},
                                      {"B", "B", 0, NULL}};
     expect_samples("math", WORDS("env.math.verifier_type=english_multichoice"), samples,
                    TP_COUNTOF(samples));
+}
+
+static void an_expected_choice_is_a_letter(void **state)
+{
+    static const char *const truths[] = {"(B)", "Paris", "B. Paris", ""};
+    fixture f;
+    const char *text = "Answer: B";
+    assert_int_equal(fixture_open(&f, "math", WORDS("env.math.verifier_type=english_multichoice")),
+                     TP_OK);
+    for (size_t i = 0; i < TP_COUNTOF(truths); i++) {
+        tp_rewards r = fixture_score(&f, truths[i], NULL, &text, 1);
+        assert_int_equal(r.v[0].status, TP_REWARD_REFUSED);
+        assert_non_null(strstr(r.v[0].why, "is no letter alone"));
+        tp_rewards_release(&r);
+    }
+    fixture_close(&f);
 }
 
 static void exact_text(void **state)
@@ -478,6 +503,7 @@ int main(void)
         cmocka_unit_test(gsm8k_wants_its_marker),
         cmocka_unit_test(numeric_behind_a_marker),
         cmocka_unit_test(multiple_choice),
+        cmocka_unit_test(an_expected_choice_is_a_letter),
         cmocka_unit_test(exact_text),
         cmocka_unit_test(format_of_nemo_rl),
         cmocka_unit_test(tags_may_be_long),
