@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "base/strings.h"
 #include "stats/dataset_internal.h"
 #include "text/json/json.h"
@@ -23,16 +24,78 @@ void tp_dataset_release(tp_stats_dataset *data)
     *data = (tp_stats_dataset){.columns = NULL};
 }
 
-static char delimiter_of(const char *line, size_t n)
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+static const char delimiters[] = "\t;,"; /* before spaces */
+
+/* Behind the quoted field that begins at `p`; NULL: its quote does not end. */
+static const char *behind_quotes(const char *p, const char *end)
 {
-    static const char candidates[] = "\t;,";
-    for (const char *d = candidates; *d; d++)
-        if (memchr(line, *d, n))
-            return *d;
-    return ' ';
+    for (p++; p < end; p++) {
+        if (*p != '"')
+            continue;
+        if (p + 1 == end || p[1] != '"')
+            return p + 1;
+        p++;
+    }
+    return NULL;
 }
 
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+static bool is_delimiter(char c, char delimiter)
+{
+    if (delimiter == 0) /* not known yet */
+        return memchr(delimiters, c, sizeof delimiters - 1);
+    return c == delimiter || (delimiter == ' ' && is_space(c));
+}
+
+/* Where the line of `p` ends: not within the quotes of a field; NULL: those do not end. */
+static const char *end_of_line(const char *p, const char *end, char delimiter)
+{
+    bool is_begin = true;
+    while (p && p < end && *p != '\n' && *p != '\r') {
+        if (is_begin && *p == '"') {
+            p = behind_quotes(p, end);
+            is_begin = false;
+            continue;
+        }
+        is_begin = is_delimiter(*p, delimiter) || (is_begin && is_space(*p));
+        p++;
+    }
+    return p;
+}
+
+static const char *end_of_row(const char *p, const char *end)
+{
+    while (p < end && *p != '\n' && *p != '\r')
+        p++;
+    return p;
+}
+
+static size_t blanks(const char *p, const char *end)
+{
+    size_t n = 0;
+    while (p + n < end && (p[n] == ' ' || p[n] == '\t'))
+        n++;
+    return n;
+}
+
+static char delimiter_of(const char *line, const char *end)
+{
+    const char *found = NULL;
+    bool is_begin = true;
+    while (line && line < end) {
+        if (is_begin && *line == '"') {
+            line = behind_quotes(line, end);
+            is_begin = false;
+            continue;
+        }
+        const char *d = memchr(delimiters, *line, sizeof delimiters - 1);
+        found = d && (!found || d < found) ? d : found;
+        is_begin = d || is_space(*line);
+        line++;
+    }
+    return found ? *found : ' ';
+}
 
 /* The next field of [*at, end) into `field`; false at the end of the line. */
 static bool next_field(const char **at, const char *end, char delimiter, bool *more, tp_buf *field)
@@ -72,112 +135,178 @@ static bool next_field(const char **at, const char *end, char delimiter, bool *m
 typedef struct {
     tp_stats_dataset *data;
     const char *end; /* of the text */
-    char delimiter;
+    char delimiter;  /* 0: not known yet */
     bool has_columns;
-    size_t line, row;
+    size_t row, n_lines;
     tp_buf field;
 } table;
 
 typedef struct {
-    const char *from, *at, *end; /* with and without the spaces in front */
+    const char *from, *at, *end; /* with and without the spaces in front; NULL: quotes do not end */
+    size_t number;
 } text_line;
 
-/* The next line that holds something, behind `text`; NULL: there is none.  A line ends with LF, CR
- * LF or CR.  Returns where the one after it begins. */
-static const char *next_line(const char *text, const char *end, text_line *ret, size_t *line)
+static const char *behind_break(const char *p, const char *end)
 {
-    while (text < end) {
-        const char *stop = text;
-        while (stop < end && *stop != '\n' && *stop != '\r')
-            stop++;
-        *ret = (text_line){.from = text, .at = text, .end = stop};
-        while (ret->at < stop && is_space(*ret->at))
-            ret->at++;
-        text = stop;
-        text += text + 1 < end && text[0] == '\r' && text[1] == '\n';
-        text += text < end;
-        ++*line;
-        if (ret->at < stop && *ret->at != '#')
+    p += p + 1 < end && p[0] == '\r' && p[1] == '\n';
+    return p + (p < end);
+}
+
+/* The next line that holds something, behind `text`; NULL: there is none.  A line ends with LF, CR
+ * LF or CR.  Returns where the one after it begins, with the number of lines before that. */
+static const char *next_line(const table *t, const char *text, text_line *ret, size_t *n_lines)
+{
+    while (text < t->end) {
+        const char *at = text + blanks(text, t->end);
+        bool is_comment = at < t->end && *at == '#';
+        const char *stop =
+            is_comment ? end_of_row(at, t->end) : end_of_line(text, t->end, t->delimiter);
+        *ret = (text_line){.from = text, .at = at, .end = stop, .number = *n_lines + 1};
+        if (!stop)
+            return t->end;
+        for (;; ++*n_lines) { /* a break within quotes is one of the text */
+            const char *row = end_of_row(text, stop);
+            text = behind_break(row, t->end);
+            if (row == stop)
+                break;
+        }
+        ++*n_lines;
+        if (at < stop && !is_comment)
             return text;
     }
     return NULL;
 }
 
-static bool is_number_field(const tp_buf *field)
+/* ---- is the first line one of names? ---- */
+
+typedef enum { EMPTY, WORD, NUMBER, N_KINDS } field_kind;
+
+typedef struct {
+    uint8_t kinds[TP_DATASET_MAX_COLUMNS];
+    size_t n, counts[N_KINDS];
+    bool has_text, ends_empty;
+    bool is_count; /* "", 0, 1, 2 ... */
+    bool rises;    /* three or more whole numbers that rise behind words: years, sizes */
+    bool is_even;  /* and at equal distances */
+} line_form;
+
+static field_kind kind_of(const tp_buf *field)
 {
-    return field->len && dataset_is_number(tp_buf_str(field));
+    const char *text = tp_buf_str(field);
+    return dataset_is_missing(text, field->len)                      ? EMPTY
+           : dataset_is_number(text) && !memchr(text, 0, field->len) ? NUMBER
+                                                                     : WORD;
 }
 
-/* Words alone are names; words and numbers are where the line below has numbers below the words.
- * So are 0, 1, 2 ... behind an empty field: pandas' table of what has no names. */
-static bool are_names(table *t, const text_line *first, const text_line *second)
+static line_form form_of(table *t, const text_line *line)
 {
-    bool more = true, more_below = true, below_numbers = second;
-    bool any = false, has_number = false, has_word = false, is_count = second;
-    size_t i = 0;
-    char count[24];
-    const char *at = first->at, *below = second ? second->at : NULL;
-    TP_OWN(tp_buf) field = {0};
-    if (t->delimiter == '\t') {
-        at = first->from;
-        below = second ? second->from : NULL;
+    line_form f = {.is_count = true, .rises = true, .is_even = true};
+    const char *at = t->delimiter == '\t' ? line->from : line->at;
+    double last = NAN, distance = NAN, v;
+    bool more = true;
+    for (; next_field(&at, line->end, t->delimiter, &more, &t->field); f.n++) {
+        const char *text = tp_buf_str(&t->field);
+        field_kind kind = kind_of(&t->field);
+        char count[24];
+        snprintf(count, sizeof count, "%zu", f.n - 1);
+        f.is_count &= strcmp(text, f.n ? count : "") == 0;
+        f.has_text |= t->field.len > 0;
+        f.ends_empty = kind == EMPTY;
+        f.counts[kind]++;
+        if (f.n < TP_DATASET_MAX_COLUMNS)
+            f.kinds[f.n] = (uint8_t)kind;
+        if (kind == NUMBER) {
+            v = tp_str_to_f64(text, &v) ? v : (double)NAN;
+            f.rises &= f.counts[WORD] && v == floor(v) && !(v <= last);
+            f.is_even &= f.counts[NUMBER] < 3 || v - last == distance;
+            distance = v - last;
+            last = v;
+        }
+        f.rises &= kind != WORD || !f.counts[NUMBER];
     }
-    while (next_field(&at, first->end, t->delimiter, &more, &t->field)) {
-        bool is_number = is_number_field(&t->field);
-        bool is_word = !is_number && !dataset_is_missing(tp_buf_str(&t->field), t->field.len);
-        has_number |= is_number;
-        has_word |= is_word;
-        any |= t->field.len > 0;
-        snprintf(count, sizeof count, "%zu", i - 1);
-        is_count &= strcmp(tp_buf_str(&t->field), i ? count : "") == 0;
-        i++;
-        if (!second || !next_field(&below, second->end, t->delimiter, &more_below, &field))
-            below_numbers = false;
-        else if (is_word)
-            below_numbers &= is_number_field(&field);
-    }
-    return has_number ? (has_word && below_numbers) || is_count : any;
+    f.rises &= f.counts[NUMBER] > 2;
+    f.is_even &= f.rises;
+    return f;
+}
+
+/* Words alone are names; words and numbers are where the line below has numbers below the words,
+ * or where the numbers alone of this line rise as years do.  So are 0, 1, 2 ... behind an empty
+ * field: pandas' table of what has no names. */
+static bool are_names(const line_form *first, const line_form *second, bool has_row_names)
+{
+    bool below = first->n <= second->n;
+    if (!first->counts[NUMBER])
+        return first->has_text;
+    if (first->is_count && second->n)
+        return true;
+    for (size_t i = 0; i + has_row_names < TP_DATASET_MAX_COLUMNS && i < first->n; i++)
+        below &= first->kinds[i] != WORD || second->kinds[i + has_row_names] == NUMBER;
+    return first->counts[WORD] && second->n &&
+           (below || (first->rises && !second->rises) || (first->is_even && !second->is_even));
 }
 
 /* The form of the table, from its first two lines: a column of names may have none itself, so that
- * the first line begins with a tab. */
+ * the first line begins with a tab, or has one field less. */
 static bool begin(table *t, const text_line *first, const char *rest)
 {
-    text_line second;
+    text_line line;
     size_t unused = 0;
-    bool has_second = next_line(rest, t->end, &second, &unused);
-    t->delimiter = delimiter_of(first->at, (size_t)(first->end - first->at));
+    line_form second = {.n = 0};
+    t->delimiter = delimiter_of(first->at, first->end);
+    bool has_second = next_line(t, rest, &line, &unused) && line.end;
     if (t->delimiter == ' ' && *first->from == '\t' && has_second)
-        t->delimiter = delimiter_of(second.at, (size_t)(second.end - second.at));
+        t->delimiter = delimiter_of(line.at, line.end);
+    if (has_second)
+        second = form_of(t, &line);
+    line_form names = form_of(t, first);
+    bool has_less = names.n + 1 == second.n && !second.ends_empty;
+    bool ret = are_names(&names, &second, has_less);
     t->has_columns = true;
-    return are_names(t, first, has_second ? &second : NULL);
+    t->data->has_row_names = ret && has_less;
+    t->data->is_first_mixed = !ret && names.counts[WORD] && names.counts[NUMBER];
+    return ret;
+}
+
+static tp_status take_name(table *t, const text_line *line, tp_error *err)
+{
+    tp_column *c;
+    size_t n = t->data->n_columns;
+    const char *name = t->field.len ? tp_buf_str(&t->field) : NULL;
+    TP_TRY(dataset_column(t->data, name, t->field.len, SIZE_MAX, &c, err));
+    if (t->data->n_columns == n)
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%zu: two columns are called '%.60s'; rename one",
+                       t->data->name, line->number, name);
+    return TP_OK;
 }
 
 static tp_status read_line(table *t, const text_line *line, const char *rest, tp_error *err)
 {
+    tp_stats_dataset *data = t->data;
     bool more = true, is_first = !t->has_columns;
     bool is_header = is_first && begin(t, line, rest);
-    const char *at = t->delimiter == '\t' ? line->from : line->at, *end = line->end;
+    const char *at = t->delimiter == '\t' ? line->from : line->at;
     size_t i = 0;
-    for (; next_field(&at, end, t->delimiter, &more, &t->field); i++) {
-        tp_column *c;
-        const char *text = tp_buf_str(&t->field);
-        if (is_header && t->field.len && i == t->data->n_columns) {
-            TP_TRY(dataset_column(t->data, text, t->field.len, SIZE_MAX, &c, err));
-            if (i + 1 != t->data->n_columns)
-                return tp_fail(err, TP_ERR_FORMAT,
-                               "%s:%zu: two columns are called '%.60s'; rename one", t->data->name,
-                               t->line, text);
+    tp_column *c;
+    if (is_header && data->has_row_names)
+        TP_TRY(dataset_column(data, NULL, 0, SIZE_MAX, &c, err));
+    for (; next_field(&at, line->end, t->delimiter, &more, &t->field); i++) {
+        if (is_header) {
+            TP_TRY(take_name(t, line, err));
             continue;
         }
-        if (is_first && i == t->data->n_columns)
-            TP_TRY(dataset_column(t->data, NULL, 0, SIZE_MAX, &c, err));
-        if (i >= t->data->n_columns)
+        if (is_first)
+            TP_TRY(dataset_column(data, NULL, 0, SIZE_MAX, &c, err));
+        if (i >= data->n_columns)
             return tp_fail(err, TP_ERR_FORMAT, "%s:%zu: more fields than the %zu columns before it",
-                           t->data->name, t->line, t->data->n_columns);
-        if (!is_header)
-            dataset_cell(t->data, &t->data->columns[i], t->row, t->line, text, t->field.len);
+                           data->name, line->number, data->n_columns);
+        dataset_cell(data, &data->columns[i], t->row, line->number, tp_buf_str(&t->field),
+                     t->field.len);
     }
+    if (!is_header && data->has_row_names && i < data->n_columns)
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s:%zu: fewer fields than the %zu of lines that begin with a name of the "
+                       "row; give that column a name too",
+                       data->name, line->number, data->n_columns);
     t->row += !is_header;
     return TP_OK;
 }
@@ -187,10 +316,23 @@ static tp_status read_table(const char *text, size_t n, tp_stats_dataset *data, 
     table t = {.data = data, .end = text + n};
     tp_status status = TP_OK;
     text_line line;
-    while (status == TP_OK && (text = next_line(text, t.end, &line, &t.line)))
-        status = read_line(&t, &line, text, err);
+    while (status == TP_OK && (text = next_line(&t, text, &line, &t.n_lines)))
+        status = line.end ? read_line(&t, &line, text, err)
+                          : tp_fail(err, TP_ERR_FORMAT,
+                                    "%s:%zu: a quote that begins a field does not end", data->name,
+                                    line.number);
     tp_buf_release(&t.field);
     return status;
+}
+
+/* UTF-16, as spreadsheets and PowerShell write it, has a mark in front or zero bytes. */
+static tp_status check_encoding(const char *name, const char *text, size_t n, tp_error *err)
+{
+    bool has_mark = n > 1 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
+    if (has_mark || memchr(text, 0, TP_MIN(n, 4)))
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s is UTF-16: convert it first, as by 'iconv -f UTF-16 -t UTF-8'", name);
+    return TP_OK;
 }
 
 tp_status tp_dataset_read(const char *name, const char *text, size_t n, tp_stats_dataset *ret,
@@ -198,6 +340,7 @@ tp_status tp_dataset_read(const char *name, const char *text, size_t n, tp_stats
 {
     tp_stats_dataset data = {.columns = NULL};
     size_t skip = tp_utf8_mark(text, n);
+    TP_TRY(check_encoding(name, text, n, err));
     snprintf(data.name, sizeof data.name, "%s", name);
     text += skip;
     n -= skip;

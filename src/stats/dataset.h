@@ -1,11 +1,12 @@
 /* dataset.h - columns of numbers out of what people have.
  *
  * Text in columns: separated by tabs, commas, semicolons or spaces, with or without a line
- * of names, which may be numbers beside words where the line below has numbers only; '#' begins a
- * comment; an empty cell, NA, null or - is missing.  A column whose
- * first cell is no number holds labels.  JSON: an array of numbers or of arrays, an object
- * of arrays ({"x": .., "y": ..}, {"groups": ..}), an array of objects, or one object per
- * line (metrics.jsonl; members of inner objects are "outer.inner").
+ * of names, which may be numbers beside words where the line below has numbers below the words, or
+ * where they rise as years do; it may leave out the first column, which has names of rows; '#'
+ * begins a comment; a field in quotes may hold line breaks; an empty cell, NA, null or - is
+ * missing.  A column whose first cell is no number holds labels.  JSON: an array of numbers or of
+ * arrays, an object of arrays ({"x": .., "y": ..}, {"groups": ..}), an array of objects, or one
+ * object per line (metrics.jsonl; members of inner objects are "outer.inner").
  *
  * Reading fails only on the form.  A cell that is not a finite number where numbers began
  * spoils its column, and tp_dataset_numbers() of that column says where it is. */
@@ -37,6 +38,8 @@ typedef struct {
     tp_column *columns;
     size_t n_columns, n_rows;
     bool is_json;
+    bool has_row_names;  /* in a first column that the line of names leaves out */
+    bool is_first_mixed; /* the first line has words and numbers, and was read as a row */
     bool is_records; /* JSON objects, one a row: columns are different things, not samples of one */
 } tp_stats_dataset;
 

@@ -81,12 +81,13 @@ static void spoil(tp_column *c, size_t line, const char *text, size_t n)
     copy_text(c->bad_text, sizeof c->bad_text, text, n);
 }
 
-/* Also one that no double can hold: it is then a bad value, not a name. */
+/* Also one that no double can hold: it is then a bad value, not a name.  0x10 is a number of C
+ * alone. */
 bool dataset_is_number(const char *text)
 {
     char *end;
     strtod(text, &end);
-    return end != text && *end == 0;
+    return end != text && *end == 0 && !strpbrk(text, "xX");
 }
 
 bool dataset_is_missing(const char *text, size_t n)

@@ -82,6 +82,88 @@ static void names_may_be_numbers_beside_words(void **state)
     tp_dataset_release(&data);
 }
 
+static void names_may_be_numbers_that_rise(void **state)
+{
+    static const char *const texts[] = {
+        "Country Name,Code,1960,1961,1962\nAruba,ABW,5.5,6.5,6\nChad,TCD,7,8,9\n",
+        "\"model\",\"v\",\"1\",\"2\",\"4\",\n\"a\",\"x\",\"5.5\",\"6.5\",\"6\",\n\"b\",\"x\",7,8,9,"
+        "\n",
+        "land,code,1960,1961,1962\na,A,5.5,6.5,7.5\nb,B,7,8,9\n"};
+    static const char *const first[] = {"1960", "1", "1960"}, *const second[] = {"1961", "2",
+                                                                                 "1961"};
+    for (size_t i = 0; i < 3; i++) {
+        tp_stats_dataset data = read_text(texts[i]);
+        check_column(&data, first[i], (const double[]){5.5, 7}, 2);
+        check_column(&data, second[i], (const double[]){6.5, 8}, 2);
+        assert_false(data.is_first_mixed);
+        tp_dataset_release(&data);
+    }
+    /* Rows that rise are rows, and so is one whose numbers are none of names. */
+    static const char *const rows[] = {"a,1,2,4\nb,2,3,9\n", "a,1,3,2\nb,2,5,9\n", "a,1,3\nb,2,5\n",
+                                       "1,2,3,a\n2,3,1,b\n", "a,1,2.5,3\nb,2,1,9\n"};
+    for (size_t i = 0; i < 5; i++) {
+        tp_stats_dataset data = read_text(rows[i]);
+        assert_int_equal(data.n_rows, 2);
+        assert_true(data.is_first_mixed);
+        tp_dataset_release(&data);
+    }
+}
+
+static void a_field_in_quotes_may_hold_lines(void **state)
+{
+    tp_stats_dataset data = read_text("model,answer,score\na,\"one\n\ntwo, \"\"x\"\"\",1\n"
+                                      "b,\"x\",2\r\na,\"y, z\",3\nb, \"p\r\n# q\",4\n");
+    check_column(&data, "score", (const double[]){1, 2, 3, 4}, 4);
+    assert_string_equal(tp_dataset_find(&data, "answer", NULL)->labels[0], "one\n\ntwo, \"x\"");
+    tp_dataset_release(&data);
+    data = read_text("\"a\nb\"\t\"c,d\"\n# it's a \"quote\n1\t2\n3\t5\n");
+    check_column(&data, "a\nb", (const double[]){1, 3}, 2);
+    check_column(&data, "c,d", (const double[]){2, 5}, 2);
+    tp_dataset_release(&data);
+    data = read_text("name,\"lat;p50\"\nx,2.5\ny,4.5\n");
+    check_column(&data, "lat;p50", (const double[]){2.5, 4.5}, 2);
+    tp_dataset_release(&data);
+    data = read_text("size n\n5\" 1\n7\" 2\n"); /* within a field it is text */
+    check_column(&data, "n", (const double[]){1, 2}, 2);
+    tp_dataset_release(&data);
+    check_refusal("a,b\n1,\"x\ny\"\n1,2,3\n", "in:4: more fields");
+    check_refusal("a,b\n1,2\n3,\"4\n5,6\n", "in:3: a quote that begins a field does not end");
+}
+
+static void a_line_of_names_may_leave_out_those_of_rows(void **state)
+{
+    static const char *const texts[] = {
+        "x y g\n1 5 6 a\n2 7 8 b\n", "\"x\"\t\"y\"\t\"g\"\n\"1\"\t5\t6\ta\n\"2\"\t7\t8\tb\n",
+        "x,y,g\n1,5,6,a\n2,7,8,b\n", "   x  y g\n1 5  6 a\n2 7  8 b\n",
+        "x;8;g\nr;5;6;1\ns;7;8;2\n"};
+    for (size_t i = 0; i < 5; i++) {
+        tp_stats_dataset data = read_text(texts[i]);
+        assert_int_equal(data.n_columns, 4);
+        assert_true(data.has_row_names);
+        check_column(&data, "x", (const double[]){5, 7}, 2);
+        check_column(&data, "3", (const double[]){6, 8}, 2);
+        tp_dataset_release(&data);
+    }
+    check_refusal("city n\nLos Angeles 5\nBoston 4\n", "in:3: fewer fields than the 3");
+    check_refusal("a,b\n1,2,\n3,4,\n", "in:2: more fields than the 2 columns");
+}
+
+static void what_is_no_text_or_number_is_refused(void **state)
+{
+    tp_stats_dataset data = read_text("addr,v\n0x10,1\n0x20,2\n");
+    assert_true(data.columns[0].is_label);
+    tp_dataset_release(&data);
+    static const char *const texts[] = {"\xff\xfe"
+                                        "a\0\n\0",
+                                        "\xfe\xff\0a\0\n", "a\0,\0"};
+    for (size_t i = 0; i < 3; i++) {
+        tp_error err = {0};
+        assert_int_equal(tp_dataset_read("in", texts[i], i < 2 ? 6 : 4, &data, &err),
+                         TP_ERR_FORMAT);
+        assert_non_null(strstr(err.message, "in is UTF-16: convert it first"));
+    }
+}
+
 static void lines_end_with_carriage_returns_too(void **state)
 {
     tp_stats_dataset data = read_text("x\r1\r2\r");
@@ -199,7 +281,7 @@ static void what_has_no_columns_is_refused(void **state)
 {
     check_refusal("", "holds no numbers");
     check_refusal("# nothing\n", "holds no numbers");
-    check_refusal("a,b\n1,2,3\n", "in:2: more fields than the 2 columns");
+    check_refusal("a,b\n1,2,3,4\n", "in:2: more fields than the 2 columns");
     check_refusal("a,a\n1,2\n", "in:1: two columns are called 'a'");
     check_refusal("[1, 2", "in:1");
     check_refusal("{\"a\": 1}\n[2]\n", "in:2");
@@ -212,6 +294,10 @@ int main(void)
         cmocka_unit_test(separators_and_names),
         cmocka_unit_test(numbers_without_names),
         cmocka_unit_test(names_may_be_numbers_beside_words),
+        cmocka_unit_test(names_may_be_numbers_that_rise),
+        cmocka_unit_test(a_field_in_quotes_may_hold_lines),
+        cmocka_unit_test(a_line_of_names_may_leave_out_those_of_rows),
+        cmocka_unit_test(what_is_no_text_or_number_is_refused),
         cmocka_unit_test(lines_end_with_carriage_returns_too),
         cmocka_unit_test(the_first_name_may_be_empty),
         cmocka_unit_test(a_column_that_words_spoil_is_named),
