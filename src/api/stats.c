@@ -61,6 +61,7 @@ typedef struct {
     size_t n;
     tp_stats_column at; /* of a series, .x NULL without */
     double *owned_at;
+    tp_buf notes; /* a line each: what was read otherwise than it may be meant */
 } selection;
 
 static void release(selection *s)
@@ -68,6 +69,7 @@ static void release(selection *s)
     for (size_t i = 0; i < s->n; i++)
         free(s->owned[i]);
     free(s->owned_at);
+    tp_buf_release(&s->notes);
     free(s);
 }
 
@@ -146,38 +148,95 @@ static tp_status select_pair(selection *s, const tp_stats_dataset *data, const t
     return TP_OK;
 }
 
+/* Without --at the place of a value is the number of its row, which is its own number unless cells
+ * before it are missing. */
+static void number_rows(selection *s, const tp_column *y)
+{
+    size_t n = 0;
+    s->owned_at = tp_new(y->n + 1, sizeof *s->owned_at);
+    for (size_t i = 0; i < y->n; i++)
+        if (!isnan(y->values[i]))
+            s->owned_at[n++] = (double)i;
+    if (n < y->n)
+        s->at = (tp_stats_column){"row", s->owned_at, n, 0, 0};
+}
+
+static void note_distances(selection *s)
+{
+    const double *x = s->at.x;
+    double distance = s->at.n > 1 ? x[1] - x[0] : 0;
+    for (size_t i = 2; i < s->at.n; i++)
+        if (fabs(x[i] - x[i - 1] - distance) > 1e-6 * fabs(distance)) {
+            tp_buf_addf(&s->notes,
+                        "the places (%.60s) are not equally far apart: slopes and change points "
+                        "are at them, while the correction for autocorrelation and the decay take "
+                        "from each value to the next one step\n",
+                        s->at.name);
+            return;
+        }
+}
+
 static tp_status select_series(selection *s, const tp_stats_dataset *data,
                                const tp_stats_options *f, const tp_column *y, tp_error *err)
 {
     const tp_column *at;
     size_t n, dropped;
-    if (!f->at)
-        return add(s, data, y, err);
+    if (!f->at) {
+        TP_TRY(add(s, data, y, err));
+        number_rows(s, y);
+        note_distances(s);
+        return TP_OK;
+    }
     TP_TRY(find(data, f->at, &at, err));
     TP_TRY(tp_dataset_pairs(data, at, y, &s->owned_at, &s->owned[0], &n, &dropped, err));
     s->n = 1;
     s->at = (tp_stats_column){at->name, s->owned_at, n, 0, 0};
     s->c[0] = (tp_stats_column){y->name, s->owned[0], n, 0, dropped};
+    note_distances(s);
     return TP_OK;
 }
 
-/* The columns named, or all that hold numbers, some of which may be no numbers; `by` is none of
- * them. */
+static bool is_empty(const tp_column *c) { return c->n == 0 && !c->bad_line; }
+
+/* The columns named, or all that hold numbers, some of which may be no numbers; `by` and the names
+ * of rows are none of them. */
 static tp_status choose(const tp_stats_dataset *data, const char *const *words, size_t n_words,
-                        const tp_column *by, const tp_column **ret, size_t *n, tp_error *err)
+                        const tp_column *by, const tp_column **ret, size_t *n, tp_buf *notes,
+                        tp_error *err)
 {
+    size_t n_empty = 0;
     *n = 0;
     if (n_words > TP_DATASET_MAX_COLUMNS)
         return tp_fail(err, TP_ERR_CONFIG, "%zu columns; at most %d", n_words,
                        TP_DATASET_MAX_COLUMNS);
     for (size_t i = 0; i < n_words; i++)
         TP_TRY(find(data, words[i], &ret[(*n)++], err));
-    for (size_t i = 0; n_words == 0 && i < data->n_columns; i++)
-        if (&data->columns[i] != by && (!data->columns[i].is_label || data->columns[i].is_mixed))
-            ret[(*n)++] = &data->columns[i];
+    for (size_t i = 0; n_words == 0 && i < data->n_columns; i++) {
+        const tp_column *c = &data->columns[i];
+        bool is_row_name = data->has_row_names && i == 0;
+        if (c == by || is_row_name || (c->is_label && !c->is_mixed))
+            continue;
+        if (!is_empty(c))
+            ret[(*n)++] = c;
+        else if (n_empty++ < 8)
+            tp_buf_addf(notes, "%s'%.60s'", n_empty > 1 ? ", " : "no values, left out: ", c->name);
+    }
+    if (n_empty)
+        tp_buf_addf(notes, "%s\n", n_empty > 8 ? ", ..." : "");
     if (*n == 0)
         return tp_fail(err, TP_ERR_FORMAT, "%s has no column of numbers", data->name);
     return TP_OK;
+}
+
+static void note_first_line(const tp_stats_dataset *data, tp_buf *notes)
+{
+    if (data->is_first_mixed)
+        tp_buf_adds(notes, "the first line has words and numbers: it was read as values, not as "
+                           "names\n");
+    if (data->has_row_names)
+        tp_buf_adds(notes,
+                    "the line of names has one less than the rows: their first column has the "
+                    "names of rows, and is left out unless it is named\n");
 }
 
 static tp_status select_columns(const tp_stats_options *f, const tp_stats_dataset *data,
@@ -188,7 +247,8 @@ static tp_status select_columns(const tp_stats_options *f, const tp_stats_datase
     size_t n;
     if (f->by)
         TP_TRY(find(data, f->by, &by, err));
-    TP_TRY(choose(data, words, n_words, by, chosen, &n, err));
+    TP_TRY(choose(data, words, n_words, by, chosen, &n, &s->notes, err));
+    note_first_line(data, &s->notes);
     if ((by || f->trend) && n != 1)
         return tp_fail(err, TP_ERR_CONFIG,
                        "%s has %zu columns of numbers; --%s takes one: name it after the file",
@@ -267,16 +327,25 @@ static tp_status put_text(tp_stats_kind kind, const tp_stats_style *style, const
     return TP_OK;
 }
 
+static void put_notes(const char *notes, tp_buf *out)
+{
+    for (size_t n; (n = strcspn(notes, "\n")) > 0; notes += n + (notes[n] != 0))
+        tp_buf_addf(out, "Note: %.*s.\n", (int)n, notes);
+}
+
 static tp_status answer(const tp_stats_options *o, const selection *s, char **ret, tp_error *err)
 {
     tp_buf out = {0};
     tp_stats_style style = style_of(o);
+    style.notes = tp_buf_str(&s->notes);
     tp_stats_kind kind = kind_of(o, s);
     const tp_stats_column *at = s->at.x ? &s->at : NULL;
     say_computing(o, o->trend ? "looking for the trend" : "resampling");
     tp_status status = o->form == TP_FORM_JSON
                            ? tp_stats_json(kind, &style, s->c, s->n, at, &out, err)
                            : put_text(kind, &style, s, &out, err);
+    if (o->form != TP_FORM_JSON)
+        put_notes(style.notes, &out);
     say_computing(o, NULL);
     return give(status, &out, ret);
 }

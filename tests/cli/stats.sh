@@ -254,6 +254,39 @@ expect 2 "standard input:1"
 ask ''
 expect 2 "holds no numbers"
 
+# Missing cells keep their places in a series.
+awk 'BEGIN { print "row,y"; for (i = 0; i < 110; i++) print i "," (i < 10 || i >= 100 ? i : "") }' >holes.csv
+run stats holes.csv y --trend
+expect 0
+expect_out "1 per row, 95 % interval 1 to 1, n = 20." "  at 100 " "90 cells without a number left out" \
+    "Note: the places (row) are not equally far apart"
+run stats holes.csv y --trend --json
+is "the slope" "$("$TOOL" get out ols.slope)" 1
+is "where" "$("$TOOL" get out changes.points.1.at)" 100
+is "the last ten" "$("$TOOL" get out last10.ols.slope)" 1
+case $("$TOOL" get out notes.0) in "the places (row) are not equally"*) ;; *) fail "no note in JSON" ;; esac
+run stats turn.txt --trend --json
+grep -q '"notes"' out && fail "a note on equal steps"
+
+# Columns without values are left out where none is named, and a first line of words and numbers is told.
+printf 'a,b,\n1,2,\n3,4,\n5,7,\n' >trail.csv
+run stats trail.csv
+expect 0
+expect_out "b is 1.333 higher than a" "Note: no values, left out: 'column 3'."
+run stats trail.csv 3
+expect 2 "trail.csv: column 'column 3' holds no numbers"
+printf 'ana,5\nbob,7\n' >unnamed.csv
+run stats unnamed.csv
+expect_out "n = 2" "Note: the first line has words and numbers: it was read as values"
+printf 'Country Name,Code,1960,1961,1962\nAruba,ABW,4.8,4.6,4.5\nChad,TCD,7,8,9.5\n' >wide.csv
+run stats wide.csv 1961
+expect_out "1961: mean 6.3" "n = 2."
+grep -q Note out && fail "a note on names"
+printf 'x y\n1 5 6\n2 7 8\n' >rows.txt
+run stats rows.txt
+expect 0
+expect_out "y is 17 % higher than x" "Note: the line of names has one less than the rows"
+
 run stats times.csv neww
 expect 2 "has no column 'neww'; did you mean 'new'; there are: old, new"
 run stats times.csv old --paired

@@ -2,6 +2,7 @@
 #include "instrument/report/stats_json.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- columns ---- */
 
@@ -119,6 +120,16 @@ static tp_stats_writer_options options_of(const tp_stats_style *s)
         .level = s->level, .seed = s->seed, .n_resamples = s->n_resamples ? s->n_resamples : 9999};
 }
 
+static void put_notes(tp_json_w *w, const char *notes)
+{
+    if (!notes || !*notes)
+        return;
+    tp_json_w_put_begin(w, "notes", '[');
+    for (size_t n; (n = strcspn(notes, "\n")) > 0; notes += n + (notes[n] != 0))
+        tp_json_w_strn(w, notes, n);
+    tp_json_w_end(w, ']');
+}
+
 tp_status tp_stats_json(tp_stats_kind kind, const tp_stats_style *style, const tp_stats_column *c,
                         size_t n, const tp_stats_column *at, tp_buf *out, tp_error *err)
 {
@@ -129,6 +140,7 @@ tp_status tp_stats_json(tp_stats_kind kind, const tp_stats_style *style, const t
     TP_TRY(tp_arena_init(&arena, (size_t)1 << 36, err));
     tp_stats_writer_open(&a);
     put_names(&w, c, n);
+    put_notes(&w, style->notes);
     tp_status status = put_columns(&a, kind, style, c, n, at, err);
     if (status == TP_OK) {
         tp_stats_writer_close(&a);

@@ -146,7 +146,8 @@ tp_status tp_stats_writer_series(tp_stats_writer *a, const double *x, const doub
     put_split(a, "edivisive_tau_kappa", &free_end, y, n, true);
     TP_TRY(tp_analyze_loss(NULL, y, n, 0.1, 10, &curve, err));
     put_loss(a, &curve);
-    return put_trend_of(a, "last10", NULL, y + n - curve.window, curve.window, err);
+    return put_trend_of(a, "last10", x ? x + n - curve.window : NULL, y + n - curve.window,
+                        curve.window, err);
 }
 
 static void answer_bootstrap(tp_stats_writer *a, const char *key, const tp_bootstrap_result *r)

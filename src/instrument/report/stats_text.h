@@ -16,6 +16,7 @@ typedef struct {
     double power;         /* of what is called detectable */
     bool bold;            /* the headline, on a terminal */
     int width;            /* columns of tables */
+    const char *notes;    /* a line each, for JSON; may be NULL */
 } tp_stats_style;
 
 typedef struct {

@@ -247,7 +247,7 @@ tp_status tp_stats_text_series(const tp_stats_style *s, const tp_stats_column *x
     if (l.why)
         tp_buf_addf(out, "undefined: %s\n", l.why);
     else if (l.why_test)
-        tp_buf_addf(out, "%.4g per step (%s)\n", l.slope, l.why_test);
+        tp_buf_addf(out, "%.4g per %s (%s)\n", l.slope, x ? x->name : "step", l.why_test);
     else {
         tp_buf_addf(out, "%.4g, interval %.4g to %.4g, R2 = %.3f, ", l.slope, l.ci.lo, l.ci.hi,
                     l.r2);
