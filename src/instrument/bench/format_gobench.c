@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/platform.h"
 #include "base/vec.h"
 
@@ -154,15 +155,24 @@ typedef struct {
     bool is_count;      /* no Unit line says more: exact while all rounds agree */
 } unit_rule;
 
+/* "goarch: arm64": it holds for the lines that follow.  One that is another for some of the
+ * benchmarks is part of their names: they are not rounds of one. */
+typedef struct {
+    const char *key, *value; /* NULL: it has none */
+    const char *first;       /* of the first benchmark */
+    bool varies;
+} setting;
+
 typedef struct {
     const char *file;
     tp_bench_report *report;
     unit_rule units[64];
     size_t n_units;
     bool is_ours;
-    bool has_packages;     /* more than one: each is part of the names of its benchmarks */
-    char *package;         /* of the lines that follow, or NULL */
-    tp_sample_list *lists; /* n_lists blocks of TP_BENCH_MAX_METRICS, by result */
+    setting settings[64];
+    size_t n_settings;
+    size_t n_bad, first_bad; /* lines that are none of benchmarks; where */
+    tp_sample_list *lists;   /* n_lists blocks of TP_BENCH_MAX_METRICS, by result */
     size_t n_lists;
     tp_error *err;
 } reader;
@@ -256,15 +266,22 @@ static void plain_name(const char *word, tp_buf *out)
         out->data[at] = (char)tolower((unsigned char)out->data[at]);
 }
 
-/* "Sort-8", or "example.org/lists.Sort-8" where the file has several packages. */
+static bool is_package(const setting *s) { return strcmp(s->key, "pkg") == 0; }
+
+/* "Sort-8", or "example.org/lists.Sort-8 goarch:arm64" where the file has several packages and
+ * architectures. */
 static void name_of(const reader *in, const char *word, tp_buf *out)
 {
-    if (in->has_packages && in->package)
-        tp_buf_addf(out, "%s.", in->package);
+    for (const setting *s = in->settings; s < in->settings + in->n_settings; s++)
+        if (s->varies && s->value && is_package(s))
+            tp_buf_addf(out, "%s.", s->value);
     if (in->is_ours)
         plain_name(word, out);
     else
         tp_buf_adds(out, word);
+    for (const setting *s = in->settings; s < in->settings + in->n_settings; s++)
+        if (s->varies && s->value && !is_package(s))
+            tp_buf_addf(out, " %s:%s", s->key, s->value);
 }
 
 static tp_status result_of(reader *in, const char *name, tp_bench_result **ret)
@@ -342,6 +359,21 @@ static tp_status add_value(reader *in, tp_bench_result *result, const char *unit
                                in->err);
 }
 
+/* Pairs of value and unit. */
+static bool are_pairs(const char *text)
+{
+    TP_OWN(tp_buf) copy = {0};
+    char *rest = NULL;
+    double v;
+    tp_buf_adds(&copy, text);
+    char *value = strtok_r(copy.data, " \t", &rest);
+    for (; value; value = strtok_r(NULL, " \t", &rest))
+        if (!strtok_r(NULL, " \t", &rest) || !tp_bench_decimal(value, &v))
+            return false;
+    return true;
+}
+
+/* A line of a log may begin like that of a benchmark: it is left out, and counted. */
 static tp_status read_line(reader *in, char *line, size_t number)
 {
     char *rest = NULL, *word = strtok_r(line, " \t", &rest);
@@ -349,18 +381,20 @@ static tp_status read_line(reader *in, char *line, size_t number)
     TP_OWN(tp_buf) name = {0};
     double v;
     tp_bench_result *result;
-    if (!count || !tp_str_to_f64(count, &v))
+    if (!count || !tp_bench_decimal(count, &v))
         return TP_OK; /* "BenchmarkX" alone announces a run */
     if (!word[strlen("Benchmark")])
         return TP_OK;
+    if (!are_pairs(rest)) {
+        in->first_bad = in->n_bad++ ? in->first_bad : number;
+        return TP_OK;
+    }
     name_of(in, word + strlen("Benchmark"), &name);
     TP_TRY(result_of(in, tp_buf_str(&name), &result));
     result->work = v >= 1 && v < 1e18 ? (uint64_t)v : 0;
     for (char *value; (value = strtok_r(NULL, " \t", &rest));) {
         char *unit = strtok_r(NULL, " \t", &rest);
-        if (!unit || !tp_str_to_f64(value, &v))
-            return tp_fail(in->err, TP_ERR_FORMAT, "%s:%zu: expected pairs of value and unit",
-                           in->file, number);
+        tp_bench_decimal(value, &v);
         TP_TRY(add_value(in, result, unit, v));
     }
     result->rounds++;
@@ -382,27 +416,81 @@ static bool next_line(const char *text, size_t n, size_t *at, tp_buf *line)
     return true;
 }
 
-/* What holds for all lines, wherever it stands: units, and whether there are several packages. */
+/* "key: value", and "key:", which has none from here on; false: another line. */
+static bool is_setting(const char *line, size_t *ret_key, const char **ret_value)
+{
+    size_t n = 0;
+    while (line[n] && line[n] != ':' && !isspace((unsigned char)line[n]) &&
+           !isupper((unsigned char)line[n]))
+        n++;
+    const char *value = line + n + 1;
+    if (!islower((unsigned char)*line) || line[n] != ':' || (*value && !strchr(" \t", *value)))
+        return false;
+    *ret_key = n;
+    *ret_value = value + strspn(value, " \t");
+    return true;
+}
+
+static tp_status read_setting(reader *in, const char *line, size_t number)
+{
+    size_t n, i = 0;
+    const char *value;
+    tp_arena *arena = &in->report->arena;
+    if (!is_setting(line, &n, &value))
+        return TP_OK;
+    while (i < in->n_settings &&
+           (strncmp(in->settings[i].key, line, n) != 0 || in->settings[i].key[n]))
+        i++;
+    if (i == TP_COUNTOF(in->settings))
+        return tp_fail(in->err, TP_ERR_FORMAT, "%s:%zu: more than %zu keys, as '%.*s:'", in->file,
+                       number, i, (int)TP_MIN(n, 40), line);
+    setting *s = &in->settings[i];
+    if (i == in->n_settings)
+        in->settings[in->n_settings++] = (setting){.key = tp_arena_strndup(arena, line, n)};
+    if (!*value)
+        s->value = NULL;
+    else if (!s->value || strcmp(s->value, value) != 0)
+        s->value = tp_arena_strdup(arena, value);
+    return TP_OK;
+}
+
+static bool differ(const char *a, const char *b) { return a && b ? strcmp(a, b) != 0 : a != b; }
+
+/* What holds for all lines, wherever it stands: units, and which settings vary. */
 static tp_status survey(reader *in, const char *text, size_t n)
 {
-    TP_OWN(tp_buf) line = {0}, first = {0};
+    TP_OWN(tp_buf) line = {0};
     size_t number = 0;
+    bool is_first = true;
     for (size_t at = 0; next_line(text, n, &at, &line);) {
         number++;
         if (tp_str_starts(line.data, "Unit "))
             TP_TRY(read_unit(in, line.data + 5, number));
-        if (!tp_str_starts(line.data, "pkg:"))
+        TP_TRY(read_setting(in, line.data, number));
+        if (!tp_str_starts(line.data, "Benchmark"))
             continue;
-        in->has_packages |= first.len && strcmp(first.data, line.data) != 0;
-        if (!first.len)
-            tp_buf_adds(&first, line.data);
+        for (setting *s = in->settings; s < in->settings + in->n_settings; s++) {
+            s->first = is_first ? s->value : s->first;
+            s->varies |= differ(s->value, s->first);
+        }
+        is_first = false;
     }
+    for (size_t i = 0; i < in->n_settings; i++)
+        in->settings[i].value = NULL;
     return TP_OK;
 }
 
-static void read_package(reader *in, const char *text)
+/* What is left out is said; where nothing else is there, it is refused. */
+static tp_status check_bad_lines(const reader *in)
 {
-    in->package = tp_arena_strdup(&in->report->arena, text + strspn(text, " \t"));
+    static const char *const wanted = "expected pairs of value and unit behind the count";
+    if (!in->n_bad)
+        return TP_OK;
+    if (!in->report->n_results)
+        return tp_fail(in->err, TP_ERR_FORMAT, "%s:%zu: %s", in->file, in->first_bad, wanted);
+    tp_log(TP_LOG_NOTICE, "bench", "%s:%zu: not read: %s (%zu line%s)", in->file, in->first_bad,
+           wanted, in->n_bad, tp_plural((uint64_t)in->n_bad));
+    return TP_OK;
 }
 
 tp_status tp_read_gobench(const char *name, const char *text, size_t n, tp_bench_report *ret,
@@ -415,13 +503,15 @@ tp_status tp_read_gobench(const char *name, const char *text, size_t n, tp_bench
     ret->tool = "go test";
     for (size_t at = 0; status == TP_OK && next_line(text, n, &at, &line);) {
         number++;
+        if (strcmp(line.data, "tool: temper") == 0)
+            in.is_ours = true;
         if (tp_str_starts(line.data, "Benchmark"))
             status = read_line(&in, line.data, number);
-        else if (tp_str_starts(line.data, "pkg:"))
-            read_package(&in, line.data + 4);
-        else if (strcmp(line.data, "tool: temper") == 0)
-            in.is_ours = true;
+        else
+            status = read_setting(&in, line.data, number);
     }
+    if (status == TP_OK)
+        status = check_bad_lines(&in);
     bool is_time_told = rule_of(&in, "ns/op").says_judged;
     for (size_t i = 0; in.is_ours && !is_time_told && i < ret->n_results; i++)
         tp_bench_judge_speed(&ret->results[i]);

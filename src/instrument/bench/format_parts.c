@@ -30,6 +30,11 @@ bool tp_bench_number(const tp_json *v, double *ret)
     return tp_json_f64(v, ret);
 }
 
+bool tp_bench_decimal(const char *text, double *ret)
+{
+    return !strpbrk(text, "xX") && tp_str_to_f64(text, ret);
+}
+
 tp_status tp_bench_values(const char *file, const tp_json *list, tp_bench_report *r,
                           const double **ret, size_t *ret_n, tp_error *err)
 {

@@ -51,6 +51,9 @@ typedef struct {
 /* A number, or "NaN", "Infinity", "-Infinity" as text; null is NaN.  False: neither. */
 bool tp_bench_number(const tp_json *v, double *ret);
 
+/* A number in text; 0x10 is one of C alone. */
+bool tp_bench_decimal(const char *text, double *ret);
+
 /* The numbers of a list in the arena, none of NULL. */
 TP_CHECKED tp_status tp_bench_values(const char *file, const tp_json *list, tp_bench_report *r,
                                      const double **ret, size_t *ret_n, tp_error *err);

@@ -822,6 +822,20 @@ static void benchmarks_of_go_are_kept_apart(void **state)
     expect_names("pkg: a\n" GO("Y-4", "") "pkg: a\n" GO("Y-4", ""), (const char *const[]){"Y-4"},
                  1);
     expect_names("tool: temper\n" GO("Train/x-2", ""), (const char *const[]){"train/x"}, 1);
+    /* as benchstat does, by every key that is another for some of them */
+    expect_names("goos: linux\ngoarch: amd64\n" GO("Y-4", "") "goarch: arm64\nok: 1\n" GO(
+                     "Y-4", "") "goos: linux\ngoarch: amd64\nok:\n" GO("Y-4", ""),
+                 (const char *const[]){"Y-4 goarch:amd64", "Y-4 goarch:arm64 ok:1"}, 2);
+    expect_names("note: a\nnote: before\nNote: x\nno te: y\nnote:z\n" GO(
+                     "Y", "") "note: after\nnote: before\n" GO("Y", ""),
+                 (const char *const[]){"Y"}, 1);
+    /* a key without a value has none from there on */
+    expect_names("pkg: a\n" GO("X", "") "pkg:\n" GO("Y", "") "pkg: b\n" GO("X", ""),
+                 (const char *const[]){"a.X", "Y", "b.X"}, 3);
+    /* a line of a log is none of a benchmark */
+    expect_names(
+        "BenchmarkBad-8 5 connections opened\n" GO("X-8", "") "BenchmarkX-8 5 0x10 ns/op\n",
+        (const char *const[]){"X-8"}, 1);
 }
 
 int main(void)
