@@ -113,13 +113,44 @@ static double unit_seconds(const char *unit)
                                      : NAN;
 }
 
-static bool has_repetitions(const tp_json *list)
+static bool has_name(const tp_json *list, const char *stem, size_t n, const char *end)
 {
     for (const tp_json *b = list->child; b; b = b->next) {
-        const char *type = tp_json_str(tp_json_get(b, "run_type"));
-        if (!type || strcmp(type, "iteration") == 0)
+        const char *name = tp_json_str(tp_json_get(b, "name"));
+        if (name && strncmp(name, stem, n) == 0 && strcmp(name + n, end) == 0)
             return true;
     }
+    return false;
+}
+
+/* Up to version 1.4.1 entries do not say that they are aggregates: fits are known by their members,
+ * means by their names beside that of what they are of, or beside each other. */
+static bool is_old_aggregate(const tp_json *list, const tp_json *b)
+{
+    static const char *const ends[] = {"_mean", "_median", "_stddev"};
+    const char *name = tp_json_str(tp_json_get(b, "name"));
+    if (tp_json_get(b, "cpu_coefficient") || tp_json_get(b, "big_o") || tp_json_get(b, "rms"))
+        return true;
+    for (size_t i = 0; name && i < TP_COUNTOF(ends); i++) {
+        size_t n = strlen(name) - strlen(ends[i]);
+        if (tp_str_ends(name, ends[i]))
+            return has_name(list, name, n, "") ||
+                   (has_name(list, name, n, ends[0]) && has_name(list, name, n, ends[2]));
+    }
+    return false;
+}
+
+static bool is_repetition(const tp_json *list, const tp_json *b)
+{
+    const char *type = tp_json_str(tp_json_get(b, "run_type"));
+    return type ? strcmp(type, "iteration") == 0 : !is_old_aggregate(list, b);
+}
+
+static bool has_repetitions(const tp_json *list)
+{
+    for (const tp_json *b = list->child; b; b = b->next)
+        if (is_repetition(list, b))
+            return true;
     return false;
 }
 
@@ -204,8 +235,8 @@ static bool is_skipped(const tp_json *entry)
 }
 
 /* All entries of the run that starts at `first`, which is the first of its name. */
-static tp_status read_run(const char *file, const tp_json *first, const char *name, bool is_ours,
-                          tp_bench_report *r, tp_error *err)
+static tp_status read_run(const char *file, const tp_json *list, const tp_json *first,
+                          const char *name, bool is_ours, tp_bench_report *r, tp_error *err)
 {
     run in = {.report = r, .is_ours = is_ours};
     const char *message = NULL;
@@ -213,11 +244,9 @@ static tp_status read_run(const char *file, const tp_json *first, const char *na
     begin_run(&in, name);
     for (const tp_json *b = first; b; b = b->next) {
         const char *other = tp_json_str(tp_json_get(b, "run_name"));
-        const char *type = tp_json_str(tp_json_get(b, "run_type"));
         bool wrong = false;
         other = other ? other : tp_json_str(tp_json_get(b, "name"));
-        if (!other || strcmp(other, name) != 0 || (type && strcmp(type, "iteration") != 0) ||
-            is_skipped(b))
+        if (!other || strcmp(other, name) != 0 || !is_repetition(list, b) || is_skipped(b))
             continue;
         if (tp_json_bool(tp_json_get(b, "error_occurred"), &wrong) && wrong) {
             message = tp_json_str(tp_json_get(b, "error_message"));
@@ -243,22 +272,23 @@ tp_status tp_read_google(const char *name, const tp_json *root, tp_bench_report 
     if (list->n > 0 && !has_repetitions(list))
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s: only aggregates; run without --benchmark_report_aggregates_only", name);
-    const char *program = tp_json_str(tp_json_get(tp_json_get(root, "context"), "executable"));
+    const tp_json *context = tp_json_get(root, "context");
+    const char *program = tp_json_str(tp_json_get(context, "executable"));
+    const char *when = tp_json_str(tp_json_get(context, "date"));
     bool is_ours = program && strcmp(program, own_executable) == 0;
     ret->tool = "Google Benchmark";
+    ret->started = when ? tp_arena_strdup(&ret->arena, when) : "";
     for (const tp_json *b = list->child; b; b = b->next) {
-        const char *type = tp_json_str(tp_json_get(b, "run_type"));
         const char *called = tp_json_str(tp_json_get(b, "run_name"));
         called = called ? called : tp_json_str(tp_json_get(b, "name"));
         if (!called)
             return tp_fail(err, TP_ERR_FORMAT, "%s:%u: an entry without a name", name, b->line);
-        if ((type && strcmp(type, "iteration") != 0) || is_skipped(b) ||
-            tp_bench_report_find(ret, called))
+        if (!is_repetition(list, b) || is_skipped(b) || tp_bench_report_find(ret, called))
             continue;
         if (ret->n_results == TP_BENCH_MAX_RESULTS)
             return tp_fail(err, TP_ERR_FORMAT, "%s: more than %d benchmarks", name,
                            TP_BENCH_MAX_RESULTS);
-        TP_TRY(read_run(name, b, called, is_ours, ret, err));
+        TP_TRY(read_run(name, list, b, called, is_ours, ret, err));
     }
     return TP_OK;
 }

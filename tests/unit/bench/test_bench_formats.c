@@ -838,6 +838,62 @@ static void benchmarks_of_go_are_kept_apart(void **state)
         (const char *const[]){"X-8"}, 1);
 }
 
+static void read_or_fail(const char *text, tp_bench_report *ret)
+{
+    tp_error err = {0};
+    if (tp_bench_read("f", text, strlen(text), NULL, ret, &err) != TP_OK)
+        fail_msg("%s", err.message);
+}
+
+/* Up to version 1.4.1 nothing says what is a repetition. */
+static void old_aggregates_of_google_are_none(void **state)
+{
+#define OLD(name, time) \
+    "{\"name\": \"" name "\", \"iterations\": 9, \"real_time\": " time ", \"time_unit\": \"ns\"}"
+    tp_bench_report r;
+    read_or_fail(
+        "{\"context\": {\"date\": \"2018-06-02 17:44:46\"}, \"benchmarks\": [" OLD(
+            "S",
+            "10") "," OLD("S",
+                          "11") "," OLD("S_mean",
+                                        "10.5") "," OLD("S_median",
+                                                        "10.5") "," OLD("S_stddev",
+                                                                        "0.7") "," OLD("of_mean",
+                                                                                       "5") ", "
+                                                                                            "{\"nam"
+                                                                                            "e\": "
+                                                                                            "\"S_"
+                                                                                            "BigO\""
+                                                                                            ", "
+                                                                                            "\"cpu_"
+                                                                                            "coeffi"
+                                                                                            "cient"
+                                                                                            "\": "
+                                                                                            "1.2, "
+                                                                                            "\"big_"
+                                                                                            "o\": "
+                                                                                            "\"N\"}"
+                                                                                            ", "
+                                                                                            "{\"nam"
+                                                                                            "e\": "
+                                                                                            "\"S_"
+                                                                                            "RMS\","
+                                                                                            " \"rms"
+                                                                                            "\": "
+                                                                                            "0.03}]"
+                                                                                            "}",
+        &r);
+    assert_int_equal(r.n_results, 2);
+    assert_string_equal(r.results[0].name, "S");
+    assert_int_equal(r.results[0].metrics[0].n_b, 2);
+    assert_string_equal(r.results[1].name, "of_mean");
+    assert_string_equal(r.started, "2018-06-02 17:44:46");
+    tp_bench_report_release(&r);
+    expect_refusal("{\"context\": {}, \"benchmarks\": [" OLD("S_mean", "1") "," OLD(
+                       "S_median", "1") "," OLD("S_stddev", "1") "]}",
+                   "only aggregates");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -868,6 +924,7 @@ int main(void)
         cmocka_unit_test(what_is_not_understood_is_named),
         cmocka_unit_test(lines_of_go_are_read_with_their_units),
         cmocka_unit_test(benchmarks_of_go_are_kept_apart),
+        cmocka_unit_test(old_aggregates_of_google_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
