@@ -57,9 +57,21 @@ void tp_write_tracker_bigger(const tp_bench_report *r, tp_buf *out)
     write_tracker(r, TP_HIGHER_IS_BETTER, out);
 }
 
+static bool is_list(const tp_json *v) { return v && v->type == TP_JSON_ARRAY; }
+
+/* What the action keeps of a suite in the branch of its pages: a list, the newest entry last. */
+static const tp_json *newest(const tp_json *suite)
+{
+    const tp_json *ret = is_list(suite) && suite->n ? tp_json_at(suite, suite->n - 1) : NULL;
+    return is_list(tp_json_get(ret, "benches")) ? ret : NULL;
+}
+
 bool tp_is_tracker(const tp_json *root)
 {
-    return root && root->type == TP_JSON_ARRAY && root->child && tp_json_get(root->child, "value");
+    const tp_json *suites = tp_json_get(root, "entries");
+    if (suites)
+        return suites->child && newest(suites->child);
+    return is_list(root) && root->child && tp_json_get(root->child, "value");
 }
 
 /* Whether the unit tells which way is better: of rates, of times, and of costs of one operation. */
@@ -80,37 +92,78 @@ static bool direction_of(const char *unit, tp_direction *ret)
     return is_rate || is_cost;
 }
 
-/* `named`: the direction of the whole file, NULL where nobody said it. */
-static tp_status read_entry(const char *file, const tp_json *e, const tp_direction *named,
-                            tp_bench_report *r, tp_error *err)
+/* "NAME - METRIC" is how we write it: the length of NAME, or of all. */
+static size_t plain_length(const char *name)
 {
-    const char *name = tp_json_str(tp_json_get(e, "name"));
-    const char *unit = tp_json_str(tp_json_get(e, "unit"));
-    double value;
-    if (!name || !unit || !tp_bench_number(tp_json_get(e, "value"), &value))
-        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: an entry needs name, unit and value", file,
-                       e->line);
-    /* "NAME - METRIC" is how we write it. */
-    const char *dash = NULL, *metric = "value";
+    const char *dash = NULL;
     for (const char *p = name; (p = strstr(p, " - ")); p++)
         dash = p;
-    char *plain = tp_arena_strndup(&r->arena, name, dash ? (size_t)(dash - name) : strlen(name));
-    metric = dash ? dash + 3 : metric;
+    return dash ? (size_t)(dash - name) : strlen(name);
+}
+
+/* Where others have more of one NAME than a benchmark has metrics, " - " is part of names. */
+static bool has_room(const tp_json *list, const char *name, size_t n)
+{
+    size_t count = 0;
+    for (const tp_json *e = list->child; e; e = e->next) {
+        const char *other = tp_json_str(tp_json_get(e, "name"));
+        count += other && strncmp(other, name, n) == 0 && plain_length(other) == n;
+    }
+    return count <= TP_BENCH_MAX_METRICS;
+}
+
+/* The action takes a number in a string as well, and needs no unit. */
+static bool value_of(const tp_json *e, double *ret)
+{
+    const tp_json *v = tp_json_get(e, "value");
+    const char *text = tp_json_str(v);
+    return tp_bench_number(v, ret) || (text && tp_bench_decimal(text, ret));
+}
+
+/* Entries of one list; `named`: the direction of all, NULL where nobody said it. */
+typedef struct {
+    const char *file;
+    const tp_json *list;
+    const char *suite; /* in front of names where there are several; or NULL */
+    const tp_direction *named;
+    tp_bench_report *report;
+} entries;
+
+static tp_status read_entry(const entries *in, const tp_json *e, tp_error *err)
+{
+    tp_bench_report *r = in->report;
+    const char *name = tp_json_str(tp_json_get(e, "name")), *metric = "value";
+    const char *unit = tp_json_str(tp_json_get(e, "unit"));
+    double value;
+    if (!name || !value_of(e, &value))
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: an entry needs a name and a value", in->file,
+                       e->line);
+    size_t n = plain_length(name);
+    if (name[n] && has_room(in->list, name, n))
+        metric = name + n + 3;
+    else
+        n = strlen(name);
+    const char *plain = tp_bench_report_printf(r, "%s%s%.*s", in->suite ? in->suite : "",
+                                               in->suite ? "/" : "", (int)n, name);
     tp_bench_result *result = tp_bench_report_find(r, plain);
+    if (!result && r->n_results == TP_BENCH_MAX_RESULTS)
+        return tp_fail(err, TP_ERR_FORMAT, "%s: more than %d benchmarks", in->file,
+                       TP_BENCH_MAX_RESULTS);
     if (!result) {
         result = tp_bench_report_add(r, plain, TP_BENCH_MAX_METRICS);
         result->n_metrics = 0;
         result->rounds = 1;
     }
     if (tp_result_metric(result, metric) || result->n_metrics == TP_BENCH_MAX_METRICS)
-        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a second entry '%s'", file, e->line, name);
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: two entries are called '%.80s'; rename one",
+                       in->file, e->line, name);
     tp_bench_metric *m = &result->metrics[result->n_metrics++];
     tp_direction direction;
-    bool is_known = direction_of(unit, &direction);
-    tp_bench_metric_set(r, m, metric, unit, named ? *named : direction, TP_METRIC_NOISY,
-                        tp_bench_report_values(r, &value, 1), 1);
-    m->metric.is_count = tp_bench_unit_counts(unit);
-    if (!named && !is_known) {
+    bool is_known = direction_of(unit ? unit : "", &direction);
+    tp_bench_metric_set(r, m, metric, unit ? unit : "", in->named ? *in->named : direction,
+                        TP_METRIC_NOISY, tp_bench_report_values(r, &value, 1), 1);
+    m->metric.is_count = unit && tp_bench_unit_counts(unit);
+    if (!in->named && !is_known) {
         tp_bench_metric_unjudged(m);
         m->note = "shown, not judged: which way is better is not said; name the file "
                   "smaller-is-better:FILE or bigger-is-better:FILE";
@@ -118,15 +171,45 @@ static tp_status read_entry(const char *file, const tp_json *e, const tp_directi
     return TP_OK;
 }
 
+static tp_status read_entries(const entries *in, tp_error *err)
+{
+    if (!is_list(in->list) || in->list->n > TP_BENCH_MAX_RESULTS)
+        return tp_fail(err, TP_ERR_FORMAT, "%s: has to be a list of at most %d", in->file,
+                       TP_BENCH_MAX_RESULTS);
+    for (const tp_json *e = in->list->child; e; e = e->next)
+        TP_TRY(read_entry(in, e, err));
+    return TP_OK;
+}
+
+/* The tool that measured a suite may tell the direction of all. */
+static const tp_direction *direction_of_tool(const char *tool)
+{
+    static const tp_direction lower = TP_LOWER_IS_BETTER, higher = TP_HIGHER_IS_BETTER;
+    return !tool                                        ? NULL
+           : strcmp(tool, "customSmallerIsBetter") == 0 ? &lower
+           : strcmp(tool, "customBiggerIsBetter") == 0  ? &higher
+                                                        : NULL;
+}
+
+/* A list, or {"entries": {SUITE: [..]}}, of which the newest entry of each suite counts. */
 static tp_status read_tracker(const char *name, const tp_json *root, const tp_direction *named,
                               tp_bench_report *ret, tp_error *err)
 {
-    if (root->type != TP_JSON_ARRAY || root->n > TP_BENCH_MAX_RESULTS)
-        return tp_fail(err, TP_ERR_FORMAT, "%s: has to be a list of at most %d", name,
-                       TP_BENCH_MAX_RESULTS);
+    const tp_json *suites = tp_json_get(root, "entries");
+    entries in = {.file = name, .list = root, .named = named, .report = ret};
     ret->tool = "github-action-benchmark";
-    for (const tp_json *e = root->child; e; e = e->next)
-        TP_TRY(read_entry(name, e, named, ret, err));
+    if (!suites)
+        return read_entries(&in, err);
+    for (const tp_json *suite = suites->child; suite; suite = suite->next) {
+        const tp_json *last = newest(suite);
+        if (!last)
+            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a suite needs a list with \"benches\"", name,
+                           suite->line);
+        in.list = tp_json_get(last, "benches");
+        in.suite = suites->n > 1 ? suite->key.data : NULL;
+        in.named = named ? named : direction_of_tool(tp_json_str(tp_json_get(last, "tool")));
+        TP_TRY(read_entries(&in, err));
+    }
     return TP_OK;
 }
 

@@ -894,6 +894,52 @@ static void old_aggregates_of_google_are_none(void **state)
                    "only aggregates");
 }
 
+static void entries_of_trackers_keep_their_names(void **state)
+{
+#define ENTRY(name) "{\"name\": \"" name "\", \"unit\": \"ms/op\", \"value\": 1.5}"
+    tp_bench_report r;
+    read_or_fail(
+        "[" ENTRY("m - 1") "," ENTRY("m - 2") "," ENTRY("m - 3") "," ENTRY("m - 4") "," ENTRY("m - "
+                                                                                              "5") "," ENTRY("m - 6") "," ENTRY("m - 7") "," ENTRY(
+            "m - 8") "," ENTRY("m - 9") "," ENTRY("m - 10") "," ENTRY("m - 11") "," ENTRY("m - 12") "," ENTRY("m - 13") "," ENTRY("x - y") "]",
+        &r);
+    assert_int_equal(r.n_results, 14);
+    assert_string_equal(r.results[0].name, "m - 1");
+    assert_string_equal(r.results[0].metrics[0].metric.name, "value");
+    assert_string_equal(r.results[13].name, "x");
+    assert_string_equal(r.results[13].metrics[0].metric.name, "y");
+    tp_bench_report_release(&r);
+    expect_refusal("[" ENTRY("a") ",\n" ENTRY("a") "]", "f:2: two entries are called 'a'");
+    read_or_fail("[{\"name\": \"a\", \"value\": \"31\"}, {\"name\": \"b\", \"value\": 2}]", &r);
+    assert_true(r.results[0].metrics[0].b[0] == 31 && r.results[0].metrics[0].is_undirected);
+    tp_bench_report_release(&r);
+    expect_refusal("[{\"name\": \"a\", \"value\": \"0x1f\"}]", "an entry needs a name and a value");
+}
+
+/* benchmark-data.json, as github-action-benchmark keeps it. */
+static void the_newest_entries_of_suites_are_read(void **state)
+{
+    tp_bench_report r;
+    read_or_fail("{\"lastUpdate\": 1, \"repoUrl\": \"\", \"entries\": {\"A\": [{\"tool\": \"go\", "
+                 "\"benches\": []}, "
+                 "{\"tool\": \"customBiggerIsBetter\", \"benches\": [{\"name\": \"x\", \"value\": "
+                 "5, \"unit\": \"points\"}]}]}}",
+                 &r);
+    assert_int_equal(r.n_results, 1);
+    assert_string_equal(r.results[0].name, "x");
+    assert_int_equal(r.results[0].metrics[0].metric.direction, TP_HIGHER_IS_BETTER);
+    assert_false(r.results[0].metrics[0].is_undirected);
+    tp_bench_report_release(&r);
+    read_or_fail("{\"entries\": {\"A\": [{\"benches\": [" ENTRY(
+                     "x") "]}], \"B\": [{\"benches\": [" ENTRY("x") "]}]}}",
+                 &r);
+    assert_int_equal(r.n_results, 2);
+    assert_string_equal(r.results[1].name, "B/x");
+    tp_bench_report_release(&r);
+    expect_refusal("{\"entries\": {\"A\": [{\"benches\": []}], \n\"B\": []}}",
+                   "f:2: a suite needs a list");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -925,6 +971,8 @@ int main(void)
         cmocka_unit_test(lines_of_go_are_read_with_their_units),
         cmocka_unit_test(benchmarks_of_go_are_kept_apart),
         cmocka_unit_test(old_aggregates_of_google_are_none),
+        cmocka_unit_test(entries_of_trackers_keep_their_names),
+        cmocka_unit_test(the_newest_entries_of_suites_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
