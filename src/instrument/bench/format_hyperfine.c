@@ -131,6 +131,7 @@ static tp_status read_result(const char *file, const tp_json *list, const tp_jso
     size_t n, n_memory;
     const char *name = name_of(list, result, r);
     double median;
+    bool is_median = false;
     if (!name)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a result without a command", file, result->line);
     if (tp_bench_report_find(r, name))
@@ -144,11 +145,14 @@ static tp_status read_result(const char *file, const tp_json *list, const tp_jso
             return tp_fail(err, TP_ERR_FORMAT, "%s:%u: neither times nor a median", file,
                            result->line);
         times = tp_bench_report_values(r, &median, n = 1);
+        is_median = true;
     }
     tp_bench_result *added = tp_bench_report_add(r, name, n_memory ? 2 : 1);
     added->rounds = n;
     tp_bench_metric_set(r, &added->metrics[0], tp_bench_time_name, "s", TP_LOWER_IS_BETTER,
                         TP_METRIC_NOISY, times, n);
+    if (is_median)
+        tp_bench_metric_median(&added->metrics[0]);
     if (n_memory) {
         tp_bench_metric_set(r, &added->metrics[1], tp_bench_memory_name, "bytes",
                             TP_LOWER_IS_BETTER, TP_METRIC_NOISY, memory, n_memory);

@@ -159,6 +159,12 @@ void tp_bench_metric_by_name(tp_bench_report *r, tp_bench_metric *m, const char 
         tp_bench_metric_unjudged(m);
 }
 
+void tp_bench_metric_median(tp_bench_metric *m)
+{
+    m->is_median = true;
+    m->note = "only a median is in the file";
+}
+
 void tp_bench_note_left_out(tp_bench_report *r, tp_bench_result *result, const char *name)
 {
     if (!result->note)

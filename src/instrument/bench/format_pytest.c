@@ -175,13 +175,18 @@ bool tp_is_pytest(const tp_json *root)
     return tp_json_get(root, "machine_info") && list && list->type == TP_JSON_ARRAY;
 }
 
+static bool has_data(const tp_json *stats)
+{
+    const tp_json *data = tp_json_get(stats, "data");
+    return data && data->type == TP_JSON_ARRAY;
+}
+
 static tp_status read_times(const char *file, const tp_json *stats, tp_bench_report *r,
                             const double **ret, size_t *ret_n, tp_error *err)
 {
-    const tp_json *data = tp_json_get(stats, "data");
     double v;
-    if (data && data->type == TP_JSON_ARRAY)
-        return tp_bench_values(file, data, r, ret, ret_n, err);
+    if (has_data(stats))
+        return tp_bench_values(file, tp_json_get(stats, "data"), r, ret, ret_n, err);
     if (!tp_bench_number(tp_json_get(stats, "median"), &v))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: stats without data and without median", file,
                        stats->line);
@@ -230,6 +235,8 @@ static tp_status read_benchmark(const char *file, const tp_json *b, bool is_ours
     result->rounds = n;
     tp_bench_metric_set(r, &result->metrics[0], tp_bench_time_name, "s", TP_LOWER_IS_BETTER,
                         TP_METRIC_NOISY, times, n);
+    if (!has_data(stats))
+        tp_bench_metric_median(&result->metrics[0]);
     read_extra(tp_json_get(b, "extra_info"), r, result, is_ours);
     return TP_OK;
 }

@@ -84,6 +84,9 @@ const tp_metric *tp_bench_own_metric(const char *name);
 void tp_bench_judge_speed(tp_bench_result *result);
 /* The file does not say which way is better: the metric is shown, with that note. */
 void tp_bench_metric_unjudged(tp_bench_metric *m);
+/* The file has the median of the rounds alone: the metric is judged as one value, with that note.
+ */
+void tp_bench_metric_median(tp_bench_metric *m);
 /* A note on the first figure of a result that has no place among its metrics. */
 void tp_bench_note_left_out(tp_bench_report *r, tp_bench_result *result, const char *name);
 

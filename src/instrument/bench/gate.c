@@ -203,7 +203,7 @@ static bool has_zero(const double *values, size_t n)
 static void compare_metric(tp_bench_report *r, tp_bench_result *result, tp_bench_metric *m)
 {
     char why[200];
-    bool single = m->n_b == 1 && m->n_a <= 1;
+    bool single = m->n_b == 1 && (m->n_a <= 1 || m->is_median);
     size_t least = single ? 1 : 5;
     if (m->metric.is_informative)
         return;
@@ -247,6 +247,8 @@ static void judge_times_if_need_be(const tp_bench_result *base, tp_bench_result 
  * one of the two may say for both. */
 static void agree(const tp_bench_metric *before, tp_bench_metric *m)
 {
+    if (before->is_median && !m->note)
+        m->note = "only a median is in the file that it is compared with";
     if (before->metric.is_count && before->metric.kind == TP_METRIC_NOISY) {
         m->metric.is_count = true;
         m->metric.kind = TP_METRIC_NOISY;

@@ -31,6 +31,7 @@ typedef struct {
     tp_summary side_a, side_b; /* NaN where undefined */
     bool is_compared;
     bool is_undirected; /* its file does not say which way is better: shown, not judged */
+    bool is_median;     /* its file has the median of the rounds alone: one value */
     tp_bench_comparison comparison;
     const char *note; /* NULL, or what a reader must know ("not resolved below ...") */
 } tp_bench_metric;

@@ -411,7 +411,7 @@ void tp_rule_point_only(const tp_rule *rule, const tp_metric *metric, double a, 
     ret->ratio = b / a;
     ret->center = sign_of(metric) * log(b / a);
     set_point(metric, a, b, ret);
-    snprintf(ret->reason, sizeof ret->reason, "one value on each side: no interval");
+    snprintf(ret->reason, sizeof ret->reason, "one value on a side: no interval");
 }
 
 /* ---- the end ---- */

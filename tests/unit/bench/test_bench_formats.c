@@ -940,6 +940,26 @@ static void the_newest_entries_of_suites_are_read(void **state)
                    "f:2: a suite needs a list");
 }
 
+/* As pytest-benchmark saves by default: one value against many shows nothing, on either side. */
+static void a_median_alone_is_one_value(void **state)
+{
+#define SAVED(data)                                                                           \
+    "{\"machine_info\": {}, \"benchmarks\": [{\"name\": \"t\", \"stats\": {\"median\": 1.5, " \
+    "\"rounds\": 900" data "}}]}"
+    tp_bench_report with, without;
+    for (int k = 0; k < 2; k++) {
+        read_or_fail(SAVED(", \"data\": [1, 1.1, 1.2, 1, 1.1, 1.2]"), &with);
+        read_or_fail(SAVED(""), &without);
+        tp_bench_report *base = k ? &with : &without, *current = k ? &without : &with;
+        assert_int_equal(tp_gate_compare_stored(base, current, NULL, NULL, NULL), TP_OK);
+        assert_int_equal(current->results[0].verdict, TP_BENCH_INCONCLUSIVE);
+        assert_non_null(
+            strstr(current->results[0].metrics[0].note, "only a median is in the file"));
+        tp_bench_report_release(&with);
+        tp_bench_report_release(&without);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -973,6 +993,7 @@ int main(void)
         cmocka_unit_test(old_aggregates_of_google_are_none),
         cmocka_unit_test(entries_of_trackers_keep_their_names),
         cmocka_unit_test(the_newest_entries_of_suites_are_read),
+        cmocka_unit_test(a_median_alone_is_one_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
