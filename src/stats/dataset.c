@@ -329,9 +329,13 @@ static tp_status read_table(const char *text, size_t n, tp_stats_dataset *data, 
 static tp_status check_encoding(const char *name, const char *text, size_t n, tp_error *err)
 {
     bool has_mark = n > 1 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
-    if (has_mark || memchr(text, 0, TP_MIN(n, 4)))
+    if (has_mark)
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s is UTF-16: convert it first, as by 'iconv -f UTF-16 -t UTF-8'", name);
+    if (memchr(text, 0, TP_MIN(n, 4)))
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s has zero bytes: UTF-16, which 'iconv' converts to UTF-8, or no text",
+                       name);
     return TP_OK;
 }
 

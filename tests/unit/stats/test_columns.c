@@ -160,7 +160,8 @@ static void what_is_no_text_or_number_is_refused(void **state)
         tp_error err = {0};
         assert_int_equal(tp_dataset_read("in", texts[i], i < 2 ? 6 : 4, &data, &err),
                          TP_ERR_FORMAT);
-        assert_non_null(strstr(err.message, "in is UTF-16: convert it first"));
+        assert_non_null(
+            strstr(err.message, i < 2 ? "in is UTF-16: convert it first" : "in has zero bytes"));
     }
 }
 
