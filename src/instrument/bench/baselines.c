@@ -333,6 +333,15 @@ void tp_baselines_write(const tp_baselines *b, tp_buf *out)
 
 /* ---- comparing ---- */
 
+static bool has_rounds(const tp_bench_metric *m, char *why, size_t cap)
+{
+    if (!m->is_median)
+        return tp_rule_check(&m->metric, m->b, m->n_b, LEAST_ROUNDS, why, cap);
+    snprintf(why, cap, "only a median of %s is in the file, and a baseline needs the rounds",
+             m->metric.name);
+    return false;
+}
+
 static void compare_metric(tp_bench_report *r, const tp_bench_baseline *item,
                            const tp_baseline_metric *before, tp_bench_result *result,
                            tp_bench_metric *m)
@@ -345,7 +354,7 @@ static void compare_metric(tp_bench_report *r, const tp_bench_baseline *item,
     /* The tolerance of an entry is meant for the two figures that every reader knows. */
     if (exact && strcmp(m->metric.name, "peak_memory") == 0)
         rule.exact_tolerance = rule.tolerance;
-    if (!tp_rule_check(&m->metric, m->b, m->n_b, LEAST_ROUNDS, why, sizeof why)) {
+    if (!has_rounds(m, why, sizeof why)) {
         tp_result_fail(r, result, "%s", why);
         return;
     }
@@ -431,8 +440,7 @@ static tp_status check_result(const tp_baselines *b, const tp_bench_report *r,
                        result->name, item->host, r->host.fingerprint);
     for (size_t k = 0; k < result->n_metrics; k++) {
         const tp_bench_metric *m = &result->metrics[k];
-        if (!m->metric.is_informative &&
-            !tp_rule_check(&m->metric, m->b, m->n_b, LEAST_ROUNDS, why, sizeof why))
+        if (!m->metric.is_informative && !has_rounds(m, why, sizeof why))
             return tp_fail(err, TP_ERR_CONFIG, "no baseline from degenerate values: '%s': %s",
                            result->name, why);
     }

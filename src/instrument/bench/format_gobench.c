@@ -169,7 +169,7 @@ typedef struct {
     unit_rule units[64];
     size_t n_units;
     bool is_ours;
-    setting settings[64];
+    setting settings[1000];
     size_t n_settings;
     size_t n_bad, first_bad; /* lines that are none of benchmarks; where */
     tp_sample_list *lists;   /* n_lists blocks of TP_BENCH_MAX_METRICS, by result */

@@ -377,6 +377,10 @@ static void degenerate_measurements_become_no_baseline(void **state)
     r.results[0].metrics[0].n_b = 3;
     expect_no_update(&r, "{}", "at least 5 are needed");
     measure(&r, 1000, 1);
+    r.results[0].metrics[0].is_median = true;
+    r.results[0].metrics[0].n_b = 1;
+    expect_no_update(&r, "{}", "only a median of throughput is in the file");
+    measure(&r, 1000, 1);
     tp_result_fail(&r, &r.results[0], "crashed");
     expect_no_update(&r, "{}", "crashed");
     measure(&r, 1000, 1);
