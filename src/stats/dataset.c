@@ -267,10 +267,14 @@ static bool begin(table *t, const text_line *first, const char *rest)
     return ret;
 }
 
+/* A line break in a name becomes a blank: names stand within lines. */
 static tp_status take_name(table *t, const text_line *line, tp_error *err)
 {
     tp_column *c;
     size_t n = t->data->n_columns;
+    for (size_t i = 0; i < t->field.len; i++)
+        if (t->field.data[i] == '\n' || t->field.data[i] == '\r')
+            t->field.data[i] = ' ';
     const char *name = t->field.len ? tp_buf_str(&t->field) : NULL;
     TP_TRY(dataset_column(t->data, name, t->field.len, SIZE_MAX, &c, err));
     if (t->data->n_columns == n)

@@ -117,7 +117,7 @@ static void a_field_in_quotes_may_hold_lines(void **state)
     assert_string_equal(tp_dataset_find(&data, "answer", NULL)->labels[0], "one\n\ntwo, \"x\"");
     tp_dataset_release(&data);
     data = read_text("\"a\nb\"\t\"c,d\"\n# it's a \"quote\n1\t2\n3\t5\n");
-    check_column(&data, "a\nb", (const double[]){1, 3}, 2);
+    check_column(&data, "a b", (const double[]){1, 3}, 2);
     check_column(&data, "c,d", (const double[]){2, 5}, 2);
     tp_dataset_release(&data);
     data = read_text("name,\"lat;p50\"\nx,2.5\ny,4.5\n");
