@@ -197,7 +197,7 @@ static void markers_are_of_values_that_are_drawn(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         double y[200];
         for (int i = 0; i < cases[k].n; i++)
-            y[i] = i % cases[k].every ? i : NAN;
+            y[i] = i % cases[k].every ? (double)i : (double)NAN;
         tp_series s = {.name = "a", .y = y, .n = (size_t)cases[k].n};
         tp_panel panel = {.kind = TP_PANEL_PLOT, .series = &s, .n_series = 1};
         tp_buf svg = {0};
