@@ -209,7 +209,12 @@ expect 0
 echo '{"a": 1}' >many/config.json
 run trace many
 expect 0 "'many/config.json' is no trace: left out"
+echo '[{"file": "rank0.json", "mode": "FULL"}]' >many/execution_details.json
+run trace many
+expect 0 "'many/execution_details.json' is no trace: left out"
 expect_out "rank0.json" "rank1.json"
+run trace many/execution_details.json
+expect 2 "'many/execution_details.json' is a list without events"
 run trace many ranks --json
 is "file of a rank" "$("$TOOL" get out ranks.1.file)" many/rank1.json
 

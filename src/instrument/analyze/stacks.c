@@ -59,7 +59,7 @@ static uint32_t below(builder *b, uint32_t parent, tp_slice frame)
 /* The frame of an event; numbers of steps are left out. */
 static uint32_t frame_of(builder *b, uint32_t name)
 {
-    static const char step[] = "ProfilerStep#";
+    static const char step[] = TP_PROFILER_STEP;
     if (!b->frames[name]) {
         tp_slice text = tp_events_name_text(b->events, name);
         if (text.len >= sizeof step - 1 && memcmp(text.data, step, sizeof step - 1) == 0)

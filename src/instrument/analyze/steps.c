@@ -45,7 +45,7 @@ TP_ORDER(by_start, tp_step,
                                         ?: TP_COMPARE(x->number, y->number))
 
 /* The profiler's own mark. */
-static bool is_profiler_step(const char *name) { return tp_str_starts(name, "ProfilerStep#"); }
+static bool is_profiler_step(const char *name) { return tp_str_starts(name, TP_PROFILER_STEP); }
 
 TP_ORDER(by_process, tp_step, TP_COMPARE(x->pid, y->pid) ?: by_start(x, y))
 

@@ -51,6 +51,9 @@ typedef enum {
     TP_EVENT_KINDS
 } tp_event_kind;
 
+/* How the name of a step that PyTorch's profiler marks begins; its number follows. */
+#define TP_PROFILER_STEP "ProfilerStep#"
+
 tp_event_kind tp_event_kind_of(const char *category, size_t len);
 /* Kineto's category for it; NULL: it has none. */
 const char *tp_event_kind_category(tp_event_kind kind);
@@ -193,7 +196,7 @@ typedef struct {
 } tp_category_count;
 
 typedef struct {
-    uint64_t events;             /* elements of traceEvents that were read                */
+    uint64_t events;             /* elements of traceEvents that were read, but for "{}"  */
     uint64_t ph[128];            /* by phase letter; [0] without one or with a longer one */
     tp_category_count *category; /* events with ph X, by category, in order of appearance */
     size_t n_categories;

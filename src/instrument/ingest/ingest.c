@@ -105,6 +105,18 @@ static answer is_zstd(const char *p, size_t n, bool is_all)
     return begins(p, n, "\x28\xb5\x2f\xfd", 4) ? YES : NO;
 }
 
+/* Its first member is the first plane, which begins with its name. */
+static answer is_xplane(const char *p, size_t n, bool is_all)
+{
+    enum { HEAD = 64 };
+    if (p[0] != '\n')
+        return NO;
+    if (n < HEAD && !is_all)
+        return NEEDS_MORE;
+    n = TP_MIN(n, (size_t)HEAD);
+    return memmem(p, n, "/host:", 6) || memmem(p, n, "/device:", 8) ? YES : NO;
+}
+
 static answer is_empty(const char *p, size_t n, bool is_all)
 {
     if (text_of(p, n) < n)
@@ -274,6 +286,8 @@ static const struct {
     {is_pickle, .read = read_snapshot},
     {is_zip, .refusal = "is a zip archive; unpack it first"},
     {is_zstd, .refusal = "is compressed with zstd; unpack it first"},
+    {is_xplane, .refusal = "is an XPlane profile of TensorFlow or JAX, which is not read; give the "
+                           ".trace.json.gz beside it, or convert it to JSON with XProf"},
     {is_empty, .read = read_nothing},
     {is_timeline, .read = read_timeline},
     {is_trace, .read = read_trace},

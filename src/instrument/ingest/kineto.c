@@ -144,6 +144,19 @@ static tp_status first_byte(tp_kineto *k, const char **ret, tp_error *err)
     return TP_OK;
 }
 
+/* A list by itself is a trace if one of its elements is an event. */
+static tp_status check_list(const tp_kineto *k, tp_error *err)
+{
+    const tp_event_counts *c = &k->events->counts;
+    bool has_others = c->ph[0] || (c->skipped_events && !c->truncated);
+    if (c->events > c->ph[0] || !has_others)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_FORMAT,
+                   "'%s' is a list without events: nothing in it has a phase (\"ph\"); it is no "
+                   "trace",
+                   k->name);
+}
+
 static tp_status read_all(tp_kineto *k, tp_error *err)
 {
     const char *p;
@@ -153,7 +166,7 @@ static tp_status read_all(tp_kineto *k, tp_error *err)
     if (*p == '[') {
         p++;
         TP_TRY(read_array(k, &p, err));
-        return TP_OK;
+        return check_list(k, err);
     }
     if (*p != '{')
         return tp_fail(err, TP_ERR_FORMAT, "'%s' is no JSON object or array; is it a trace?",

@@ -72,17 +72,32 @@ static int64_t number_at_end(const tp_slot *slot)
                                                                                        : TP_UNKNOWN;
 }
 
+/* Text that is a whole number as one is written: PyTorch 1.8 and 1.9 write the thread of an
+ * operator so, and that of its memory events as a number. */
+static bool is_number(const tp_slot *slot, int64_t *ret)
+{
+    size_t sign = slot->len && slot->text[0] == '-';
+    if (slot->len == sign || (slot->text[sign] == '0' && slot->len > 1))
+        return false;
+    for (size_t i = sign; i < slot->len; i++)
+        if (slot->text[i] < '0' || slot->text[i] > '9')
+            return false;
+    return tp_field_i64(slot->text, slot->len, ret) == TP_FIELD_OK;
+}
+
 static void id_of(tp_kineto *k, tp_event_key key, int64_t *ret_number, uint32_t *ret_text)
 {
     const tp_slot *slot = tp_kineto_slot(k, key);
+    int64_t v;
     *ret_number = TP_UNKNOWN;
     *ret_text = 0;
     if (!slot)
         return;
-    if (slot->tag & TP_VALUE_STRING)
+    bool is_text = slot->tag & TP_VALUE_STRING;
+    if (is_text ? is_number(slot, &v) : tp_field_i64(slot->text, slot->len, &v) != TP_FIELD_NONE)
+        *ret_number = v;
+    else if (is_text)
         *ret_text = tp_kineto_intern(k, slot);
-    else if (tp_field_i64(slot->text, slot->len, ret_number) == TP_FIELD_NONE)
-        *ret_number = TP_UNKNOWN;
 }
 
 static bool is_on_stream(uint8_t kind)
@@ -138,6 +153,17 @@ static uint16_t category_of(tp_kineto *k)
     return index;
 }
 
+/* The step that PyTorch marks is no operator: in 2021 its category says so. */
+static uint8_t kind_of(const tp_kineto *k, uint16_t category)
+{
+    static const char mark[] = TP_PROFILER_STEP;
+    uint8_t kind = k->builder.category_kind[category];
+    const tp_slot *name = tp_kineto_slot(k, TP_KEY_NAME);
+    bool is_step = kind == TP_EVENT_CPU_OP && name && name->len >= sizeof mark &&
+                   memcmp(name->text, mark, sizeof mark - 1) == 0;
+    return is_step ? TP_EVENT_ANNOTATION : kind;
+}
+
 /* --- the phases --- */
 
 static bool is_memory(const tp_kineto *k)
@@ -166,7 +192,7 @@ static bool is_kept(const tp_kineto *k, uint8_t kind)
 static void complete(tp_kineto *k)
 {
     uint16_t category = category_of(k);
-    uint8_t kind = k->builder.category_kind[category];
+    uint8_t kind = kind_of(k, category);
     tp_event_row row = {.category = category, .kind = kind, .phase = 'X'};
     k->events->counts.category[category].n++;
     k->events->counts.kind[kind]++;
@@ -238,8 +264,7 @@ static uint32_t *top_of(tp_kineto *k, uint32_t track)
 static void begin_span(tp_kineto *k)
 {
     uint16_t category = category_of(k);
-    tp_event_row row = {
-        .category = category, .kind = k->builder.category_kind[category], .phase = 'X'};
+    tp_event_row row = {.category = category, .kind = kind_of(k, category), .phase = 'X'};
     if (!start_of(k, &row.start))
         return;
     bool has_row = is_kept(k, row.kind);
@@ -287,6 +312,12 @@ static unsigned char phase_of(tp_kineto *k)
     return len == 1 && (unsigned char)*text < 128 ? (unsigned char)*text : 0;
 }
 
+/* "{}", with which TensorFlow and JAX close the list. */
+static bool is_empty(const tp_event_scan *scan)
+{
+    return tp_scan_space(scan->event + 1, scan->event_end) == scan->event_end - 1;
+}
+
 bool tp_kineto_event(tp_event_scan *scan)
 {
     tp_kineto *k = scan->context;
@@ -298,6 +329,8 @@ bool tp_kineto_event(tp_event_scan *scan)
             return false;
         k->resyncing = false;
     }
+    if (!phase && is_empty(scan))
+        return true;
     counts->events++;
     counts->ph[phase]++;
     counts->odd_numbers += scan->odd_values;
@@ -338,7 +371,7 @@ bool tp_kineto_event(tp_event_scan *scan)
         end_span(k);
         break;
     default:
-        counts->not_kept++;
+        counts->not_kept += phase != 0;
     }
     return true;
 }

@@ -58,6 +58,8 @@ void tp_kineto_notes(tp_kineto *k)
                "inf, nan, N/A or alike in place of a number; taken as unknown");
     note_count(k, TP_NOTE_INFO, c->odd_commas, "comma", "missing, doubled or trailing");
     note_count(k, TP_NOTE_INFO, k->n_lost_members, "metadata member", "not JSON; left out");
+    note_count(k, TP_NOTE_WARNING, c->ph[0], "event",
+               "without a phase (\"ph\", one letter); left out");
     note_count(k, TP_NOTE_WARNING, c->missing_time, "event", "without a time; left out");
     note_count(k, TP_NOTE_WARNING, c->missing_duration, "event", "without a duration; left out");
     note_count(k, TP_NOTE_WARNING, c->clamped_times, "value", "beyond 64 bits; clamped");

@@ -28,16 +28,21 @@ static bool looks_like_a_trace(const char *name)
     return false;
 }
 
-/* A small object without events, as a configuration that lies beside traces. */
+/* A small object or list without events, as a configuration or an index that lies beside traces.
+ * A list of lists is a memory timeline. */
 static bool is_something_else(const char *path)
 {
     enum { MOST = 1 << 20 };
+    static const char space[] = " \t\r\n";
     TP_OWN(tp_buf) text = {0};
     if (!tp_str_ends(path, ".json") || tp_file_size(path) > MOST ||
         tp_file_read(path, MOST, &text, NULL) != TP_OK)
         return false;
     const char *at = tp_buf_str(&text);
-    return at[strspn(at, " \t\r\n")] == '{' && !strstr(at, "\"traceEvents\"");
+    at += strspn(at, space);
+    if (*at == '{')
+        return !strstr(at, "\"traceEvents\"");
+    return *at == '[' && at[1 + strspn(at + 1, space)] != '[' && !strstr(at, "\"ph\"");
 }
 
 /* Without those from `first` on that are something else, as long as one is left. */

@@ -49,6 +49,72 @@ static void kineto_of_2021(void **state)
     tp_trace_close(f);
 }
 
+static tp_trace_file *read_events(const char *list)
+{
+    char text[2048];
+    int n = snprintf(text, sizeof text, "{\"schemaVersion\":1,\"traceEvents\":[%s]}", list);
+    assert_true(n > 0 && (size_t)n < sizeof text);
+    return ingest_text(text, (size_t)n, 0);
+}
+
+static void a_step_of_2021_is_an_annotation(void **state)
+{
+#define SPAN(name)                                        \
+    "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"" name \
+    "\",\"pid\":7,\"tid\":\"7\",\"ts\":1,\"dur\":2}"
+    tp_trace_file *f = read_events(SPAN("ProfilerStep#5") "," SPAN("ProfilerStep#") "," SPAN(
+        "ProfilerStep") ",{\"ph\":\"B\",\"cat\":\"Operator\",\"name\":\"ProfilerStep#6\",\"pid\":7,"
+                        "\"tid\":7,\"ts\":4},{\"ph\":\"E\",\"pid\":7,\"tid\":7,\"ts\":6}");
+    const tp_events *e = f->events;
+    (void)state;
+    assert_int_equal(e->kind[0], TP_EVENT_ANNOTATION);
+    assert_int_equal(e->kind[1], TP_EVENT_CPU_OP);
+    assert_int_equal(e->kind[2], TP_EVENT_CPU_OP);
+    assert_int_equal(e->kind[3], TP_EVENT_ANNOTATION);
+    assert_int_equal(e->counts.kind[TP_EVENT_ANNOTATION], 1);
+    assert_string_equal(tp_events_category(e, 0), "Operator");
+    tp_trace_close(f);
+#undef SPAN
+}
+
+/* PyTorch 1.8 and 1.9 write the thread of operators as text, that of memory as a number. */
+static void a_number_written_as_text_is_that_number(void **state)
+{
+#define ON(tid) "{\"ph\":\"i\",\"name\":\"a\",\"pid\":\"-3\",\"tid\":" tid ",\"ts\":1}"
+    static const char *const texts[] = {
+        "078", "0x4e", "78.0", "7e1", "-", "-0", "+78", "78 us", "99999999999999999999"};
+    char list[2048] = ON("\"78\"") "," ON("78");
+    for (size_t i = 0; i < TP_COUNTOF(texts); i++) {
+        size_t n = strlen(list);
+        snprintf(list + n, sizeof list - n, "," ON("\"%s\""), texts[i]);
+    }
+    tp_trace_file *f = read_events(list);
+    const tp_events *e = f->events;
+    (void)state;
+    assert_int_equal(e->track[0], e->track[1]);
+    assert_int_equal(track_of(e, 0)->tid, 78);
+    assert_int_equal(track_of(e, 0)->pid, -3);
+    for (size_t i = 0; i < TP_COUNTOF(texts); i++) {
+        assert_int_equal(track_of(e, i + 2)->tid, TP_UNKNOWN);
+        assert_string_equal(tp_events_str(e, track_of(e, i + 2)->tid_text), texts[i]);
+    }
+    tp_trace_close(f);
+#undef ON
+}
+
+/* The "{}" that closes a list of TensorFlow's or JAX's is nothing. */
+static void what_has_no_phase_is_no_event_of_an_unused_one(void **state)
+{
+    tp_trace_file *f = read_events("{\"ph\":\"i\",\"name\":\"a\",\"ts\":1},{\"a\":1},{ \n},{}");
+    (void)state;
+    assert_int_equal(f->events->counts.events, 2);
+    assert_int_equal(f->events->counts.ph[0], 1);
+    assert_int_equal(f->events->counts.not_kept, 0);
+    assert_int_equal(f->notes.n, 1);
+    assert_true(ingest_has_note(&f->notes, "1 event: without a phase"));
+    tp_trace_close(f);
+}
+
 static void absolute_decimals_are_exact(void **state)
 {
     tp_trace_file *f = ingest_open(TP_SAMPLE("kineto_2024_april.json"));
@@ -425,6 +491,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kineto_of_2021),
+        cmocka_unit_test(a_step_of_2021_is_an_annotation),
+        cmocka_unit_test(a_number_written_as_text_is_that_number),
+        cmocka_unit_test(what_has_no_phase_is_no_event_of_an_unused_one),
         cmocka_unit_test(absolute_decimals_are_exact),
         cmocka_unit_test(kineto_of_2025_main_table),
         cmocka_unit_test(kineto_of_2025_details),

@@ -35,6 +35,19 @@ static void what_is_no_trace_is_told_with_a_remedy(void **state)
     REFUSE("c.json", "{\"a\": 1}",
            "'c.json' has no \"traceEvents\"; it is not a trace, or was cut before them ('temper "
            "metrics' reads the figures of a run)");
+    REFUSE("l.json", "[{\"file\": \"a.json.gz\"}, {}]",
+           "'l.json' is a list without events: nothing in it has a phase (\"ph\"); it is no trace");
+    REFUSE("l.json", "[1, 2]",
+           "'l.json' is a list without events: nothing in it has a phase (\"ph\"); it is no trace");
+    REFUSE("j.xplane.pb", "\n\xe3\xdc\7\b\1\x12\xe/host:metadata",
+           "'j.xplane.pb' is an XPlane profile of TensorFlow or JAX, which is not read; give the "
+           ".trace.json.gz beside it, or convert it to JSON with XProf");
+    REFUSE("j.xplane.pb", "\n{\b\1\x12\xd/device:GPU:0......",
+           "'j.xplane.pb' is an XPlane profile of TensorFlow or JAX, which is not read; give the "
+           ".trace.json.gz beside it, or convert it to JSON with XProf");
+    REFUSE("p.pftrace", "\n\x12\x42\2\b\1 ..............",
+           "'p.pftrace' looks like Perfetto's native format, which is written but not read; "
+           "convert it to JSON with traceconv");
     REFUSE("t.txt", "hello",
            "'t.txt' is none of: Kineto or Chrome trace (JSON, gzip), Nsight Systems export "
            "(SQLite), PyTorch memory snapshot (pickle), memory timeline");
