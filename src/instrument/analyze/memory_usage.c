@@ -109,8 +109,10 @@ static void follow(walk *w)
     const tp_memory_instant *first = at(w, 0);
     int64_t running = 0;
     d->has_totals = first->allocated != TP_UNKNOWN;
-    d->first_bytes = d->has_totals ? tp_subtract_saturating(first->allocated, first->bytes) : 0;
-    d->peak_bytes = running = d->first_bytes;
+    if (d->has_totals)
+        running = tp_subtract_saturating(first->allocated, first->bytes);
+    d->first_bytes = d->has_totals ? running : TP_UNKNOWN;
+    d->peak_bytes = running;
     d->peak_ts = first->ts;
     d->peak_reserved = TP_UNKNOWN;
     d->has_addresses = true;
@@ -129,7 +131,7 @@ static void follow(walk *w)
             d->peak_reserved = m->reserved;
         pair_up(w, i);
     }
-    d->last_bytes = running;
+    d->last_bytes = d->has_totals ? running : TP_UNKNOWN;
     d->lifetime_p50_ns = d->lifetime_p90_ns = TP_UNKNOWN;
     if (w->n_lifetimes) {
         tp_sort_i64(w->lifetimes, w->n_lifetimes);
@@ -233,9 +235,10 @@ static tp_status follow_steps(walk *w, const tp_steps *steps, double limit, tp_e
     return tp_leak_test(d->step_bytes, d->n_steps, &options, &d->leak, err);
 }
 
+/* What is in use has to be known for it to fill a device. */
 static double limit_of(const tp_events *e, const tp_memory_device *d)
 {
-    for (size_t i = 0; i < e->info.n_devices && !is_host(d->device_type); i++)
+    for (size_t i = 0; i < e->info.n_devices && !is_host(d->device_type) && d->has_totals; i++)
         if (e->info.devices[i].id == d->device && e->info.devices[i].memory_bytes > 0)
             return (double)e->info.devices[i].memory_bytes;
     return 0;

@@ -29,10 +29,10 @@ typedef struct {
     int64_t allocs, frees, alloc_bytes, free_bytes;
     bool has_totals;
     bool has_addresses;          /* of all: without, which allocation a free ends is unknown */
-    int64_t first_bytes;         /* before the first instant */
-    int64_t peak_bytes, peak_ts; /* allocated */
+    int64_t first_bytes;         /* before the first instant; TP_UNKNOWN without totals */
+    int64_t peak_bytes, peak_ts; /* allocated; without totals since the first instant */
     int64_t peak_reserved;       /* TP_UNKNOWN */
-    int64_t last_bytes;
+    int64_t last_bytes;          /* TP_UNKNOWN without totals */
     /* TP_UNKNOWN without addresses */
     int64_t never_freed, never_freed_bytes;   /* allocated in the window, alive at its end */
     int64_t older_frees, older_free_bytes;    /* freed here, allocated before */

@@ -56,6 +56,16 @@ static size_t note_no_addresses(const tp_memory_usage *u, tp_grid *g)
     return n;
 }
 
+static void note_no_totals(const tp_memory_usage *u, tp_grid *g)
+{
+    for (size_t i = 0; i < u->n; i++)
+        if (!u->devices[i].has_totals)
+            tp_grid_note(g,
+                         "%s: events without totals: what was in use is unknown; the peak counts "
+                         "from the first event on",
+                         u->devices[i].label);
+}
+
 static void fill_devices(tp_trace_report *r, tp_grid *g)
 {
     const tp_memory_usage *u = tp_trace_report_memory(r);
@@ -102,6 +112,7 @@ static void fill_devices(tp_trace_report *r, tp_grid *g)
         tp_grid_note(g, "%s", tp_buf_str(&verdict));
     }
     note_no_addresses(u, g);
+    note_no_totals(u, g);
     if (u->n == 0 && r->file->events->n_memory)
         tp_grid_note(g, "the memory events of this file could not be analysed");
     else if (u->n == 0)

@@ -270,6 +270,8 @@ static void without_addresses_what_was_freed_is_unknown(void **state)
     const tp_memory_device *d = &u.devices[0];
     assert_string_equal(d->label, "XPU 0");
     assert_int_equal(d->peak_bytes, 300);
+    assert_int_equal(d->first_bytes, TP_UNKNOWN);
+    assert_int_equal(d->last_bytes, TP_UNKNOWN);
     assert_int_equal(d->frees, 1);
     assert_int_equal(d->never_freed, TP_UNKNOWN);
     assert_int_equal(d->older_frees, TP_UNKNOWN);
