@@ -91,16 +91,17 @@ static tp_status export_to(const char *path, const format *f, const tp_trace_fil
 static char *describe(const char *path, const tp_trace_file *file, uint64_t bytes, bool json)
 {
     char size[32];
+    uint64_t n = file->events->n + file->events->n_memory;
     tp_buf out = {0};
     if (!json) {
-        tp_buf_addf(&out, "%s: %s, %zu event%s\n", path, tp_human_bytes((double)bytes, size),
-                    file->events->n, tp_plural((uint64_t)file->events->n));
+        tp_buf_addf(&out, "%s: %s, %llu event%s\n", path, tp_human_bytes((double)bytes, size),
+                    (unsigned long long)n, tp_plural(n));
         return out.data;
     }
     tp_json_w w = tp_json_w_open(&out, 0, '{');
     tp_json_w_put_str(&w, "output", path);
     tp_json_w_put_i64(&w, "bytes", (int64_t)bytes);
-    tp_json_w_put_i64(&w, "events", (int64_t)file->events->n);
+    tp_json_w_put_i64(&w, "events", (int64_t)n);
     tp_json_w_close(&w, '}');
     return out.data;
 }

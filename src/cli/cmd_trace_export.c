@@ -12,7 +12,7 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("chrome", 0, chrome, "trace-event JSON"),
     TP_SWITCH("perfetto", 0, perfetto, "Perfetto's native format (.pftrace)"),
     TP_SWITCH("collapsed", 0, collapsed, "stacks for flame graphs: 'outer;inner nanoseconds'"),
-    TP_SWITCH("csv", 0, csv, "one line per event"),
+    TP_SWITCH("csv", 0, csv, "one line per span, instant and memory event"),
     TP_SWITCH("device", 0, o.device,
               "with --collapsed: device time by launching stack, not host time"),
     TP_CHOICE("scope", 0, "SCOPE", o.scope, "all linked steps",

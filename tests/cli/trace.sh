@@ -215,7 +215,11 @@ is "span after a round trip" "$("$TOOL" get out all_devices.span_ns)" \
 is "idle after a round trip" "$("$TOOL" get out all_devices.idle_ns)" \
     "$("$TOOL" get expected.json 0.all_devices.idle_ns)"
 run trace export --csv kineto-rank-0.json -o -
-is "lines of CSV" "$(wc -l <out)" "$(($("$TOOL" get expected.json 0.ph.X) + 1))"
+is "lines of CSV" "$(wc -l <out)" \
+    "$(($("$TOOL" get expected.json 0.ph.X) + $("$TOOL" get expected.json 0.ph.i) + 1))"
+is "memory in CSV" "$(grep -c ",memory,.*\[memory\]" out)" "$("$TOOL" get expected.json 0.memory_instants)"
+run trace export --csv kineto-rank-0.json -o exported.csv --json
+is "events of CSV" "$("$TOOL" get out events)" "$(($(wc -l <exported.csv) - 1))"
 run trace export --chrome kineto-rank-0.json -o exported.json.gz
 expect 0
 gzip -dc exported.json.gz >unpacked.json || fail "a name in .gz is not compressed"

@@ -5,7 +5,7 @@
  *     perfetto   Perfetto's own protobuf (TrackEvent with interned names), about a tenth of
  *                the size.  Spans that overlap without nesting go to tracks of their own
  *     collapsed  "outer;inner nanoseconds" per line: flamegraph.pl, speedscope, inferno
- *     csv        one line per event
+ *     csv        one line per span, instant and memory event (these last)
  *
  * Bytes go to a sink in pieces; nothing is held whole. */
 #ifndef TP_INSTRUMENT_ANALYZE_EXPORT_H

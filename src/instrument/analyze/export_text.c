@@ -62,6 +62,26 @@ static void put_id(tp_buf *out, const tp_events *e, int64_t number, uint32_t tex
     put_text(out, tp_events_str(e, text));
 }
 
+static void put_track(tp_buf *out, const tp_event_track *t, const tp_events *e)
+{
+    put_id(out, e, t->pid, t->pid_text);
+    put_id(out, e, t->tid, t->tid_text);
+}
+
+/* Memory taken and given back; the device of the host is -1. */
+static tp_status put_memory(const tp_events *e, tp_export_sink *sink, tp_error *err)
+{
+    tp_buf *out = &sink->pending;
+    for (size_t i = 0; i < e->n_memory; i++) {
+        const tp_memory_instant *m = &e->memory[i];
+        tp_buf_addf(out, "%lld,0,i,,memory", (long long)m->ts);
+        put_track(out, &e->tracks[m->track], e);
+        tp_buf_addf(out, ",%d,,,,%lld,[memory]\n", m->device, (long long)m->bytes);
+        TP_TRY(tp_export_flush(sink, false, err));
+    }
+    return TP_OK;
+}
+
 tp_status tp_export_csv(const tp_events *e, tp_export_sink *sink, tp_error *err)
 {
     tp_buf *out = &sink->pending;
@@ -75,8 +95,7 @@ tp_status tp_export_csv(const tp_events *e, tp_export_sink *sink, tp_error *err)
         tp_buf_addf(out, ",%c,", e->phase[i]);
         put_text(out, tp_events_category(e, i));
         tp_buf_addf(out, ",%s", tp_event_kind_name(e->kind[i]));
-        put_id(out, e, t->pid, t->pid_text);
-        put_id(out, e, t->tid, t->tid_text);
+        put_track(out, t, e);
         put_number(out, t->device);
         put_number(out, t->stream);
         put_number(out, e->correlation[i]);
@@ -87,5 +106,6 @@ tp_status tp_export_csv(const tp_events *e, tp_export_sink *sink, tp_error *err)
         tp_buf_addc(out, '\n');
         TP_TRY(tp_export_flush(sink, false, err));
     }
+    TP_TRY(put_memory(e, sink, err));
     return tp_export_flush(sink, true, err);
 }

@@ -78,6 +78,26 @@ static void counters_that_are_no_numbers_stay(void **state)
     tp_trace_close(file);
 }
 
+/* A line per event, memory too. */
+static void csv_has_memory(void **state)
+{
+    static const char both[] =
+        OP("aten::empty", 1, 2, 3) ",{\"ph\":\"i\",\"s\":\"t\",\"name\":\"[memory]\",\"pid\":9,"
+                                   "\"tid\":1,\"ts\":3.5,\"args\":{\"Bytes\":-64,\"Device Type\":1,"
+                                   "\"Device Id\":2}}";
+    tp_trace_file *file = read_trace("memory.json", both);
+    TP_OWN(tp_buf) text = {0};
+    tp_export_sink sink = {.write = append, .context = &text};
+    tp_error err = {0};
+    (void)state;
+    assert_int_equal(tp_export_csv(file->events, &sink, &err), TP_OK);
+    assert_string_equal(strchr(tp_buf_str(&text), '\n') + 1,
+                        "2000,3000,X,cpu_op,operator,9,1,,,,,,aten::empty\n"
+                        "3500,0,i,,memory,9,1,2,,,,-64,[memory]\n");
+    tp_buf_release(&sink.pending);
+    tp_trace_close(file);
+}
+
 static uint64_t varint(const uint8_t **p)
 {
     uint64_t v = 0;
@@ -214,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(chrome_reads_back),
                                        cmocka_unit_test(counters_that_are_no_numbers_stay),
+                                       cmocka_unit_test(csv_has_memory),
                                        cmocka_unit_test(perfetto_is_well_formed),
                                        cmocka_unit_test(collapsed_stacks_have_clean_lines),
                                        cmocka_unit_test(operators_hang_below_their_modules)};
