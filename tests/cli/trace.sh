@@ -256,6 +256,40 @@ head -c 20000 kineto-rank-0.json >cut.json
 run trace cut.json
 expect 0
 expect_out "Notes of the reader"
+# --- how to record better is said of the profiler that recorded ---
+cat >jax.json <<'EOF'
+{"traceEvents":[
+{"ph":"M","pid":1,"name":"process_name","args":{"name":"/device:GPU:0"}},
+{"ph":"M","pid":1,"tid":16,"name":"thread_name","args":{"name":"Stream #16(Kernel)"}},
+{"ph":"M","pid":2,"name":"process_name","args":{"name":"/host:CPU"}},
+{"ph":"X","pid":1,"tid":16,"ts":2,"dur":3,"name":"loop_add_fusion","args":{"hlo_op":"loop_add_fusion"}},
+{"ph":"X","pid":2,"tid":5,"ts":1,"dur":9,"name":"PjitFunction(f)"},
+{}]}
+EOF
+run trace jax.json
+expect 0
+expect_out "rows of processes such as '/device:GPU:0' are not read as device work"
+grep -Eq "of the host|ProfilerActivity|Notes of the reader" out && fail "rows of devices are called the host's: $(cat out)"
+echo '[{"ph":"X","pid":2,"tid":5,"ts":1,"dur":9,"name":"main (a.py:3)"}]' >functions.json
+run trace functions.json
+expect 0
+expect_out "no device activity recorded" "Spans of the host"
+grep -q "ProfilerActivity" out && fail "advice on PyTorch's profiler where another recorded"
+cat >operators.json <<'EOF'
+[{"ph":"X","cat":"Operator","pid":2,"tid":"5","ts":1,"dur":9,"name":"aten::mm","args":{"Call stack":"a.py(3): f"}},
+{"ph":"i","pid":2,"tid":5,"ts":2,"name":"[memory]","args":{"Device Type":0,"Device Id":-1,"Bytes":4096}},
+{"ph":"X","cat":"Operator","pid":2,"tid":"5","ts":0,"dur":20,"name":"ProfilerStep#5"}]
+EOF
+run trace operators.json
+expect 0
+expect_out "ProfilerActivity.CUDA" "steps 5 to 5" "with_stack=True of PyTorch in 2021 writes stacks"
+grep -q "no steps marked" out && fail "a step of 2021 is not found"
+run trace operators.json operators --json
+grep -q "ProfilerStep" out && fail "a step of 2021 is an operator"
+is "memory of an operator" "$("$TOOL" get out operators.0.allocated_bytes)" 4096
+run trace operators.json memory
+expect_out "CPU: events without totals: what was in use is unknown"
+
 # --- a newline in a name breaks no line of the overview ---
 cat >newline.json <<'EOF'
 {"traceEvents":[{"ph":"X","ts":100,"dur":500,"pid":0,"tid":7,"name":"gemm\nfoo","cat":"kernel","args":{"device":0,"stream":7}}]}

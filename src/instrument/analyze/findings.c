@@ -96,7 +96,9 @@ static void look_at_idle(const tp_finding_inputs *in, tp_findings *f)
         tp_finding *one =
             add(f, "idle without a known cause", s.unknown_ns, span,
                 is_joined ? "give the file of each rank by itself: in one their numbers repeat"
-                          : "record host activities too (ProfilerActivity.CPU), start earlier");
+                : in->selection->events->info.time_form == TP_TIME_NANOSECONDS
+                    ? "record the host's calls too (nsys profile --trace=cuda), start earlier"
+                    : "record host activities too (ProfilerActivity.CPU), start earlier");
         tp_finding_evidence(one, "%.3f ms idle before work whose launch %s", ms(s.unknown_ns),
                             is_joined ? "cannot be told" : "is not in the file");
     }

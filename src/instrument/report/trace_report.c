@@ -1,5 +1,6 @@
 /* trace_report.c - the analyses of one file, each made when a view first asks for it. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/threads.h"
 #include "instrument/report/trace_report.h"
@@ -125,6 +126,34 @@ void tp_trace_report_prepare(tp_trace_report *r)
 const char *tp_trace_report_advice(const tp_trace_report *r, const char *advice)
 {
     return r->file->kind == TP_FILE_KINETO ? advice : "";
+}
+
+const char *tp_trace_report_no_python(const tp_trace_report *r)
+{
+    const tp_event_counts *c = &r->file->events->counts;
+    for (size_t i = 0; i < c->n_categories; i++)
+        if (strcmp(tp_events_str(r->file->events, c->category[i].name), "Operator") == 0)
+            return "no Python functions recorded: with_stack=True of PyTorch in 2021 writes stacks "
+                   "into the arguments of operators, which are not read; later versions record "
+                   "the functions";
+    return "no Python functions recorded: profile with with_stack=True";
+}
+
+/* As profiles of TensorFlow, JAX and Ascend name them. */
+static bool is_device_process(const char *name)
+{
+    return tp_str_starts(name, "/device:") || strcmp(name, "Ascend Hardware") == 0;
+}
+
+const char *tp_trace_report_unread_device(const tp_trace_report *r)
+{
+    const tp_events *e = r->file->events;
+    for (size_t i = 0; i < e->n_tracks; i++) {
+        const char *name = tp_events_str(e, e->tracks[i].process_name);
+        if (e->tracks[i].device == TP_UNKNOWN && is_device_process(name))
+            return name;
+    }
+    return NULL;
 }
 
 int64_t tp_trace_report_origin(const tp_trace_report *r)

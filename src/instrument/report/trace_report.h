@@ -84,6 +84,13 @@ void tp_grid_name(tp_grid *g, const tp_events *events, uint32_t name);
 /* `advice` on how to record, where it was PyTorch's profiler that recorded, else "". */
 const char *tp_trace_report_advice(const tp_trace_report *report, const char *advice);
 
+/* That there are no Python functions, and how to get them from this version of PyTorch. */
+const char *tp_trace_report_no_python(const tp_trace_report *report);
+
+/* The first process that its name calls a device but whose rows are spans like those of the host;
+ * or NULL. */
+const char *tp_trace_report_unread_device(const tp_trace_report *report);
+
 /* Nanoseconds from the first event in scope, for "when". */
 int64_t tp_trace_report_origin(const tp_trace_report *report);
 

@@ -200,6 +200,31 @@ static void put_findings(tp_trace_report *r, int width, tp_buf *out)
 
 /* ---- what cannot be known, and what to doubt ---- */
 
+static void say_no_device_activity(const tp_trace_report *r, int width, tp_buf *out)
+{
+    const char *device = tp_trace_report_unread_device(r);
+    TP_OWN(tp_buf) line = {0};
+    if (device) {
+        tp_buf_addf(&line,
+                    "rows of processes such as '%s' are not read as device work, but as spans of "
+                    "threads",
+                    device);
+    } else if (r->file->events->counts.kind[TP_EVENT_DEVICE]) {
+        tp_buf_adds(&line, "device work of an accelerator that is neither CUDA, ROCm nor XPU is "
+                           "counted, not analysed");
+    } else if (r->file->kind == TP_FILE_TEMPER) {
+        tp_buf_adds(&line, "no device activity: Temper computed on the processor");
+    } else {
+        tp_buf_addf(&line, "no device activity recorded%s",
+                    r->file->kind == TP_FILE_NSIGHT
+                        ? ": profile with nsys profile --trace=cuda,nvtx"
+                        : tp_trace_report_advice(
+                              r, ": profile with ProfilerActivity.CUDA, on a machine where the "
+                                 "profiler may use the device's counters"));
+    }
+    put_wrapped(out, "  - ", tp_buf_str(&line), width);
+}
+
 static void put_unknown(tp_trace_report *r, int width, tp_buf *out)
 {
     const tp_events *e = r->file->events;
@@ -207,24 +232,13 @@ static void put_unknown(tp_trace_report *r, int width, tp_buf *out)
     bool is_kineto = r->file->kind == TP_FILE_KINETO;
     tp_buf_adds(out, "\nNot known from this file, or to be doubted\n");
     size_t from = out->len;
-    if (r->selection.n_all == 0 && e->counts.kind[TP_EVENT_DEVICE])
-        put_wrapped(out, "  - ",
-                    "device work of an accelerator that is neither CUDA, ROCm nor XPU is "
-                    "counted, not analysed",
-                    width);
-    else if (r->selection.n_all == 0 && r->file->kind == TP_FILE_TEMPER)
-        put_wrapped(out, "  - ", "no device activity: Temper computed on the processor", width);
-    else if (r->selection.n_all == 0)
-        put_wrapped(out, "  - ",
-                    "no device activity recorded: profile with ProfilerActivity.CUDA, "
-                    "on a machine where the profiler may use the device's counters",
-                    width);
+    if (r->selection.n_all == 0)
+        say_no_device_activity(r, width, out);
     if (e->n_memory == 0 && is_kineto)
         put_wrapped(out, "  - ", "no memory events recorded: profile with profile_memory=True",
                     width);
     if (is_kineto && e->counts.kind[TP_EVENT_PYTHON] == 0)
-        put_wrapped(out, "  - ", "no Python functions recorded: profile with with_stack=True",
-                    width);
+        put_wrapped(out, "  - ", tp_trace_report_no_python(r), width);
     if (is_kineto && r->selection.steps.n == 0)
         put_wrapped(out, "  - ", "no steps marked: call prof.step() once per step", width);
     for (size_t i = 0; i < s->n; i++) {

@@ -108,7 +108,9 @@ void tp_view_operators(tp_trace_report *r, tp_grid *g)
     bool has_device = r->selection.n > 0, has_memory = tp_trace_report_memory(r)->n > 0;
     TP_FREED int64_t *allocated = allocated_by(r, o);
     char total[32];
-    g->title = o->kind == TP_EVENT_CPU_OP ? "Operators" : "Spans of the host";
+    g->title = o->kind == TP_EVENT_CPU_OP         ? "Operators"
+               : tp_trace_report_unread_device(r) ? "Spans"
+                                                  : "Spans of the host";
     tp_grid_column(g, "name", "operator", TP_CELL_TEXT);
     TP_GRID_MEMBER(g, "calls", "calls", TP_CELL_COUNT, tp_operator_row, calls);
     TP_GRID_MEMBER(g, "host_self_ns", "host self", TP_CELL_NS, tp_operator_row, self_union_ns);
@@ -197,7 +199,9 @@ void tp_view_comm(tp_trace_report *r, tp_grid *g)
                      "(%s)",
                      (long long)(t->kernels - t->with_metadata), (long long)t->kernels,
                      r->file->kind == TP_FILE_NSIGHT ? "Nsight records them with --trace=cuda,nvtx"
-                                                     : "PyTorch 2.3 and newer record them");
+                                                     : "PyTorch 2.3 and newer record them, of "
+                                                       "calls of torch.distributed that began "
+                                                       "inside the recording");
 }
 
 /* All bytes over all time, of what the path can do; a copy within the device reads and writes it.

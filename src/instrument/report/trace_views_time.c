@@ -152,7 +152,8 @@ void tp_view_threads(tp_trace_report *r, tp_grid *g)
     const tp_operators *o = tp_trace_report_operators(r);
     const tp_events *e = r->file->events;
     TP_OWN(tp_periods) inside = {0};
-    g->title = "Threads of the host: time in operators";
+    g->title = tp_trace_report_unread_device(r) ? "Threads: time in spans"
+                                                : "Threads of the host: time in operators";
     tp_grid_column(g, "thread", "thread", TP_CELL_TEXT);
     tp_grid_column(g, "calls", "calls", TP_CELL_COUNT);
     tp_grid_column(g, "span_ns", "span", TP_CELL_NS);
@@ -274,7 +275,7 @@ void tp_view_host_stacks(tp_trace_report *r, tp_grid *g)
     g->title = "Host time by stack (self)";
     fill_stacks(r, g, TP_STACKS_HOST);
     if (r->file->events->counts.kind[TP_EVENT_PYTHON] == 0 && r->file->kind == TP_FILE_KINETO)
-        tp_grid_note(g, "no Python functions recorded: profile with with_stack=True");
+        tp_grid_note(g, "%s", tp_trace_report_no_python(r));
 }
 
 void tp_view_device_stacks(tp_trace_report *r, tp_grid *g)
