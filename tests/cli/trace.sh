@@ -290,6 +290,21 @@ is "memory of an operator" "$("$TOOL" get out operators.0.allocated_bytes)" 4096
 run trace operators.json memory
 expect_out "CPU: events without totals: what was in use is unknown"
 
+sed 's/CUPTI_ACTIVITY_KIND_/CUPTI_ACTIVITY_XXXX_/g' nsight.sqlite >host.sqlite
+run trace host.sqlite
+expect 0
+expect_out "no device activity recorded: profile with nsys profile --trace=cuda,nvtx"
+sed 's/CUPTI_ACTIVITY_KIND_RUNTIME/CUPTI_ACTIVITY_XXXX_RUNTIME/g' nsight.sqlite >calls.sqlite
+run trace calls.sqlite
+expect 0
+expect_out "idle without a known cause" "calls too (nsys profile --trace=cuda)"
+cat >multimem.json <<'EOF'
+[{"ph":"X","ts":100,"dur":500,"pid":0,"tid":7,"name":"multimem_all_reduce_kernel","cat":"kernel","args":{"device":0,"stream":7}}]
+EOF
+run trace multimem.json comm
+expect 0
+expect_out "(PyTorch 2.3 and newer record them, of"
+
 # --- a newline in a name breaks no line of the overview ---
 cat >newline.json <<'EOF'
 {"traceEvents":[{"ph":"X","ts":100,"dur":500,"pid":0,"tid":7,"name":"gemm\nfoo","cat":"kernel","args":{"device":0,"stream":7}}]}
