@@ -109,7 +109,7 @@ static answer is_zstd(const char *p, size_t n, bool is_all)
 static answer is_xplane(const char *p, size_t n, bool is_all)
 {
     enum { HEAD = 64 };
-    if (p[0] != '\n')
+    if (n == 0 || p[0] != '\n')
         return NO;
     if (n < HEAD && !is_all)
         return NEEDS_MORE;
