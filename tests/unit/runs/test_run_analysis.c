@@ -602,6 +602,24 @@ static void a_time_stands_in_for_a_rate_that_was_never_finite(void **state)
     tp_analysis_free(a);
 }
 
+/* Where every evaluation is of a set with a name. */
+static void the_speed_of_evaluations_of_sets(void **state)
+{
+    static const char *const names[][2] = {
+        {"eval_math_samples_per_second", "eval_math_runtime"},
+        {"eval/org/math_samples_per_second", "eval/org/math_runtime"}};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        for (int only_time = 0; only_time < 2; only_time++) {
+            tp_buf text = {0};
+            for (int i = 0; i < 30; i++)
+                tp_buf_addf(&text, "{\"step\":%d,\"%s\":%s,\"%s\":2}\n", i, names[k][0],
+                            only_time ? "null" : "8", names[k][1]);
+            tp_analysis *a = judge("sets.jsonl", &text);
+            assert_string_equal(text_input(a, "inference", "metric"), names[k][only_time]);
+            tp_analysis_free(a);
+        }
+}
+
 /* Every step to 100, then every tenth: a half-life of 13.9 steps, 1000 bytes more at each. */
 static void steps_are_as_far_apart_as_they_are(void **state)
 {
@@ -911,6 +929,7 @@ int main(void)
         ANALYSIS(sets_that_do_not_fit_are_counted),
         ANALYSIS(what_was_never_finite_fails),
         ANALYSIS(a_time_stands_in_for_a_rate_that_was_never_finite),
+        ANALYSIS(the_speed_of_evaluations_of_sets),
         ANALYSIS(steps_are_as_far_apart_as_they_are),
         ANALYSIS(gaps_and_records_are_no_steps),
         ANALYSIS(a_run_without_the_metric_is_not_lost),
