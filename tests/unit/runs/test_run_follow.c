@@ -171,6 +171,48 @@ static void a_number_may_be_half_written(void **state)
     tp_metrics_close(m);
 }
 
+/* All fields are there, whatever the last one is; what is in quotes that do not end is not. */
+static void a_last_line_without_its_end(void **state)
+{
+    static const char *const whole[] = {"step,loss,acc\n1,4,\n2,2,",
+                                        "step,loss,note\n1,4,a\n2,2,b c",
+                                        "step,loss,acc\n1,4,1\n2,2,\"\""};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        write_text("metrics.csv", whole[i]);
+        tp_metrics *m = open_run(run_folder);
+        expect_values(m, "loss", (double[]){4, 2}, 2);
+        assert_true(has_note(m, "the last line has no newline"));
+        assert_false(has_note(m, "incomplete"));
+        tp_metrics_close(m);
+    }
+    write_text("metrics.csv", "step,loss,note\n1,4,a\n2,2,\"b");
+    tp_metrics *m = open_run(run_folder);
+    expect_values(m, "loss", (double[]){4}, 1);
+    assert_true(has_note(m, "incomplete"));
+    tp_metrics_close(m);
+}
+
+/* A comment is one because of the line behind it, which may not be there yet. */
+static void names_behind_a_comment_are_waited_for(void **state)
+{
+    const tp_metrics_options options = {.size = sizeof options, .follows = true};
+    tp_metrics *m;
+    write_text("metrics.csv", "# step,loss\n1");
+    assert_int_equal(tp_metrics_open(run_folder, &options, &m, NULL), TP_OK);
+    assert_int_equal(tp_metrics_count(m), 0);
+    append_text("metrics.csv", ",4\n2,2\n");
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){4, 2}, 2);
+    write_text("metrics.csv", "#{\"a\": 1}");
+    assert_int_equal(tp_metrics_refresh(m, NULL, NULL), TP_OK);
+    append_text("metrics.csv", "\nstep\tl");
+    assert_int_equal(tp_metrics_refresh(m, NULL, NULL), TP_OK);
+    append_text("metrics.csv", "oss\n1\t8\n");
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){8}, 1);
+    tp_metrics_close(m);
+}
+
 static void who_follows_waits_for_the_rest_of_a_number(void **state)
 {
     const tp_metrics_options options = {.size = sizeof options, .follows = true};
@@ -384,6 +426,8 @@ int main(void)
         FOLLOWS(half_a_line_waits),
         FOLLOWS(a_number_may_be_half_written),
         FOLLOWS(who_follows_waits_for_the_rest_of_a_number),
+        FOLLOWS(a_last_line_without_its_end),
+        FOLLOWS(names_behind_a_comment_are_waited_for),
         FOLLOWS(what_is_written_again_is_told_as_it_comes),
         FOLLOWS(ends_of_curves),
         FOLLOWS(a_data_base_in_use_is_followed),

@@ -137,6 +137,56 @@ static void tables(void **state)
     tp_metrics_close(m);
 }
 
+/* The lines before the names: of Monitor of Stable-Baselines3, and of NumPy's savetxt(), whose
+ * names are a comment themselves. */
+static void comments_before_the_names(void **state)
+{
+    static const char *const commented[] = {
+        "#{\"t_start\": 1652871292.64, \"env_id\": \"Ant-v3\"}\nr,l,t\n-13.5,11,1.25\n-44,29,1.5\n",
+        "\xef\xbb\xbf#{\"t_start\":1.5,\"env_id\":\"A\",\"x\":[1]}\nr,l,t\n-13.5,11,1.25\n-44,29,1."
+        "5\n",
+        "# of a run, as it was,\n#\n# r,l,t\n-13.5,11,1.25\n-44,29,1.5",
+        "#{\"t_start\": 1.5, \"env_id\": \"A\"}\nr;l;t\n-13.5;11;1.25\n-44;29;1.5\n"};
+    for (size_t i = 0; i < sizeof commented / sizeof *commented; i++) {
+        write_text("monitor.csv", commented[i]);
+        tp_metrics *m = open_run(run_path("monitor.csv"));
+        assert_int_equal(tp_metrics_count(m), 3);
+        expect_point(m, "r", TP_POINTS_NATIVE, 0, 0, NAN, -13.5);
+        expect_point(m, "l", TP_POINTS_NATIVE, 1, 1, NAN, 29);
+        expect_point(m, "t", TP_POINTS_NATIVE, 1, 1, NAN, 1.5);
+        tp_metrics_close(m);
+    }
+    write_text("saved.csv", "# step,loss\n10,2\n20,1\n");
+    tp_metrics *m = open_run(run_path("saved.csv"));
+    expect_point(m, "loss", TP_POINTS_NATIVE, 0, 10, NAN, 2);
+    tp_metrics_close(m);
+    write_text("numbered.csv", "#,loss\n1,2\n");
+    m = open_run(run_path("numbered.csv"));
+    expect_point(m, "#", TP_POINTS_NATIVE, 0, 0, NAN, 1);
+    tp_metrics_close(m);
+}
+
+/* As YOLO writes its results.csv. */
+static void names_with_blanks(void **state)
+{
+    write_text("results.csv", "      step,\t train/loss ,\" tag \"\n   10,  1.5 ,\t2\n   20, ,3\n");
+    tp_metrics *m = open_run(run_path("results.csv"));
+    expect_point(m, "train/loss", TP_POINTS_NATIVE, 0, 10, NAN, 1.5);
+    expect_point(m, "tag", TP_POINTS_NATIVE, 1, 20, NAN, 3);
+    assert_int_equal(count(m, "train/loss", TP_POINTS_NATIVE), 1);
+    tp_metrics_close(m);
+}
+
+static void a_table_of_runs_is_refused(void **state)
+{
+    tp_metrics *m;
+    tp_error err;
+    write_text("runs.csv", "\"Name\",\"State\",\"Created\",\"Runtime\",\"iter\",\"loss\"\n"
+                           "\"a\",\"finished\",\"2026-05-25T14:08:33.000Z\",\"732\",\"5\",\"1\"\n");
+    assert_int_equal(tp_metrics_open(run_path("runs.csv"), NULL, &m, &err), TP_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "runs.csv' is W&B's table of runs"));
+}
+
 static void the_newest_checkpoint_speaks(void **state)
 {
     assert_int_equal(tp_dir_make(run_path("checkpoint-9"), NULL), TP_OK);
@@ -252,6 +302,9 @@ int main(void)
         FORMAT(rows_of_one_figure),
         FORMAT(a_list_of_objects),
         FORMAT(tables),
+        FORMAT(comments_before_the_names),
+        FORMAT(names_with_blanks),
+        FORMAT(a_table_of_runs_is_refused),
         FORMAT(a_chart_of_several_runs),
         FORMAT(a_newer_program),
         FORMAT(the_newest_checkpoint_speaks),

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/platform.h"
 #include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/ingest/runs/reader.h"
@@ -22,6 +23,7 @@ typedef struct {
     tp_buf text; /* the fields, one after another, a NUL behind each */
     size_t *at;  /* where each begins; n + 1 of them, the last one behind all */
     size_t n, cap;
+    bool is_open; /* its last field is in quotes that do not end */
 } record;
 
 static const char *field_of(const record *r, size_t i) { return r->text.data + r->at[i]; }
@@ -72,14 +74,23 @@ static char separator_of(const char *line, size_t n)
     return ret;
 }
 
+static bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
 static void begin_field(record *r)
 {
     r->at = tp_vec_room(r->at, &r->cap, r->n + 2, sizeof *r->at);
     r->at[r->n] = r->text.len;
 }
 
+/* Blanks around a field are none of it. */
 static void end_field(record *r)
 {
+    size_t begin = r->at[r->n];
+    while (r->text.len > begin && is_blank(r->text.data[r->text.len - 1]))
+        r->text.len--;
+    while (begin < r->text.len && is_blank(r->text.data[begin]))
+        begin++;
+    r->at[r->n] = begin;
     tp_buf_addc(&r->text, 0);
     r->at[++r->n] = r->text.len;
 }
@@ -109,11 +120,8 @@ static size_t read_record(record *r, const char *text, size_t n, char separator,
     for (;;) {
         if (i < n && text[i] == '"' && r->text.len == r->at[r->n])
             i = quoted(r, text, n, i);
-        if (i > n) { /* a quote that does not end */
-            end_field(r);
-            return is_final ? n : 0;
-        }
-        if (i == n) {
+        r->is_open = i > n;
+        if (i >= n) {
             end_field(r);
             return is_final ? n : 0;
         }
@@ -129,6 +137,78 @@ static size_t read_record(record *r, const char *text, size_t n, char separator,
             tp_buf_addc(&r->text, c);
         }
     }
+}
+
+/* A field as a number: also "nan", "inf" and their kin; an empty one is none. */
+static bool number_of(const char *text, double *ret)
+{
+    size_t n = strlen(text);
+    if (tp_flat_row_spelled((tp_slice){text, n}, ret))
+        return true;
+    char *end; /* what is too large for a double is infinite, as in JSON Lines */
+    if (strspn(text, "0123456789.eE+-") != n)
+        return false; /* 0x10 and nan(1) are numbers of C alone */
+    double v = strtod(text, &end);
+    if (end == text || *end)
+        return false;
+    *ret = v;
+    return true;
+}
+
+/* Every field is a word: a line of names. */
+static bool has_words(const record *r)
+{
+    double unused;
+    for (size_t i = 0; i < r->n; i++)
+        if (*field_of(r, i) && number_of(field_of(r, i), &unused))
+            return false;
+    return true;
+}
+
+static size_t behind_line(const char *text, size_t n, size_t at)
+{
+    const char *end = memchr(text + at, '\n', n - at);
+    return end ? (size_t)(end + 1 - text) : n;
+}
+
+/* Where the line of names begins: behind a byte order mark, and behind lines of comment as
+ * Stable-Baselines3's Monitor writes one ('#{"t_start": ...}').  Such a line is itself the names
+ * (NumPy's "# step,loss") where what follows fits it and has figures.  n: that is not there yet. */
+static size_t before_names(const char *text, size_t n)
+{
+    TP_CLEANUP(release_record) record line = {0};
+    size_t at = tp_utf8_mark(text, n), next, end;
+    for (; at < n && text[at] == '#'; at = next) {
+        if ((next = behind_line(text, n, at)) == n)
+            return n;
+        end = behind_line(text, n, next);
+        char separator = separator_of(text + at, next - at);
+        read_record(&line, text + at, next - at, separator, true);
+        size_t n_names = line.n;
+        read_record(&line, text + next, end - next, separator, true);
+        if (text[next] != '#' && line.n == n_names && !has_words(&line))
+            break;
+    }
+    return at;
+}
+
+/* "# step" is called step; "#" alone is a name. */
+static void unmark_names(record *names)
+{
+    const char *first = field_of(names, 0);
+    if (*first == '#' && first[1])
+        names->at[0] += 1 + strspn(first + 1, " \t");
+}
+
+/* The table of runs that Weights & Biases exports: a row is a whole run, not a step of one. */
+static bool is_of_runs(const record *names)
+{
+    static const char *const columns[] = {"Name", "State", "Created", "Runtime"};
+    size_t n = 0;
+    for (size_t k = 0; k < TP_COUNTOF(columns); k++)
+        for (size_t i = 0; i < names->n && n == k; i++)
+            n += strcmp(field_of(names, i), columns[k]) == 0;
+    return n == TP_COUNTOF(columns);
 }
 
 /* ---- the run ---- */
@@ -198,33 +278,6 @@ static void close_run(tp_metrics *m)
     free(s->twice);
     free(s->seen);
     free(s);
-}
-
-static bool is_blank(char c) { return c == ' ' || c == '\t'; }
-
-/* A field as a number: also "nan", "inf" and their kin, and with blanks around it; an empty one is
- * none. */
-static bool number_of(const char *text, double *ret)
-{
-    char copy[64];
-    text += strspn(text, " \t");
-    size_t n = strlen(text);
-    if (n && n < sizeof copy && is_blank(text[n - 1])) {
-        memcpy(copy, text, n + 1);
-        while (n && is_blank(copy[n - 1]))
-            copy[--n] = 0;
-        text = copy;
-    }
-    if (tp_flat_row_spelled((tp_slice){text, n}, ret))
-        return true;
-    char *end; /* what is too large for a double is infinite, as in JSON Lines */
-    if (strspn(text, "0123456789.eE+-") != n)
-        return false; /* 0x10 and nan(1) are numbers of C alone */
-    double v = strtod(text, &end);
-    if (end == text || *end)
-        return false;
-    *ret = v;
-    return true;
 }
 
 static bool is_number_with_commas(const char *text)
@@ -300,12 +353,14 @@ static tp_status next_record(state *s, record *r, bool *ret_more, tp_error *err)
         bool has;
         TP_TRY(tp_tail_need(&s->tail, want, &has, err));
         size_t here = s->tail.at ? (size_t)(s->tail.end - s->tail.at) : 0;
-        if (here && !s->separator) {
-            s->separator = separator_of(s->tail.at, here);
+        size_t begin = here && !s->has_names ? before_names(s->tail.at, here) : 0;
+        const char *text = s->tail.at + begin;
+        if (here > begin && !s->has_names) {
+            s->separator = separator_of(text, here - begin);
             s->separator = s->separator ? s->separator : ',';
         }
-        size_t used = here ? read_record(r, s->tail.at, here, s->separator, false) : 0;
-        tp_tail_skip(&s->tail, used);
+        size_t used = here > begin ? read_record(r, text, here - begin, s->separator, false) : 0;
+        tp_tail_skip(&s->tail, used ? begin + used : 0);
         *ret_more = used > 0;
         if (used || !has)
             return TP_OK;
@@ -328,9 +383,7 @@ static void take_unended(tp_metrics *m, state *s)
     if (!here || !s->has_names || m->is_followed)
         return;
     size_t used = read_record(&s->fields, s->tail.at, here, s->separator, true);
-    double unused;
-    if (used && s->fields.n == s->names.n &&
-        number_of(field_of(&s->fields, s->fields.n - 1), &unused)) {
+    if (used && s->fields.n == s->names.n && !s->fields.is_open) {
         take_line(m, s);
         tp_tail_skip(&s->tail, used);
         s->unended_size = tp_file_size(s->tail.path);
@@ -339,8 +392,7 @@ static void take_unended(tp_metrics *m, state *s)
 
 static void take_names(state *s)
 {
-    if (s->names.n)
-        s->names.at[0] += tp_utf8_mark(field_of(&s->names, 0), strlen(field_of(&s->names, 0)));
+    unmark_names(&s->names);
     const char **sorted = tp_vec_new(s->names.n, sizeof *sorted);
     for (size_t i = 0; i < s->names.n; i++)
         sorted[i] = field_of(&s->names, i);
@@ -402,6 +454,12 @@ static tp_status read_records(tp_metrics *m, state *s, tp_error *err)
         TP_TRY(next_record(s, &s->names, &more, err));
         if (more) {
             take_names(s);
+            if (is_of_runs(&s->names))
+                return tp_fail(err, TP_ERR_FORMAT,
+                               "'%s' is W&B's table of runs (columns Name, State, Created, "
+                               "Runtime), a row for each run and no steps: export the chart of a "
+                               "metric instead",
+                               s->tail.path);
             list_runs(s);
             TP_TRY(find_run(m, s, err));
         }
@@ -424,7 +482,6 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
         tp_tail_release(&s->tail);
         tp_tail_init(&s->tail, path);
         s->has_names = false;
-        s->separator = 0;
         s->n_rows = s->n_bad = 0;
         s->unended_size = 0;
         *ret_again = true;
@@ -438,12 +495,13 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
 bool tp_csv_has_steps(const tp_run_place *place)
 {
     TP_CLEANUP(release_record) record names = {0};
-    size_t n = first_line(place);
+    size_t at = before_names(place->head, place->n_head), n = place->n_head - at;
     bool ret = false;
     if (!is_table(place))
         return false;
-    read_record(&names, place->head, n, separator_of(place->head, n), true);
-    for (size_t i = 0; i < names.n && !ret; i++)
+    read_record(&names, place->head + at, n, separator_of(place->head + at, n), true);
+    unmark_names(&names);
+    for (size_t i = 0; i < names.n && !ret && !is_of_runs(&names); i++)
         ret = tp_flat_row_is_step_name(field_of(&names, i));
     return ret;
 }
@@ -501,7 +559,7 @@ static void say(tp_metrics *m)
             (unsigned long long)s->first_bad);
     if (s->unended_size)
         tp_notes_add(&m->notes, TP_NOTE_WARNING,
-                     "'%s': the last line has no newline: its last number may be cut short",
+                     "'%s': the last line has no newline: its last field may be cut short",
                      s->tail.path);
     if (size > 0 && (uint64_t)size > tp_tail_offset(&s->tail))
         tp_notes_add(
