@@ -88,6 +88,53 @@ static void a_list_of_objects(void **state)
     tp_metrics_close(m);
 }
 
+/* Steps that the latest view has, and their values. */
+static void expect_latest(tp_metrics *m, const char *tag, size_t n, const int64_t *steps,
+                          const double *values)
+{
+    assert_int_equal(count(m, tag, TP_POINTS_LATEST), n);
+    for (size_t i = 0; i < n; i++)
+        expect_point(m, tag, TP_POINTS_LATEST, i, steps[i], NAN, values[i]);
+}
+
+/* As NeMo RL makes it of event files, with lines and without. */
+static void an_object_of_tags(void **state)
+{
+    static const char *const trees[] = {
+        "{\n  \"train/loss\": {\n    \"10\": 1.5,\n    \"2\": NaN,\n    \"1\": 3\n  },\n"
+        "  \"a\\/b\": {\"7\": null, \"8\": 0.5}\n}\n",
+        "{\"train/loss\": {\"10\": 1.5, \"2\": NaN, \"1\": 3}, \"a/b\": {\"8\": 0.5}}"};
+    for (size_t i = 0; i < sizeof trees / sizeof *trees; i++) {
+        write_text("metrics.json", trees[i]);
+        tp_metrics *m = open_run(run_path("metrics.json"));
+        assert_int_equal(tp_metrics_count(m), 2);
+        expect_latest(m, "train/loss", 3, (int64_t[]){1, 2, 10}, (double[]){3, NAN, 1.5});
+        expect_latest(m, "a/b", 1, (int64_t[]){8}, (double[]){0.5});
+        assert_int_equal(tp_metrics_notes(m), 0);
+        tp_metrics_close(m);
+    }
+    write_text("metrics.json", "{\n  \"loss\": {\n    \"1\": 3,\n    \"2\"");
+    tp_metrics *m = open_run(run_path("metrics.json"));
+    assert_true(has_note(m, "read up to the damage"));
+    tp_metrics_close(m);
+
+    /* A row of one line is one, also with such an object in it. */
+    write_text("row.jsonl", "{\"by_class\": {\"0\": 0.5, \"1\": 0.25}, \"step\": 3}\n");
+    m = open_run(run_path("row.jsonl"));
+    expect_point(m, "by_class/1", TP_POINTS_NATIVE, 0, 3, NAN, 0.25);
+    tp_metrics_close(m);
+
+    static const char *const others[] = {"{\"epoch\": 3.0,\n \"loss\": 1.5}\n",
+                                         "{\n  \"a\": {\"x\": 1}\n}",
+                                         "{\n  \"a\": {\"1\": [1]}\n}"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        tp_error err;
+        write_text("other.json", others[i]);
+        assert_int_equal(tp_metrics_open(run_path("other.json"), NULL, &m, &err), TP_ERR_FORMAT);
+        assert_non_null(strstr(err.message, "is one JSON object, not one per line"));
+    }
+}
+
 /* A chart as W&B exports it: a run's columns are called after it. */
 static void a_chart_of_several_runs(void **state)
 {
@@ -301,6 +348,7 @@ int main(void)
         FORMAT(names_of_steps_and_times),
         FORMAT(rows_of_one_figure),
         FORMAT(a_list_of_objects),
+        FORMAT(an_object_of_tags),
         FORMAT(tables),
         FORMAT(comments_before_the_names),
         FORMAT(names_with_blanks),

@@ -1,15 +1,20 @@
-/* jsonl.c - metrics as JSON objects, one per line or in one list, whoever wrote them. */
+/* jsonl.c - metrics as JSON objects, one per line or in one list, whoever wrote them; or as the one
+ * object {"tag": {"step": number}} that NeMo RL makes of event files. */
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/files.h"
+#include "base/order.h"
+#include "base/platform.h"
 #include "base/vec.h"
 #include "instrument/ingest/runs/lines.h"
 #include "instrument/ingest/runs/reader.h"
 
 typedef struct {
     tp_flat_row_lines lines;
-    bool is_list; /* one JSON list of objects */
+    bool is_list;   /* one JSON list of objects */
+    bool is_object; /* one JSON object, of tags */
     tp_json_file file;
 } state;
 
@@ -33,6 +38,148 @@ static char *file_of(const tp_run_place *place)
     return tp_place_only(place, ".jsonl");
 }
 
+/* ---- one object of tags ---- */
+
+typedef struct {
+    int64_t step;
+    size_t index;
+    double value;
+} figure;
+
+TP_ORDER(by_step, figure, TP_COMPARE(x->step, y->step) ?: TP_COMPARE(x->index, y->index))
+
+typedef struct {
+    tp_json_reader json;
+    tp_metrics *m; /* NULL: it is only looked at */
+    const char *path;
+    tp_buf tag, key;
+    figure *figures; /* of the tag */
+    size_t n, cap;
+    bool is_other; /* no such object */
+} tree;
+
+static void release_tree(tree *t)
+{
+    tp_buf_release(&t->tag);
+    tp_buf_release(&t->key);
+    free(t->figures);
+}
+
+static tp_status fail_other(tree *t, const tp_json_token *at, tp_error *err)
+{
+    t->is_other = true;
+    return tp_fail(
+        err, TP_ERR_FORMAT,
+        "'%s' is one JSON object, not one per line, and not {\"tag\": {\"step\": number}} "
+        "(line %llu): metrics are read from JSON Lines, a list of objects, or that",
+        t->path, (unsigned long long)at->line);
+}
+
+static void take_text(tp_buf *out, const tp_json_token *t)
+{
+    tp_buf_clear(out);
+    tp_buf_reserve(out, t->text.len + 1);
+    out->len = tp_json_unescape(t->text, out->data);
+    out->data[out->len] = 0;
+}
+
+/* "step": number, up to the end of the tag; null is no figure. */
+static tp_status read_figures(tree *t, tp_error *err)
+{
+    tp_json_token x;
+    for (t->n = 0;;) {
+        figure f = {.index = t->n};
+        TP_TRY(tp_json_reader_next(&t->json, &x, err));
+        if (x.type == TP_JSON_TOKEN_END_OBJECT)
+            return TP_OK;
+        take_text(&t->key, &x);
+        if (!tp_str_to_i64(t->key.data, &f.step))
+            return fail_other(t, &x, err);
+        TP_TRY(tp_json_reader_next(&t->json, &x, err));
+        if (x.type == TP_JSON_TOKEN_NULL)
+            continue;
+        if (x.type != TP_JSON_TOKEN_NUMBER)
+            return fail_other(t, &x, err);
+        take_text(&t->key, &x);
+        f.value = strtod(t->key.data, NULL);
+        *TP_VEC_PUSH(t->figures, t->n, t->cap) = f;
+    }
+}
+
+/* The members of an object have no order: steps are put into theirs. */
+static void record_figures(tree *t)
+{
+    if (t->n)
+        qsort(t->figures, t->n, sizeof *t->figures, by_step);
+    for (size_t i = 0; i < t->n && tp_recorded_next(t->m); i++)
+        tp_recorded_put(t->m, (tp_slice){t->tag.data, t->tag.len}, t->figures[i].step, NAN,
+                        t->figures[i].value, 0);
+}
+
+static tp_status read_tree(tree *t, const tp_buf *text, tp_error *err)
+{
+    tp_json_token x;
+    tp_json_options options = TP_JSON_TOLERANT;
+    tp_json_reader_init(&t->json, t->path, tp_buf_str(text), text->len, &options);
+    TP_TRY(tp_json_reader_next(&t->json, &x, err));
+    for (;;) {
+        TP_TRY(tp_json_reader_next(&t->json, &x, err));
+        if (x.type == TP_JSON_TOKEN_END_OBJECT)
+            return tp_json_reader_next(&t->json, &x, err);
+        take_text(&t->tag, &x);
+        TP_TRY(tp_json_reader_next(&t->json, &x, err));
+        if (x.type != TP_JSON_TOKEN_BEGIN_OBJECT)
+            return fail_other(t, &x, err);
+        TP_TRY(read_figures(t, err));
+        if (t->m)
+            record_figures(t);
+    }
+}
+
+static tp_status read_object(tp_metrics *m, state *s, const tp_buf *text, tp_error *err)
+{
+    TP_CLEANUP(release_tree) tree t = {.m = m, .path = s->lines.tail.path};
+    tp_error why = {0};
+    if (read_tree(&t, text, &why) == TP_OK)
+        return TP_OK;
+    if (t.is_other)
+        return tp_fail(err, TP_ERR_FORMAT, "%s", why.message);
+    tp_notes_add(&m->notes, TP_NOTE_WARNING, "read up to the damage: %s", why.message);
+    return TP_OK;
+}
+
+/* Is a file whose first line begins as one the object of tags, and nothing else? */
+static bool is_tree(const char *path)
+{
+    TP_CLEANUP(release_tree) tree t = {.path = path};
+    TP_OWN(tp_buf) text = {0};
+    return tp_json_file_read(path, &text, NULL) == TP_OK && read_tree(&t, &text, NULL) == TP_OK;
+}
+
+/* Does one object go over several lines, or is the only line one of tags? */
+static bool is_one_object(const tp_run_place *place)
+{
+    static const tp_json_token_type tags[] = {TP_JSON_TOKEN_BEGIN_OBJECT, TP_JSON_TOKEN_KEY,
+                                              TP_JSON_TOKEN_BEGIN_OBJECT, TP_JSON_TOKEN_KEY,
+                                              TP_JSON_TOKEN_NUMBER};
+    tp_json_reader r;
+    tp_json_token t;
+    tp_json_options options = TP_JSON_TOLERANT;
+    uint64_t line = 0;
+    size_t n = 0, n_alike = 0;
+    tp_json_reader_init(&r, place->path, place->head, place->n_head, &options);
+    while (tp_json_reader_next(&r, &t, NULL) == TP_OK && t.type != TP_JSON_TOKEN_END) {
+        line = line ? line : t.line;
+        if (t.line > line)
+            return true;
+        n_alike += n < TP_COUNTOF(tags) && t.type == tags[n];
+        n++;
+    }
+    return n_alike == TP_COUNTOF(tags) && is_tree(place->path);
+}
+
+/* ---- the run ---- */
+
 static tp_status open_file(tp_metrics *m, const tp_run_place *place, tp_error *err)
 {
     TP_FREED char *path = file_of(place);
@@ -40,6 +187,7 @@ static tp_status open_file(tp_metrics *m, const tp_run_place *place, tp_error *e
     TP_TRY(tp_place_look(&file, path, err));
     state *s = tp_vec_new(1, sizeof *s);
     s->is_list = first_mark(&file) == '[';
+    s->is_object = !s->is_list && is_one_object(&file);
     tp_flat_row_lines_init(&s->lines, path);
     s->lines.row.is_anyones = true;
     m->state = s;
@@ -87,7 +235,7 @@ static tp_status read_file(tp_metrics *m, bool *ret_again, tp_error *err)
 {
     state *s = m->state;
     TP_OWN(tp_buf) text = {0};
-    if (!s->is_list) {
+    if (!s->is_list && !s->is_object) {
         if (tp_tail_was_replaced(&s->lines.tail)) {
             tp_flat_row_lines_restart(&s->lines);
             s->lines.row.is_anyones = true;
@@ -99,14 +247,14 @@ static tp_status read_file(tp_metrics *m, bool *ret_again, tp_error *err)
     if (!tp_json_file_changed(s->lines.tail.path, &s->file, ret_again) || *ret_again)
         return TP_OK;
     TP_TRY(tp_json_file_read(s->lines.tail.path, &text, err));
-    return read_list(m, s, &text, err);
+    return (s->is_list ? read_list : read_object)(m, s, &text, err);
 }
 
 static void say(tp_metrics *m)
 {
     const state *s = m->state;
     tp_json_file_say(s->lines.tail.path, &s->file, &m->notes);
-    if (!s->is_list)
+    if (!s->is_list && !s->is_object)
         tp_flat_row_lines_say(&s->lines, &m->notes);
 }
 
