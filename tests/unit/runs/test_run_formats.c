@@ -97,6 +97,93 @@ static void expect_latest(tp_metrics *m, const char *tag, size_t n, const int64_
         expect_point(m, tag, TP_POINTS_LATEST, i, steps[i], NAN, values[i]);
 }
 
+/* MMCV counts "iter" within an epoch, and those of an evaluation are its batches; an epoch that is
+ * written again begins where it did. */
+static void steps_within_epochs(void **state)
+{
+    static const char rows[] = "{\"env_info\": \"x\", \"seed\": 0}\n"
+                               "{\"mode\": \"train\", \"epoch\": 1, \"iter\": 50, \"loss\": 9}\n"
+                               "{\"mode\": \"train\", \"epoch\": 1, \"iter\": 100, \"loss\": 8}\n"
+                               "{\"mode\": \"val\", \"epoch\": 1, \"iter\": 5000, \"mAP\": 0.5}\n"
+                               "{\"mode\": \"train\", \"epoch\": 2, \"iter\": 50, \"loss\": 7}\n"
+                               "{\"mode\": \"train\", \"epoch\": 2, \"iter\": 100, \"loss\": 6}\n"
+                               "{\"mode\": \"val\", \"epoch\": 2, \"iter\": 5000, \"mAP\": 0.75}\n";
+    write_text("a.log.json", rows);
+    tp_metrics *m = open_run(run_path("a.log.json"));
+    expect_latest(m, "loss", 4, (int64_t[]){50, 100, 150, 200}, (double[]){9, 8, 7, 6});
+    expect_latest(m, "mAP", 2, (int64_t[]){100, 200}, (double[]){0.5, 0.75});
+    assert_true(has_note(m, "steps begin again with each epoch, and are counted on: those of epoch "
+                            "2 behind 100"));
+    assert_false(has_note(m, "of a later row"));
+    append_text("a.log.json", "{\"mode\": \"train\", \"epoch\": 2, \"iter\": 50, \"loss\": 5}\n"
+                              "{\"mode\": \"train\", \"epoch\": 2, \"iter\": 100, \"loss\": 4}\n"
+                              "{\"mode\": \"train\", \"epoch\": 3, \"iter\": 50, \"loss\": 3}\n");
+    assert_int_equal(tp_metrics_refresh(m, NULL, NULL), TP_OK);
+    expect_latest(m, "loss", 5, (int64_t[]){50, 100, 150, 200, 250}, (double[]){9, 8, 5, 4, 3});
+    tp_metrics_close(m);
+
+    /* Epochs with parts stand beside steps of the run. */
+    write_text("b.jsonl", "{\"epoch\": 1, \"step\": 10, \"loss\": 3}\n"
+                          "{\"epoch\": 1.5, \"step\": 20, \"loss\": 2}\n"
+                          "{\"epoch\": 2, \"step\": 5, \"loss\": 1}\n");
+    m = open_run(run_path("b.jsonl"));
+    expect_point(m, "loss", TP_POINTS_ALL, 2, 5, NAN, 1);
+    tp_metrics_close(m);
+}
+
+/* What a run that was appended writes again is void in the one before; a step that falls alone is
+ * said. */
+static void steps_that_fall(void **state)
+{
+    write_text("again.csv", "step,loss,acc\n1,9,0.1\n2,8,\n3,7,0.3\n4,6,\n1,5,\n2,4,0.4\n");
+    tp_metrics *m = open_run(run_path("again.csv"));
+    expect_latest(m, "loss", 2, (int64_t[]){1, 2}, (double[]){5, 4});
+    expect_latest(m, "acc", 3, (int64_t[]){1, 3, 2}, (double[]){0.1, 0.3, 0.4});
+    assert_int_equal(count(m, "loss", TP_POINTS_NATIVE), 6);
+    assert_true(has_note(m, "4 of 9 points have the step of a later row"));
+    assert_false(has_note(m, "no row goes on"));
+    tp_metrics_close(m);
+
+    write_text("closing.jsonl", "{\"current_steps\": 10, \"loss\": 3, \"epoch\": 0.5}\n"
+                                "{\"current_steps\": 20, \"loss\": 2, \"epoch\": 1.0}\n"
+                                "{\"current_steps\": 2, \"eval_loss\": 1, \"epoch\": 1.0}\n");
+    m = open_run(run_path("closing.jsonl"));
+    expect_latest(m, "loss", 2, (int64_t[]){10, 20}, (double[]){3, 2});
+    expect_latest(m, "eval_loss", 1, (int64_t[]){2}, (double[]){1});
+    assert_true(has_note(m, "1 row with a step below that of the row before, from which no row "
+                            "goes on (the first: 2 behind 20)"));
+    assert_false(has_note(m, "of a later row"));
+    tp_metrics_close(m);
+
+    /* Evaluations between, that count their batches. */
+    write_text(
+        "between.jsonl",
+        "{\"step\": 1, \"loss\": 3}\n{\"step\": 5, \"loss\": 2}\n{\"step\": 2, \"acc\": 1}\n"
+        "{\"step\": 9, \"loss\": 1}\n{\"step\": 2, \"acc\": 4}\n{\"step\": 12, \"loss\": 0}\n");
+    m = open_run(run_path("between.jsonl"));
+    assert_int_equal(count(m, "loss", TP_POINTS_LATEST), 4);
+    expect_latest(m, "acc", 1, (int64_t[]){2}, (double[]){4});
+    assert_true(has_note(m, "2 rows with a step below"));
+    assert_true(has_note(m, "1 of 6 points have the step of a later row"));
+    tp_metrics_close(m);
+
+    /* Other orders of rows void nothing: one metric behind another, any order, from the end. */
+    write_text("long.csv", "tag,step,value\na,1,1\na,2,2\na,3,3\nb,1,1\nb,2,2\n");
+    m = open_run(run_path("long.csv"));
+    assert_int_equal(count(m, "a", TP_POINTS_LATEST), 3);
+    assert_int_equal(tp_metrics_notes(m), 0);
+    tp_metrics_close(m);
+    write_text("mixed.csv", "step,loss\n5,1\n3,1\n4,1\n1,1\n2,1\n");
+    m = open_run(run_path("mixed.csv"));
+    assert_int_equal(count(m, "loss", TP_POINTS_LATEST), 5);
+    tp_metrics_close(m);
+    write_text("back.csv", "step,loss\n4,1\n3,1\n2,1\n1,1\n");
+    m = open_run(run_path("back.csv"));
+    assert_int_equal(count(m, "loss", TP_POINTS_LATEST), 4);
+    assert_int_equal(tp_metrics_notes(m), 0);
+    tp_metrics_close(m);
+}
+
 /* As NeMo RL makes it of event files, with lines and without. */
 static void an_object_of_tags(void **state)
 {
@@ -348,6 +435,8 @@ int main(void)
         FORMAT(names_of_steps_and_times),
         FORMAT(rows_of_one_figure),
         FORMAT(a_list_of_objects),
+        FORMAT(steps_within_epochs),
+        FORMAT(steps_that_fall),
         FORMAT(an_object_of_tags),
         FORMAT(tables),
         FORMAT(comments_before_the_names),

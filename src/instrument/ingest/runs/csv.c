@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "instrument/ingest/runs/reader.h"
 #include "instrument/ingest/runs/rows.h"
+#include "instrument/ingest/runs/steps.h"
 #include "instrument/ingest/runs/tail.h"
 #include "instrument/ingest/string_table.h"
 
@@ -525,6 +526,7 @@ static void say(tp_metrics *m)
 {
     const state *s = m->state;
     int64_t size = tp_file_size(s->tail.path);
+    tp_row_steps_say(m);
     if (s->twice)
         tp_notes_add(&m->notes, TP_NOTE_WARNING,
                      "'%s': several columns are called '%.100s', only the last of them is read",
@@ -573,6 +575,7 @@ const tp_run_reader tp_run_reader_csv = {
     .name = "csv",
     .about = "tables (CSV) of metrics",
     .has_names = true,
+    .has_reruns = true,
     .file_of = file_of,
     .open = open_run,
     .read = read_run,

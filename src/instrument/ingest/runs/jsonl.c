@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "instrument/ingest/runs/lines.h"
 #include "instrument/ingest/runs/reader.h"
+#include "instrument/ingest/runs/steps.h"
 
 typedef struct {
     tp_flat_row_lines lines;
@@ -253,6 +254,7 @@ static tp_status read_file(tp_metrics *m, bool *ret_again, tp_error *err)
 static void say(tp_metrics *m)
 {
     const state *s = m->state;
+    tp_row_steps_say(m);
     tp_json_file_say(s->lines.tail.path, &s->file, &m->notes);
     if (!s->is_list && !s->is_object)
         tp_flat_row_lines_say(&s->lines, &m->notes);
@@ -261,6 +263,7 @@ static void say(tp_metrics *m)
 const tp_run_reader tp_run_reader_jsonl = {
     .name = "jsonl",
     .about = "JSON objects, one per line or in a list",
+    .has_reruns = true,
     .file_of = file_of,
     .open = open_file,
     .read = read_file,

@@ -27,6 +27,7 @@ struct tp_run_reader {
     bool has_runs_below;   /* folders in its own may be runs of their own: they are named */
     bool has_names;        /* several runs in one file: PATH#NAME is one of them */
     bool has_restarts;     /* the views of TensorBoard's readers apply */
+    bool has_reruns;       /* a program may append a run to the one before */
 };
 
 extern const tp_run_reader

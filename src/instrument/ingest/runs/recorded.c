@@ -28,6 +28,7 @@ void tp_recorded_clear(tp_metrics *m)
     free(m->starts);
     free(m->attempts);
     free(m->newest);
+    free(m->row_steps.epochs);
     free(m->superseded);
     free(m->shown);
     free(m->scratch);

@@ -67,6 +67,27 @@ typedef struct {
     uint32_t axis, attempt, record;
 } tp_recorded_attempt;
 
+/* What is known of the steps of rows of unknown origin; see steps.h. */
+typedef struct {
+    double epoch;
+    int64_t before; /* the last step before it, that its own are counted on from */
+} tp_row_epoch;
+
+typedef struct {
+    tp_row_epoch *epochs; /* rising */
+    size_t n_epochs, cap_epochs;
+    bool has_parts; /* an epoch was no whole number */
+    size_t counts_on;
+    tp_row_epoch first_on;
+    int64_t written; /* in the last row with an epoch */
+    bool any, rises; /* a step was there; the last that was another was above the one before */
+    int64_t last;
+    bool falls; /* the last step, from `high` to `low` */
+    int64_t high, low;
+    size_t n_lone; /* falls from which no row went on, and the first of them */
+    int64_t first_high, first_low;
+} tp_row_steps;
+
 typedef struct {
     char *key, *value;
 } tp_recorded_setting;
@@ -96,6 +117,7 @@ struct tp_metrics {
     tp_recorded_attempt *newest; /* of those the one with the highest step, by axis */
     size_t n_axes, cap_axes;
 
+    tp_row_steps row_steps;
     const char *step_tag; /* carries the training's step in the same record, or NULL */
     tp_recorded_setting *settings;
     size_t n_settings, cap_settings;

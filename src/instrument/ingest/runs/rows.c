@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "base/vec.h"
+#include "instrument/ingest/runs/steps.h"
 
 void tp_flat_row_release(tp_flat_row *row)
 {
@@ -336,13 +337,29 @@ int64_t tp_flat_row_step(double value)
     return is_whole ? (int64_t)value : TP_STEP_NONE;
 }
 
+/* MMCV: "mode": "val" with the batches of the evaluation as "iter". */
+static bool is_evaluation(const tp_flat_row *row, const tp_flat_row_member *step)
+{
+    const tp_flat_row_member *mode = tp_flat_row_find(row, "mode");
+    return mode && mode->is_text && tp_slice_is(tp_flat_row_text(row, mode), "val") &&
+           tp_slice_is(tp_flat_row_tag(row, step), "iter");
+}
+
+static int64_t step_of(tp_metrics *m, const tp_flat_row *row, const tp_flat_row_member *step)
+{
+    const tp_flat_row_member *epoch = tp_flat_row_find(row, "epoch");
+    return tp_row_step(m, tp_flat_row_step(step->value),
+                       epoch && epoch->is_number ? epoch->value : (double)NAN,
+                       is_evaluation(row, step));
+}
+
 void tp_flat_row_record(tp_metrics *m, const tp_flat_row *row, int64_t row_number)
 {
     tp_flat_row_roles roles = flat_row_roles_of(row);
-    int64_t step = roles.step ? tp_flat_row_step(roles.step->value) : row_number;
     double wall = roles.wall ? flat_row_wall(row, roles.wall) : NAN;
     if (!tp_recorded_next(m))
         return;
+    int64_t step = roles.step ? step_of(m, row, roles.step) : row_number;
     if (roles.tag) {
         tp_recorded_put(m, tp_flat_row_text(row, roles.tag), step, wall, roles.value->value, 0);
         return;

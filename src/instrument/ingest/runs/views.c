@@ -1,6 +1,7 @@
 /* views.c - the rules of TensorBoard's three readers, and Temper's own, over marked points. */
 #include "instrument/ingest/runs/views.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,20 +124,62 @@ static bool is_rising(const tp_recorded_series *s, const uint8_t *keep)
     return true;
 }
 
-/* Of points with one step the last counts. */
-static void keep_last_of_step(const tp_recorded_series *s, uint8_t *keep)
+/* A run appended to another: what it writes from its first step on is void in the one before.
+ * It is one where it goes on from there; a step that falls alone voids nothing.  How many are void
+ * by it. */
+static size_t purge_at_reruns(const tp_recorded_series *s, uint8_t *keep)
 {
+    int64_t least = INT64_MAX, next = INT64_MIN; /* the step behind that is another */
+    size_t n = 0;
+    for (size_t i = s->n; i-- > 0;) {
+        int64_t step = s->points[i].step, before = i ? s->points[i - 1].step : INT64_MIN;
+        if (i + 1 < s->n && s->points[i + 1].step != step)
+            next = s->points[i + 1].step;
+        n += keep[i] && step >= least;
+        keep[i] &= step < least;
+        if (before > step && next > step && next <= before && step < least)
+            least = step;
+    }
+    return n;
+}
+
+static bool is_same(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
+
+/* Of points with one step the last counts.  How many others are left out. */
+static size_t keep_last_of_step(const tp_metrics *m, const tp_recorded_series *s, uint8_t *keep)
+{
+    bool has_equal = false;
+    size_t left_out = 0;
     if (is_rising(s, keep))
-        return;
+        return 0;
     TP_FREED placed *at = tp_vec_new(s->n, sizeof *at);
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++)
         if (keep[i] && s->points[i].step != TP_STEP_NONE)
             at[n++] = (placed){s->points[i].step, i};
     qsort(at, n, sizeof *at, by_step);
-    for (size_t i = 0; i + 1 < n; i++)
-        if (at[i].step == at[i + 1].step)
-            keep[at[i].index] = 0;
+    for (size_t i = 0; i + 1 < n && !has_equal; i++)
+        has_equal = at[i].step == at[i + 1].step;
+    if (has_equal && m->reader->has_reruns) /* else a table in another order */
+        left_out = purge_at_reruns(s, keep);
+    for (size_t i = 0; i + 1 < n; i++) {
+        const placed *x = &at[i], *later = x + 1;
+        if (x->step != later->step)
+            continue;
+        left_out +=
+            keep[x->index] && !is_same(s->points[x->index].value, s->points[later->index].value);
+        keep[x->index] = 0;
+    }
+    return left_out;
+}
+
+size_t tp_view_left_out(const tp_metrics *m, const tp_recorded_series *s)
+{
+    if (tp_view_is_plain(m, s) || !s->n)
+        return 0;
+    TP_FREED uint8_t *keep = tp_vec_new(s->n, 1);
+    memset(keep, 1, s->n);
+    return keep_last_of_step(m, s, keep);
 }
 
 static void keep_latest(const tp_metrics *m, const tp_recorded_series *s, uint8_t *keep)
@@ -148,7 +191,7 @@ static void keep_latest(const tp_metrics *m, const tp_recorded_series *s, uint8_
         purge_at_files(s, keep);
     }
     if (!s->is_sampled)
-        keep_last_of_step(s, keep);
+        keep_last_of_step(m, s, keep);
 }
 
 bool tp_view_is_plain(const tp_metrics *m, const tp_recorded_series *s)

@@ -19,6 +19,10 @@
 size_t tp_view_keep(const tp_metrics *m, const tp_recorded_series *s, tp_points_view view,
                     uint8_t *keep, size_t *ret_eligible);
 
+/* How many points `latest` leaves out because of later ones of the series, though their values are
+ * others.  Of formats in which one run may be appended to another. */
+size_t tp_view_left_out(const tp_metrics *m, const tp_recorded_series *s);
+
 /* Does every point count, in the order in which they came, for `latest`?  Found without a look at
  * them, however many there are. */
 bool tp_view_is_plain(const tp_metrics *m, const tp_recorded_series *s);
