@@ -34,37 +34,41 @@ static size_t find(tp_slice s, size_t from, const char *word)
 
 static bool has(tp_slice s, const char *word) { return find(s, 0, word) < s.len; }
 
-static size_t behind_underscore(tp_slice s, size_t at)
+/* (one|two|1|2)_?shot */
+static bool has_counted_shot(tp_slice s)
 {
-    return at < s.len && s.data[at] == '_' ? at + 1 : at;
-}
-
-/* (one|two)_?shot_?all_?reduce: "two_shot_all_reduce_kernel", "oneShotAllReduceKernel" */
-static bool has_shot_all_reduce(tp_slice s)
-{
+    static const char *const counts[] = {"one", "two", "1", "2"};
     for (size_t at = find(s, 0, "shot"); at < s.len; at = find(s, at + 1, "shot")) {
         size_t before = at > 0 && s.data[at - 1] == '_' ? at - 1 : at;
-        size_t all = behind_underscore(s, at + strlen("shot"));
-        bool counted =
-            before >= 3 && (has_at(s, before - 3, "one") || has_at(s, before - 3, "two"));
-        if (counted && has_at(s, all, "all") &&
-            has_at(s, behind_underscore(s, all + strlen("all")), "reduce"))
-            return true;
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+            size_t n = strlen(counts[i]);
+            if (before >= n && has_at(s, before - n, counts[i]))
+                return true;
+        }
     }
     return false;
 }
 
+/* On either side: "oneShotAllReduceKernel", "allreduce_prototype_twoshot" */
+static bool has_shot_all_reduce(tp_slice s)
+{
+    return has_counted_shot(s) && (has(s, "allreduce") || has(s, "all_reduce"));
+}
+
+/* Names of Inductor's kernels are made of the operators around them, which communicate. */
+static bool is_of_inductor(tp_slice name) { return has_at(name, 0, "triton_"); }
+
 bool tp_name_communicates(tp_slice name)
 {
-    static const char *const words[] = {"nccl",      "rccl",
-                                        "msccl",     "oneccl",
-                                        "nvshmem",   "cross_device_reduce",
-                                        "multimem_", "allreduce_fusion",
-                                        "deep_ep",   "userbuffers"};
+    static const char *const words[] = {"nccl",      "rccl",    "msccl",
+                                        "oneccl",    "nvshmem", "allreduce_fusion",
+                                        "multimem_", "deep_ep", "userbuffers"};
+    if (is_of_inductor(name))
+        return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (has(name, words[i]))
             return true;
-    return has_shot_all_reduce(name);
+    return (has(name, "cross_device_") && has(name, "reduce")) || has_shot_all_reduce(name);
 }
 
 bool tp_name_is_copy(tp_slice name)

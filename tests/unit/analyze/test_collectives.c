@@ -25,6 +25,11 @@ static void names_that_communicate(void **state)
     assert_true(communicates("twoShotAllReduceKernel_oneshot_allreduce"));
     assert_true(communicates("void twoshot_allreduce<8>"));
     assert_true(communicates("trtllm::allreduce_fusion_kernel_oneshot"));
+    assert_true(communicates("void quickreduce::allreduce_prototype_twoshot<__half>"));
+    assert_true(communicates("void sglang::all_reduce_one_shot_push_kernel"));
+    assert_true(communicates("custom_all_reduce_1shot"));
+    assert_true(communicates("aiter::allreduce_2_shot"));
+    assert_true(communicates("void aiter::reduce_scatter_cross_device_store<__hip_bfloat16, 8>"));
     assert_true(communicates("deep_ep::intranode::dispatch"));
     assert_true(communicates("kuserbuffers_pushsend"));
 }
@@ -34,6 +39,9 @@ static void names_that_compute(void **state)
     assert_false(communicates("volta_sgemm_128x32_nt"));
     assert_false(communicates("one_shot"));
     assert_false(communicates("three_shot_all_reduce"));
+    assert_false(communicates("triton_poi_fused_add_one_shot_all_reduce_0"));
+    assert_false(communicates("triton_poi_fused_multimem_all_reduce__1"));
+    assert_false(communicates("void cross_device_copy"));
     assert_false(communicates("reduce_kernel"));
     assert_false(communicates("hipMemcpy"));
     assert_false(communicates(""));
@@ -50,6 +58,10 @@ static void collectives_by_name_and_metadata(void **state)
     assert_int_equal(kernel("ncclDevKernel_ReduceScatter_Sum_bf16"), TP_COLLECTIVE_REDUCE_SCATTER);
     assert_int_equal(kernel("ncclKernel_Reduce_RING_LL_Sum_float"), TP_COLLECTIVE_REDUCE);
     assert_int_equal(kernel("ncclDevKernel_Generic"), TP_COLLECTIVE_UNKNOWN);
+    assert_int_equal(kernel("void quickreduce::allreduce_prototype_twoshot<__half>"),
+                     TP_COLLECTIVE_ALL_REDUCE);
+    assert_int_equal(kernel("aiter::reduce_scatter_cross_device_store"),
+                     TP_COLLECTIVE_REDUCE_SCATTER);
     assert_int_equal(meta("_allgather_base"), TP_COLLECTIVE_ALL_GATHER);
     assert_int_equal(meta("reduce_scatter_tensor_coalesced"), TP_COLLECTIVE_REDUCE_SCATTER);
     assert_int_equal(meta("all_to_allv"), TP_COLLECTIVE_ALL_TO_ALL);
