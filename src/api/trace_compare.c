@@ -7,10 +7,11 @@
 #include "instrument/analyze/compare.h"
 #include "instrument/ingest/ingest.h"
 #include "instrument/ingest/trace_paths.h"
-#include "instrument/report/grid.h"
+#include "instrument/report/trace_report.h"
 
 typedef struct {
     const tp_trace_file *files[2];
+    const tp_selection *selections;
     const tp_comparison *c;
 } context;
 
@@ -61,12 +62,22 @@ static void fill(const context *x, const tp_compare_table *t, tp_grid *g, const 
     }
 }
 
+static void put_file(const context *x, int side, tp_buf *out)
+{
+    const tp_selection *s = &x->selections[side];
+    char time[32];
+    tp_buf_addf(out, "%-7s %s (%zu step%s)\n", side ? "after" : "before", x->files[side]->path,
+                s->steps.n, tp_plural((uint64_t)s->steps.n));
+    if (s->steps.n && s->n_stepless)
+        tp_buf_addf(out, "        " TP_NOTE_STEPLESS "\n", s->n_stepless,
+                    tp_human_ns(s->stepless_ns, time));
+}
+
 static void put_head(const context *x, tp_buf *out)
 {
     const tp_comparison *c = x->c;
-    tp_buf_addf(out, "before  %s (%zu step%s)\nafter   %s (%zu steps)\n", x->files[0]->path,
-                c->before_steps, tp_plural((uint64_t)c->before_steps), x->files[1]->path,
-                c->after_steps);
+    for (int side = 0; side < 2; side++)
+        put_file(x, side, out);
     if (c->before_steps < TP_COMPARE_MIN_STEPS || c->after_steps < TP_COMPARE_MIN_STEPS)
         tp_buf_addf(
             out,
@@ -157,7 +168,7 @@ static tp_status compare(const char *const *paths, const tp_trace_report_options
     if (status == TP_OK && o->worse)
         *o->worse = tp_comparison_is_worse(&c);
     if (status == TP_OK)
-        *ret = print(&(context){.files = {files[0], files[1]}, .c = &c}, o);
+        *ret = print(&(context){{files[0], files[1]}, sel, &c}, o);
     for (int k = 0; k < 2; k++) {
         tp_selection_release(&sel[k]);
         tp_trace_close(files[k]);

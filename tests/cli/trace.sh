@@ -127,6 +127,22 @@ expect_out "verdicts need at least 6 steps" "Device work"
 run trace compare kineto-rank-0.json snapshot.pickle
 expect 2 "only traces of events compare"
 
+# work that was launched before the first step is of none, and is said
+step='{"ph":"X","cat":"user_annotation","name":"ProfilerStep#3","pid":9,"tid":1,"ts":100,"dur":100,"args":{}}'
+left='{"ph":"X","cat":"kernel","name":"left","pid":0,"tid":7,"ts":110,"dur":40,"args":{"device":0,"stream":7,"correlation":9}}'
+call='{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":1,"ts":160,"dur":2,"args":{"correlation":1}}'
+own='{"ph":"X","cat":"kernel","name":"own","pid":0,"tid":7,"ts":170,"dur":10,"args":{"device":0,"stream":7,"correlation":1}}'
+echo "{\"traceEvents\": [$step, $left, $call, $own]}" >left.json
+run trace left.json --step 3 --json
+is "compute of a step" "$("$TOOL" get out all_devices.compute_ns)" 10000
+run trace left.json steps --json
+is "compute in the table of steps" "$("$TOOL" get out steps.0.compute_ns)" 10000
+for words in "left.json steps" "left.json --scope steps" "compare left.json left.json"; do
+    run trace $words
+    expect_out "belong to no step"
+done
+expect_out "after   left.json (1 step)"
+
 # stats: several recordings of the same work; before_N has one gemm of 100 + N us a step, after_N
 # one of 120 + N us
 make_run() {

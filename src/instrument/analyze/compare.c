@@ -100,14 +100,13 @@ static double mean_share(const side *s, uint32_t name)
 
 typedef struct {
     tp_comparison *c;
-    const tp_steps *steps;
     side *s;
 } tally;
 
-static void count_work(void *context, tp_slice name, int64_t at, int64_t ns)
+static void count_work(void *context, tp_slice name, int64_t step, int64_t ns)
 {
     tally *t = context;
-    side_add(t->s, tp_string_add(&t->c->names, name.data, name.len), tp_steps_at(t->steps, at), ns);
+    side_add(t->s, tp_string_add(&t->c->names, name.data, name.len), step, ns);
 }
 
 enum { N_TOTALS = 7 };
@@ -144,7 +143,7 @@ static void add_totals(tp_comparison *c, const tp_selection *sel, side *s)
     TP_FREED tp_activity *v = tp_vec_new(sel->n, sizeof *v);
     size_t n = 0;
     for (size_t i = 0; i < sel->n; i++) {
-        int64_t step = tp_steps_at(&sel->steps, tp_launch_time(sel, i));
+        int64_t step = tp_work_step(sel, i);
         if (step >= 0)
             order[n++] = (tp_keyed){(uint64_t)step, (uint32_t)i};
     }
@@ -295,7 +294,7 @@ tp_status tp_compare(const tp_selection *before, const tp_selection *after, tp_c
         add_totals(&c, sel[k], &sides[TOTALS][k]);
         tally t[TABLES];
         for (int i = 0; i < TABLES; i++)
-            t[i] = (tally){&c, &sel[k]->steps, &sides[i][k]};
+            t[i] = (tally){&c, &sides[i][k]};
         tp_each_phase(sel[k], count_work, &t[PHASES]);
         tp_each_operator_work(sel[k], &o, c.operators_by_host, count_work, &t[OPERATORS]);
         tp_each_device_work(sel[k], count_work, &t[KERNELS]);

@@ -22,14 +22,17 @@ static tp_copy_direction from_nsight(int kind)
     switch (kind) {
     case 1:
     case 3:
+    case 11: /* pages of unified memory, as the next two */
         return TP_COPY_HOST_TO_DEVICE;
     case 2:
     case 4:
+    case 12:
         return TP_COPY_DEVICE_TO_HOST;
     case 5:
     case 6:
     case 7:
     case 8:
+    case 13:
         return TP_COPY_DEVICE_TO_DEVICE;
     case 9:
         return TP_COPY_HOST_TO_HOST;
@@ -40,6 +43,7 @@ static tp_copy_direction from_nsight(int kind)
     }
 }
 
+/* M is memory of the host that SYCL knows nothing of. */
 static tp_copy_direction from_name(tp_slice name)
 {
     static const struct {
@@ -50,7 +54,9 @@ static tp_copy_direction from_name(tp_slice name)
                 {"DtoD", TP_COPY_DEVICE_TO_DEVICE},   {"DeviceToDevice", TP_COPY_DEVICE_TO_DEVICE},
                 {"PtoP", TP_COPY_PEER_TO_PEER},       {"HtoH", TP_COPY_HOST_TO_HOST},
                 {"HostToHost", TP_COPY_HOST_TO_HOST}, {"HtoA", TP_COPY_HOST_TO_DEVICE},
-                {"AtoH", TP_COPY_DEVICE_TO_HOST}};
+                {"AtoH", TP_COPY_DEVICE_TO_HOST},     {"M2D", TP_COPY_HOST_TO_DEVICE},
+                {"H2D", TP_COPY_HOST_TO_DEVICE},      {"D2M", TP_COPY_DEVICE_TO_HOST},
+                {"D2H", TP_COPY_DEVICE_TO_HOST},      {"D2D", TP_COPY_DEVICE_TO_DEVICE}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (tp_name_matches(name, rows[i].word))
             return rows[i].direction;

@@ -42,15 +42,15 @@ static void add_extent(list *l, const char *name, tp_figure_unit unit, double va
 
 typedef struct {
     list *l;
-    const tp_steps *steps; /* NULL: work outside of steps counts */
-    int64_t *ns, *calls;   /* by name */
+    bool per_step;       /* work outside of steps does not count */
+    int64_t *ns, *calls; /* by name */
     size_t n, cap_ns, cap_calls;
 } tally;
 
-static void count_work(void *context, tp_slice text, int64_t at, int64_t ns)
+static void count_work(void *context, tp_slice text, int64_t step, int64_t ns)
 {
     tally *t = context;
-    if (t->steps && tp_steps_at(t->steps, at) < 0)
+    if (t->per_step && step < 0)
         return;
     size_t name = tp_string_add(t->l->names, text.data, text.len);
     if (name >= t->n) {
@@ -78,8 +78,7 @@ static void finish(tally *t, tp_figure_table table)
 
 static void add_names(list *l, const tp_selection *sel, const tp_operators *o, bool per_step)
 {
-    const tp_steps *steps = per_step ? &sel->steps : NULL;
-    tally phases = {.l = l, .steps = steps}, operators = phases, kernels = phases;
+    tally phases = {.l = l, .per_step = per_step}, operators = phases, kernels = phases;
     tp_each_phase(sel, count_work, &phases);
     finish(&phases, TP_FIGURES_PHASES);
     tp_each_operator_work(sel, o, sel->n == 0, count_work, &operators);

@@ -54,15 +54,16 @@ static void find_graphs(const tp_selection *sel, context *c)
         tp_periods_normalize(&c->graphs[d]);
 }
 
-/* One stretch of a gap that no graph covers; `launch` is the event or TP_NO_ROW. */
-static void explain(const tp_selection *sel, const context *c, uint32_t launch, int64_t from,
-                    int64_t to, tp_idle_gap *gap, tp_idle_row *row)
+/* One stretch of a gap that no graph covers. */
+static void explain(const tp_selection *sel, const context *c, int64_t from, int64_t to,
+                    tp_idle_gap *gap, tp_idle_row *row)
 {
-    if (launch == TP_NO_ROW) {
+    if (sel->launch[gap->next] == TP_NO_ROW &&
+        !tp_event_is_migration(sel->events, sel->v[gap->next].event)) {
         gap->unknown_ns += to - from;
         return;
     }
-    int64_t launched = sel->events->start[launch];
+    int64_t launched = tp_launch_time(sel, gap->next);
     if (launched < gap->start) {
         gap->queued_ns += to - from;
         return;
@@ -82,7 +83,7 @@ static void explain_gap(const tp_selection *sel, const context *c, tp_idle_gap *
     tp_periods_subtract(&one, &c->graphs[row->device], &rest);
     gap->graph_ns = gap->end - gap->start - tp_periods_length(&rest);
     for (size_t i = 0; i < rest.n; i++)
-        explain(sel, c, sel->launch[gap->next], rest.v[i].start, rest.v[i].end, gap, row);
+        explain(sel, c, rest.v[i].start, rest.v[i].end, gap, row);
     row->idle_ns += gap->end - gap->start;
     row->gaps++;
     row->host_ns += gap->host_ns;

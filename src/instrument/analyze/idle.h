@@ -12,7 +12,8 @@
  *     launch   the call was made; the work was on its way
  *     queued   the work was launched before the gap began: it waited for another stream, an
  *              event, or the device's own overhead between two kernels
- *     unknown  the launching call is not in the file
+ *     unknown  the launching call is not in the file (a page of unified memory has none: it moves
+ *              when the host or a kernel touches it, and what precedes it is the host's)
  *     graphs   under a whole graph launch whose kernels are not recorded: not idle at all
  *
  * The five add up to the idle time exactly. */

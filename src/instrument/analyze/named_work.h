@@ -9,8 +9,8 @@
 
 #include "instrument/analyze/operators.h"
 
-/* `at` is the time that decides in which step it lies: that of the launch. */
-typedef void (*tp_named_visit)(void *context, tp_slice name, int64_t at, int64_t ns);
+/* `step`: of the selection's, or -1. */
+typedef void (*tp_named_visit)(void *context, tp_slice name, int64_t step, int64_t ns);
 
 void tp_each_device_work(const tp_selection *selection, tp_named_visit visit, void *context);
 void tp_each_operator_work(const tp_selection *selection, const tp_operators *operators,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "base/strings.h"
 #include "base/vec.h"
 #include "instrument/analyze/collectives.h"
@@ -125,12 +126,16 @@ static uint32_t *order_devices(tp_string_table *keys, const int64_t *id, tp_sele
  * what comes beyond this many is one device, "others". */
 enum { MOST_DEVICES = 1024 };
 
+static bool has_device_work(const tp_events *events)
+{
+    const uint64_t *n = events->counts.kind;
+    return n[TP_EVENT_KERNEL] || n[TP_EVENT_MEMCPY] || n[TP_EVENT_MEMSET] || n[TP_EVENT_GRAPH];
+}
+
 /* Ranks without devices that record their exchanges: what they compute are their operators. */
 static bool works_on_host(const tp_events *events)
 {
-    const uint64_t *n = events->counts.kind;
-    return n[TP_EVENT_COLLECTIVE] && !n[TP_EVENT_KERNEL] && !n[TP_EVENT_MEMCPY] &&
-           !n[TP_EVENT_MEMSET] && !n[TP_EVENT_GRAPH];
+    return events->counts.kind[TP_EVENT_COLLECTIVE] && !has_device_work(events);
 }
 
 /* An operator that only waits for an exchange has its name. */
@@ -194,9 +199,11 @@ static int64_t process_of(const void *events, uint32_t event)
 }
 
 /* Files of several ranks that were joined into one have the same numbers again and again, and the
- * device's side of them does not say the process. */
+ * device's side of them does not say the process.  Without work there is nothing to mistake. */
 static void index_launches(const tp_events *events, tp_number_index *index, size_t *ret_shared)
 {
+    if (!has_device_work(events))
+        return;
     tp_number_index_reserve(index, (size_t)(events->counts.kind[TP_EVENT_RUNTIME] +
                                             events->counts.kind[TP_EVENT_DRIVER]));
     for (size_t i = 0; i < events->n; i++)
@@ -220,18 +227,49 @@ bool tp_event_is_beyond(const tp_events *events, size_t i)
     return events->start[i] < TP_PERIODS_FIRST || tp_event_end(events, i) > TP_PERIODS_LAST;
 }
 
-static bool in_scope(const tp_selection *s, const tp_events *events, size_t i, uint32_t launch)
+bool tp_event_is_migration(const tp_events *events, size_t i)
+{
+    enum { FIRST = 11, LAST = 13 }; /* as CUPTI numbers kinds of copies */
+    const tp_event_copy *copy = tp_events_copy(events, i);
+    return copy && copy->copy_kind >= FIRST && copy->copy_kind <= LAST;
+}
+
+/* Work whose call is not in the file may be of the step before, however late it starts. */
+static int64_t step_of(const tp_selection *s, size_t event, uint32_t launch)
+{
+    if (launch != TP_NO_ROW)
+        return tp_steps_at(&s->steps, s->events->start[launch]);
+    if (s->has_calls && !tp_event_is_migration(s->events, event))
+        return -1;
+    return tp_steps_at(&s->steps, s->events->start[event]);
+}
+
+static bool wants_step(const tp_selection *s, int64_t step)
 {
     const tp_select_options *o = &s->options;
-    if (o->scope == TP_SCOPE_LINKED && launch == TP_NO_ROW)
+    if (o->has_step)
+        return step >= 0 && s->steps.v[step].number == o->step;
+    return step >= 0 || o->scope != TP_SCOPE_STEPS;
+}
+
+bool tp_selection_has_time(const tp_selection *s, int64_t at)
+{
+    return wants_step(s, tp_steps_at(&s->steps, at));
+}
+
+static bool in_scope(tp_selection *s, size_t i, uint32_t launch)
+{
+    const tp_events *events = s->events;
+    if (s->options.scope == TP_SCOPE_LINKED && launch == TP_NO_ROW)
         return false;
-    if (o->has_stream && events->tracks[events->track[i]].stream != o->stream)
+    if (s->options.has_stream && events->tracks[events->track[i]].stream != s->options.stream)
         return false;
-    if (o->scope != TP_SCOPE_STEPS && !o->has_step)
-        return true;
-    int64_t at = launch != TP_NO_ROW ? events->start[launch] : events->start[i];
-    int64_t step = tp_steps_at(&s->steps, at);
-    return step >= 0 && (!o->has_step || s->steps.v[step].number == o->step);
+    int64_t step = step_of(s, i, launch);
+    if (step < 0) {
+        s->n_stepless++;
+        s->stepless_ns = tp_add_saturating(s->stepless_ns, TP_MAX(events->dur[i], 0));
+    }
+    return wants_step(s, step);
 }
 
 static tp_work classify(tp_selection *s, const tp_events *events, size_t i, uint8_t name)
@@ -277,9 +315,10 @@ static void collect(const tp_events *events, const uint32_t *device_of, tp_numbe
                               : tp_number_index_first(launches, launch_key(events, i));
         s->n_all++;
         s->n_linked += launch != TP_NO_ROW;
+        s->n_migrations += launch == TP_NO_ROW && tp_event_is_migration(events, i);
         if (!names[name])
             names[name] = look_at_name(events, name, &s->options);
-        if (!in_scope(s, events, i, launch) || !(names[name] & NAME_WANTED))
+        if (!(names[name] & NAME_WANTED) || !in_scope(s, i, launch))
             continue;
         if (tp_event_is_beyond(events, i)) {
             s->n_beyond++;
@@ -326,6 +365,7 @@ void tp_selection_make(const tp_events *events, const tp_select_options *options
     tp_steps_find(events, &s.steps);
     TP_FREED uint32_t *device_of = number_devices(events, &s);
     index_launches(events, &launches, &s.n_shared);
+    s.has_calls = launches.n > 0;
     collect(events, device_of, &launches, &s);
     order_by_start(&s);
     count_gloo(events, &s);
@@ -354,4 +394,9 @@ const char *tp_selection_device_name(const tp_selection *s, size_t device)
 int64_t tp_launch_time(const tp_selection *s, size_t i)
 {
     return s->launch[i] != TP_NO_ROW ? s->events->start[s->launch[i]] : s->v[i].start;
+}
+
+int64_t tp_work_step(const tp_selection *s, size_t i)
+{
+    return step_of(s, s->v[i].event, s->launch[i]);
 }

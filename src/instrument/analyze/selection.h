@@ -6,8 +6,8 @@
  *
  *     all      every device activity of the file
  *     linked   those whose launching call is in the file (same correlation)
- *     steps    those launched inside a step (ProfilerStep#N); without a link, those
- *              that start inside one
+ *     steps    those launched inside a step (ProfilerStep#N); those whose call is not in the file
+ *              belong to none.  A file without calls that link has only starts to go by
  *
  * A file without device activities that has events of category collective_comm is of a rank that
  * computes on its processor: operators count in their place, those collectives as communication.
@@ -47,9 +47,13 @@ typedef struct {
     size_t n_devices;
     tp_steps steps;
 
-    bool is_host;         /* ranks without devices: operators and exchanges of the host */
-    size_t n_all;         /* device activities of the file, before scope and filters */
-    size_t n_linked;      /* of these, with a launching call */
+    bool is_host;        /* ranks without devices: operators and exchanges of the host */
+    size_t n_all;        /* device activities of the file, before scope and filters */
+    size_t n_linked;     /* of these, with a launching call */
+    size_t n_migrations; /* of memory pages, which no call launches */
+    size_t n_stepless;   /* in scope but for steps, and launched in none: how many, how long */
+    int64_t stepless_ns;
+    bool has_calls;       /* of the host, whose correlations link */
     size_t n_shared;      /* correlations that calls of several processes have: they link nothing */
     size_t n_graphs;      /* whole graph launches (Nsight), which hide their kernels */
     size_t n_by_metadata; /* kernels that communicate by their metadata alone */
@@ -74,6 +78,15 @@ bool tp_name_matches(tp_slice name, const char *pattern);
 
 /* When a was launched: the start of its call, or its own start. */
 int64_t tp_launch_time(const tp_selection *selection, size_t i);
+
+/* The step of `steps` that a was launched in, or -1. */
+int64_t tp_work_step(const tp_selection *selection, size_t i);
+
+/* Whether what the host does at `at` is in scope: not when that is of other steps. */
+bool tp_selection_has_time(const tp_selection *selection, int64_t at);
+
+/* A page of unified memory that moved because it was touched. */
+bool tp_event_is_migration(const tp_events *events, size_t i);
 
 /* The end of event i: start + duration, never before the start. */
 int64_t tp_event_end(const tp_events *events, size_t i);

@@ -108,7 +108,8 @@ void tp_suspicions_find(const tp_selection *sel, tp_suspicions *ret)
         "ranks were joined into one file, whose correlations repeat: which call launched which "
         "work "
         "cannot be told; give the file of each rank by itself");
-    add(&s, false, "work without a launch", (int64_t)(sel->n_all - sel->n_linked), TP_UNKNOWN,
+    add(&s, false, "work without a launch",
+        (int64_t)(sel->n_all - sel->n_linked - sel->n_migrations), TP_UNKNOWN,
         sel->n_shared
             ? "its number is one of several processes, or its call was not recorded"
             : "launched before the window, or calls were not recorded: --scope linked leaves it "

@@ -63,6 +63,7 @@ static void put_scope(const tp_trace_report *r, int width, tp_buf *out)
     static const char *const meaning[] = {"every device activity of the file",
                                           "device work whose launch is in the file",
                                           "device work launched inside a step"};
+    char time[32];
     TP_OWN(tp_buf) line = {0};
     tp_buf_addf(&line, "  scope %s: %s; %zu of %zu", tp_scope_name(o->scope), meaning[o->scope],
                 s->n, s->n_all);
@@ -71,6 +72,9 @@ static void put_scope(const tp_trace_report *r, int width, tp_buf *out)
                     100 * (double)s->n_linked / (double)s->n_all);
     if (o->has_step)
         tp_buf_addf(&line, "; step %lld only", (long long)o->step);
+    if (s->n_stepless && (o->has_step || o->scope == TP_SCOPE_STEPS))
+        tp_buf_addf(&line, "; %zu (%s) belong to no step", s->n_stepless,
+                    tp_human_ns(s->stepless_ns, time));
     if (o->has_stream)
         tp_buf_addf(&line, "; stream %lld only", (long long)o->stream);
     if (o->name)

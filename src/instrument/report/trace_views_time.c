@@ -122,13 +122,12 @@ void tp_view_steps(tp_trace_report *r, tp_grid *g)
     }
     TP_FREED tp_keyed *order = tp_vec_new(s->n, sizeof *order);
     TP_FREED tp_activity *v = tp_vec_new(s->n, sizeof *v);
-    size_t n = 0, outside = 0;
+    char time[32];
+    size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
-        int64_t step = tp_steps_at(&s->steps, tp_launch_time(s, i));
+        int64_t step = tp_work_step(s, i);
         if (step >= 0)
             order[n++] = (tp_keyed){(uint64_t)step, (uint32_t)i};
-        else
-            outside++;
     }
     tp_sort_keyed(order, n); /* stable: starts stay in order */
     for (size_t i = 0; i < n; i++)
@@ -140,8 +139,8 @@ void tp_view_steps(tp_trace_report *r, tp_grid *g)
     }
     if (s->n_devices > 1)
         tp_grid_note(g, "times of the device are those of all devices together");
-    if (outside)
-        tp_grid_note(g, "%zu device works were launched outside the steps", outside);
+    if (s->n_stepless)
+        tp_grid_note(g, TP_NOTE_STEPLESS, s->n_stepless, tp_human_ns(s->stepless_ns, time));
 }
 
 /* ---- host threads ---- */

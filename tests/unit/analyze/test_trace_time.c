@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "instrument/analyze/copies.h"
 #include "instrument/analyze/critical_path.h"
 #include "instrument/analyze/device_peaks.h"
 #include "instrument/analyze/idle.h"
@@ -529,6 +530,121 @@ static void the_scope_changes_the_answer(void **state)
     tp_trace_close(file);
 }
 
+/* A trace of events that are given one by one. */
+static tp_trace_file *read_parts(const char *const *parts, size_t n)
+{
+    tp_buf text = {0};
+    for (size_t i = 0; i < n; i++)
+        tp_buf_addf(&text, "%s%s", i ? "," : "", parts[i]);
+    tp_trace_file *file = read_trace("parts.json", tp_buf_str(&text));
+    tp_buf_release(&text);
+    return file;
+}
+#define READ(...)                                  \
+    read_parts((const char *const[]){__VA_ARGS__}, \
+               sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+/* The recording began behind the launch of "left", which runs into the first step. */
+static void what_was_launched_before_is_of_no_step(void **state)
+{
+    tp_trace_file *file =
+        READ(NOTE("ProfilerStep#3", 1, 100, 100), NOTE("ProfilerStep#4", 1, 200, 100),
+             KERNEL("left", 7, 110, 40, 77), CALL("cudaLaunchKernel", 1, 150, 2, 1),
+             KERNEL("three", 7, 210, 10, 1), CALL("cudaLaunchKernel", 1, 250, 2, 2),
+             KERNEL("four", 7, 260, 20, 2));
+    const tp_select_options steps[] = {{.scope = TP_SCOPE_STEPS}, {.has_step = true, .step = 3}};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        tp_selection s;
+        tp_selection_make(file->events, &steps[i], &s);
+        assert_int_equal(s.n, i ? 1 : 2);
+        assert_int_equal(s.v[0].end - s.v[0].start, 10000);
+        assert_int_equal(tp_work_step(&s, 0), 0);
+        assert_int_equal(s.n_stepless, 1);
+        assert_int_equal(s.stepless_ns, 40000);
+        tp_selection_release(&s);
+    }
+    tp_trace_close(file);
+}
+
+/* Nothing but the device was recorded: starts are all that there is. */
+static void without_calls_work_is_of_the_step_that_it_starts_in(void **state)
+{
+    tp_trace_file *file = READ(NOTE("ProfilerStep#3", 1, 100, 100), KERNEL("a", 7, 110, 40, 1),
+                               KERNEL("b", 7, 210, 40, 2));
+    tp_selection s;
+    (void)state;
+    tp_selection_make(file->events, &(tp_select_options){.scope = TP_SCOPE_STEPS}, &s);
+    assert_int_equal(s.n, 1);
+    assert_int_equal(s.stepless_ns, 40000);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+/* Pages of unified memory: no call is missing, and no cause of the gap before them. */
+static void pages_move_without_a_call(void **state)
+{
+    tp_trace_file *file = READ(CALL("cudaLaunchKernel", 1, 0, 2, 1), KERNEL("a", 7, 5, 10, 1),
+                               COPY("Unified Memory Memcpy DtoH", 8, 40, 5, 0, 4096),
+                               COPY("Unified Memory Memcpy HtoD", 8, 50, 5, 0, 8192));
+    tp_suspicions found;
+    tp_copy_table copies;
+    tp_idle_table idle;
+    (void)state;
+    file->events->copies[0].copy_kind = 12;
+    file->events->copies[1].copy_kind = 11;
+    tp_selection s = select_all(file);
+    tp_suspicions_find(&s, &found);
+    tp_copies_make(&s, &copies);
+    tp_idle_make(&s, &idle);
+    for (size_t i = 0; i < found.n; i++)
+        assert_string_not_equal(found.list[i].what, "work without a launch");
+    assert_int_equal(copies.n, 2);
+    assert_int_equal(copies.rows[0].direction, TP_COPY_HOST_TO_DEVICE);
+    assert_int_equal(copies.rows[0].bytes, 8192);
+    assert_int_equal(copies.rows[1].direction, TP_COPY_DEVICE_TO_HOST);
+    assert_int_equal(idle.rows[0].unknown_ns, 0);
+    assert_int_equal(idle.rows[0].host_ns, 25000 + 5000);
+    tp_idle_release(&idle);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+static void copies_of_sycl_have_directions(void **state)
+{
+    tp_trace_file *file = READ(COPY("Memcpy M2D (MEMORY(Unknown) -> DEVICE)", 7, 0, 9, 1, 100),
+                               COPY("Memcpy D2M (DEVICE -> MEMORY(Unknown))", 7, 10, 8, 2, 200),
+                               COPY("Memcpy D2D (DEVICE -> DEVICE)", 7, 20, 7, 3, 300));
+    const tp_copy_direction expected[] = {TP_COPY_HOST_TO_DEVICE, TP_COPY_DEVICE_TO_HOST,
+                                          TP_COPY_DEVICE_TO_DEVICE};
+    tp_selection s = select_all(file);
+    tp_copy_table copies;
+    (void)state;
+    tp_copies_make(&s, &copies);
+    assert_int_equal(copies.n, 3);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(copies.rows[i].direction, expected[i]);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+/* MTIA repeats calls on the rows of the device: with no work to link, nothing is mistaken. */
+static void numbers_that_link_nothing_are_not_shared(void **state)
+{
+    tp_trace_file *file = READ(
+        "{\"ph\":\"X\",\"cat\":\"mtia_runtime\",\"name\":\"synchronize\",\"pid\":865,\"tid\":1,"
+        "\"ts\":0,\"dur\":5,\"args\":{\"correlation\":1}}",
+        "{\"ph\":\"X\",\"cat\":\"mtia_runtime\",\"name\":\"synchronize\",\"pid\":17,\"tid\":2,"
+        "\"ts\":1,\"dur\":3,\"args\":{\"correlation\":1,\"device\":17}}",
+        "{\"ph\":\"X\",\"cat\":\"mtia_ccp_events\",\"name\":\"job\",\"pid\":17,\"tid\":2,\"ts\":2,"
+        "\"dur\":1,\"args\":{\"correlation\":1,\"device\":17}}");
+    tp_selection s = select_all(file);
+    (void)state;
+    assert_int_equal(s.n_shared, 0);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
 static void doubtful_data_is_marked(void **state)
 {
     tp_trace_file *file =
@@ -649,6 +765,11 @@ int main(void)
         cmocka_unit_test(a_call_waits_for_its_stream_alone),
         cmocka_unit_test(a_copy_waits_for_itself),
         cmocka_unit_test(the_scope_changes_the_answer),
+        cmocka_unit_test(what_was_launched_before_is_of_no_step),
+        cmocka_unit_test(without_calls_work_is_of_the_step_that_it_starts_in),
+        cmocka_unit_test(pages_move_without_a_call),
+        cmocka_unit_test(copies_of_sycl_have_directions),
+        cmocka_unit_test(numbers_that_link_nothing_are_not_shared),
         cmocka_unit_test(doubtful_data_is_marked),
         cmocka_unit_test(a_step_inside_another_is_a_part_of_it),
         cmocka_unit_test(steps_are_found_by_their_names)};
