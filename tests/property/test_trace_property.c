@@ -292,6 +292,16 @@ static void check_path(const tp_selection *s)
     tp_operators_release(&o);
 }
 
+/* Whether the call of work i launched other work of its stream that comes first. */
+static bool has_begun(const tp_selection *s, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (s->launch[k] == s->launch[i] &&
+            s->events->track[s->v[k].event] == s->events->track[s->v[i].event])
+            return true;
+    return false;
+}
+
 /* The queue of a stream by looking at every nanosecond. */
 static void check_queue(const tp_selection *s)
 {
@@ -301,7 +311,8 @@ static void check_queue(const tp_selection *s)
         int64_t most = 0, empty = 0, first = INT64_MAX, last = INT64_MIN;
         int length[ROOM] = {0};
         for (size_t i = 0; i < s->n; i++) {
-            if (s->events->track[s->v[i].event] != t.rows[k].track || s->launch[i] == TP_NO_ROW)
+            if (s->events->track[s->v[i].event] != t.rows[k].track || s->launch[i] == TP_NO_ROW ||
+                has_begun(s, i))
                 continue;
             int64_t from = tp_launch_time(s, i), to = s->v[i].start > from ? s->v[i].start : from;
             first = from < first ? from : first;

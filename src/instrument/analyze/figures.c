@@ -140,8 +140,8 @@ static void add_launches(list *l, const tp_selection *sel)
 {
     tp_launch_table t;
     tp_launches_make(sel, &t);
-    if (t.all.launched) {
-        add_extent(l, "launches", TP_FIGURE_COUNT, (double)t.all.launched);
+    if (t.all.calls) {
+        add_extent(l, "launches", TP_FIGURE_COUNT, (double)t.all.calls);
         if (t.all.delay_p50_ns != TP_UNKNOWN)
             add_total(l, "launch delay, median", TP_FIGURE_NS, (double)t.all.delay_p50_ns);
     }

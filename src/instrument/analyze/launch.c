@@ -6,16 +6,19 @@
 #include <stdlib.h>
 
 #include "base/order.h"
+#include "base/platform.h"
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
 
 typedef struct {
     int64_t *delays, *calls;
     tp_keyed *changes; /* of the queue: time, +1 as index 1, -1 as index 0 */
+    bool *is_short;    /* of each work: its call took longer than all that it launched */
 } scratch;
 
-static void summarize(tp_launch_row *row, scratch *s, size_t n)
+static void summarize(tp_launch_row *row, scratch *s)
 {
+    size_t n = (size_t)row->calls;
     if (n == 0) {
         row->delay_p50_ns = row->delay_p90_ns = row->delay_max_ns = TP_UNKNOWN;
         row->call_p50_ns = row->call_p90_ns = row->call_max_ns = TP_UNKNOWN;
@@ -36,8 +39,9 @@ static void summarize(tp_launch_row *row, scratch *s, size_t n)
 }
 
 /* Walk the changes in order of time; a launch goes before a start at the same time. */
-static void follow_queue(tp_launch_row *row, tp_keyed *changes, size_t n)
+static void follow_queue(tp_launch_row *row, tp_keyed *changes)
 {
+    size_t n = 2 * (size_t)row->calls;
     int64_t length = 0;
     double weighted = 0;
     tp_sort_keyed(changes, n);
@@ -60,24 +64,49 @@ static void follow_queue(tp_launch_row *row, tp_keyed *changes, size_t n)
         row->queue_mean = weighted / (double)row->queue_observed_ns;
 }
 
-static void add_work(const tp_selection *sel, size_t i, tp_launch_row *row, scratch *s, size_t *n)
+/* The works of one call, in order of their starts; or those without a call. */
+static void add_call(const tp_selection *sel, const tp_keyed *works, size_t n, tp_launch_row *row,
+                     scratch *s)
 {
-    const tp_activity *a = &sel->v[i];
-    uint32_t launch = sel->launch[i];
-    row->works++;
+    uint32_t launch = sel->launch[works[0].index];
+    row->works += (int64_t)n;
     if (launch == TP_NO_ROW)
         return;
     int64_t start = sel->events->start[launch], end = tp_event_end(sel->events, launch);
-    row->launched++;
-    row->before_call += a->start < start;
-    row->during_call += a->start >= start && a->start < end;
-    row->short_works += a->end - a->start < end - start;
-    s->delays[*n] = a->start > end ? tp_subtract_saturating(a->start, end) : 0;
-    s->calls[*n] = end - start;
-    int64_t begun = a->start > start ? a->start : start;
-    s->changes[2 * *n] = (tp_keyed){tp_key_of(start), 1};
-    s->changes[2 * *n + 1] = (tp_keyed){tp_key_of(begun), 0};
-    ++*n;
+    int64_t first = sel->v[works[0].index].start;
+    for (size_t k = 0; k < n; k++) {
+        int64_t begun = sel->v[works[k].index].start;
+        row->before_call += begun < start;
+        row->during_call += begun >= start && begun < end;
+        row->short_works += s->is_short[works[k].index];
+    }
+    row->launched += (int64_t)n;
+    s->delays[row->calls] = first > end ? tp_subtract_saturating(first, end) : 0;
+    s->calls[row->calls] = end - start;
+    s->changes[2 * row->calls] = (tp_keyed){tp_key_of(start), 1};
+    s->changes[2 * row->calls + 1] = (tp_keyed){tp_key_of(TP_MAX(first, start)), 0};
+    row->calls++;
+}
+
+/* How many from works[0] on have the same call. */
+static size_t of_one_call(const tp_selection *sel, const tp_keyed *works, size_t n)
+{
+    size_t k = 1;
+    while (k < n && sel->launch[works[k].index] == sel->launch[works[0].index])
+        k++;
+    return k;
+}
+
+static void find_short(const tp_selection *sel, const tp_keyed *works, size_t n, scratch *s)
+{
+    int64_t sum = 0, launch = sel->launch[works[0].index];
+    if (launch == TP_NO_ROW)
+        return;
+    for (size_t k = 0; k < n; k++)
+        sum = tp_add_saturating(sum, sel->v[works[k].index].end - sel->v[works[k].index].start);
+    for (size_t k = 0; k < n; k++)
+        s->is_short[works[k].index] =
+            sum < tp_event_end(sel->events, (size_t)launch) - sel->events->start[launch];
 }
 
 TP_ORDER(by_works, tp_launch_row, TP_COMPARE(y->works, x->works) ?: TP_COMPARE(x->track, y->track))
@@ -85,33 +114,42 @@ TP_ORDER(by_works, tp_launch_row, TP_COMPARE(y->works, x->works) ?: TP_COMPARE(x
 void tp_launches_make(const tp_selection *sel, tp_launch_table *ret)
 {
     scratch s = {tp_vec_new(sel->n, sizeof *s.delays), tp_vec_new(sel->n, sizeof *s.calls),
-                 tp_vec_new(2 * sel->n, sizeof *s.changes)};
+                 tp_vec_new(2 * sel->n, sizeof *s.changes), tp_vec_new(sel->n, sizeof *s.is_short)};
     TP_FREED tp_keyed *order = tp_vec_new(sel->n, sizeof *order);
     tp_launch_table t = {.all = {.queue_mean = (double)NAN}};
-    size_t cap = 0, n = 0;
+    size_t cap = 0;
     for (size_t i = 0; i < sel->n; i++)
-        order[i] = (tp_keyed){sel->events->track[sel->v[i].event], (uint32_t)i};
+        order[i] = (tp_keyed){sel->launch[i], (uint32_t)i};
+    tp_sort_keyed(order, sel->n); /* stable: those of a call in order of their starts */
+    for (size_t from = 0, n; from < sel->n; from += n) {
+        n = of_one_call(sel, order + from, sel->n - from);
+        find_short(sel, order + from, n, &s);
+        add_call(sel, order + from, n, &t.all, &s);
+    }
+    summarize(&t.all, &s);
+    for (size_t i = 0; i < sel->n; i++)
+        order[i].key = sel->events->track[sel->v[order[i].index].event];
     tp_sort_keyed(order, sel->n);
     for (size_t from = 0, to; from < sel->n; from = to) {
         const tp_activity *first = &sel->v[order[from].index];
         t.rows = tp_vec_room(t.rows, &cap, t.n + 1, sizeof *t.rows);
         tp_launch_row *row = &t.rows[t.n++];
         *row = (tp_launch_row){.track = (uint32_t)order[from].key, .device = first->device};
-        n = 0;
         for (to = from; to < sel->n && order[to].key == order[from].key; to++)
-            add_work(sel, order[to].index, row, &s, &n);
-        follow_queue(row, s.changes, 2 * n);
-        summarize(row, &s, n);
+            ;
+        for (size_t at = from, n; at < to; at += n) {
+            n = of_one_call(sel, order + at, to - at);
+            add_call(sel, order + at, n, row, &s);
+        }
+        follow_queue(row, s.changes);
+        summarize(row, &s);
     }
-    n = 0;
-    for (size_t i = 0; i < sel->n; i++)
-        add_work(sel, i, &t.all, &s, &n);
-    summarize(&t.all, &s, n);
     if (t.n)
         qsort(t.rows, t.n, sizeof *t.rows, by_works);
     free(s.delays);
     free(s.calls);
     free(s.changes);
+    free(s.is_short);
     *ret = t;
 }
 

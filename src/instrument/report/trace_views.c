@@ -317,7 +317,8 @@ void tp_view_launch(tp_trace_report *r, tp_grid *g)
     else if (t->all.launched == 0)
         tp_grid_note(g, "no launching calls in the file: record host activities too");
     else
-        tp_grid_note(g, "short: device work that took less time than the call that launched it");
+        tp_grid_note(g, "short: device work that, with all else that its call launched, took less "
+                        "time than the call");
 }
 
 void tp_view_queue(tp_trace_report *r, tp_grid *g)
@@ -326,7 +327,7 @@ void tp_view_queue(tp_trace_report *r, tp_grid *g)
     g->title = "Work launched and not yet started, per stream";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "stream", "stream", TP_CELL_COUNT);
-    TP_GRID_MEMBER(g, "launched", "launches", TP_CELL_COUNT, tp_launch_row, launched);
+    TP_GRID_MEMBER(g, "launched", "launches", TP_CELL_COUNT, tp_launch_row, calls);
     TP_GRID_MEMBER(g, "queue_mean", "mean length", TP_CELL_REAL, tp_launch_row, queue_mean);
     TP_GRID_MEMBER(g, "queue_max", "max length", TP_CELL_COUNT, tp_launch_row, queue_max);
     TP_GRID_MEMBER(g, "observed_ns", "observed", TP_CELL_NS, tp_launch_row, queue_observed_ns);

@@ -581,6 +581,29 @@ static void without_calls_work_is_of_the_step_that_it_starts_in(void **state)
     tp_trace_close(file);
 }
 
+/* A graph of three kernels, 30 us together, launched in 20 us; and one of 1 us on its own. */
+static void a_call_of_many_works_is_one_call(void **state)
+{
+    tp_trace_file *file = READ(CALL("cudaGraphLaunch", 1, 100, 20, 1), KERNEL("a", 7, 130, 10, 1),
+                               KERNEL("b", 7, 140, 10, 1), KERNEL("c", 8, 150, 10, 1),
+                               CALL("cudaLaunchKernel", 1, 170, 5, 2), KERNEL("d", 7, 180, 1, 2));
+    tp_selection s = select_all(file);
+    tp_launch_table t;
+    (void)state;
+    tp_launches_make(&s, &t);
+    assert_int_equal(t.all.launched, 4);
+    assert_int_equal(t.all.calls, 2);
+    assert_int_equal(t.all.call_sum_ns, 25000);
+    assert_int_equal(t.all.delay_sum_ns, 10000 + 5000);
+    assert_int_equal(t.all.short_works, 1);
+    assert_int_equal(t.rows[0].calls, 2);
+    assert_int_equal(t.rows[0].queue_max, 1);
+    assert_int_equal(t.rows[1].call_sum_ns, 20000);
+    tp_launches_release(&t);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
 /* Pages of unified memory: no call is missing, and no cause of the gap before them. */
 static void pages_move_without_a_call(void **state)
 {
@@ -767,6 +790,7 @@ int main(void)
         cmocka_unit_test(the_scope_changes_the_answer),
         cmocka_unit_test(what_was_launched_before_is_of_no_step),
         cmocka_unit_test(without_calls_work_is_of_the_step_that_it_starts_in),
+        cmocka_unit_test(a_call_of_many_works_is_one_call),
         cmocka_unit_test(pages_move_without_a_call),
         cmocka_unit_test(copies_of_sycl_have_directions),
         cmocka_unit_test(numbers_that_link_nothing_are_not_shared),
