@@ -194,11 +194,11 @@ static size_t list_owners(const walk *w, const tp_number_map *live, tp_memory_ow
     return close_owners(&o, ret);
 }
 
-static void attribute_allocations(walk *w)
+static void attribute_allocations(const tp_selection *sel, walk *w)
 {
     owners o = {0};
     for (size_t i = 0; i < w->n; i++)
-        if (at(w, i)->bytes > 0)
+        if (at(w, i)->bytes > 0 && tp_selection_has_time(sel, at(w, i)->ts))
             add_owned(w, at(w, i), &o);
     w->d->n_allocated = close_owners(&o, &w->d->allocated);
 }
@@ -254,7 +254,7 @@ static tp_status analyze_device(const tp_selection *sel, walk *w, tp_error *err)
     } else {
         d->never_freed = d->never_freed_bytes = d->older_frees = d->older_free_bytes = TP_UNKNOWN;
     }
-    attribute_allocations(w);
+    attribute_allocations(sel, w);
     tp_status status = follow_steps(w, &sel->steps, limit_of(w->e, d), err);
     tp_number_map_release(&w->live);
     free(w->lifetimes);

@@ -42,7 +42,7 @@ typedef struct {
     size_t n_at_peak;
     tp_memory_owner *kept; /* never freed, by operator */
     size_t n_kept;
-    tp_memory_owner *allocated; /* whether freed or not, by operator */
+    tp_memory_owner *allocated; /* whether freed or not, by operator; in the steps in scope */
     size_t n_allocated;
     tp_memory_point *points; /* every instant in order */
     double *step_bytes;      /* in use at the end of every step */

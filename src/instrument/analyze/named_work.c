@@ -13,8 +13,9 @@ void tp_each_operator_work(const tp_selection *sel, const tp_operators *o, bool 
 {
     const tp_events *e = sel->events;
     for (size_t i = 0; i < o->n_spans && by_host; i++)
-        visit(context, tp_events_name_text(e, e->name[o->spans[i].event]),
-              tp_steps_at(&sel->steps, o->spans[i].start), o->self_ns[i]);
+        if (!o->is_repeat[i])
+            visit(context, tp_events_name_text(e, e->name[o->spans[i].event]),
+                  tp_steps_at(&sel->steps, o->spans[i].start), o->self_ns[i]);
     for (size_t i = 0; i < sel->n && !by_host; i++)
         if (o->op_of[i] != TP_NO_PARENT)
             visit(context, tp_events_name_text(e, e->name[o->spans[o->op_of[i]].event]),

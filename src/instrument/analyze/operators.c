@@ -39,9 +39,36 @@ static tp_event_kind operator_kind(const tp_events *events)
 
 /* ---- host time ---- */
 
-static void add_calls(const tp_events *events, tp_operators *o, const int64_t *self_sum,
+/* The time of a repeat by itself is its caller's. */
+static void find_repeats(const tp_events *events, tp_operators *o, int64_t *self_sum)
+{
+    TP_FREED uint32_t *children = tp_vec_new(o->n_spans, sizeof *children);
+    o->is_repeat = tp_vec_new(o->n_spans, sizeof *o->is_repeat);
+    for (size_t i = 0; i < o->n_spans && o->kind == TP_EVENT_CPU_OP; i++)
+        if (o->parent[i] != TP_NO_PARENT)
+            children[o->parent[i]]++;
+    for (size_t i = o->n_spans; i-- > 0;) {
+        uint32_t up = o->parent[i];
+        if (up == TP_NO_PARENT || children[up] != 1 ||
+            events->name[o->spans[up].event] != events->name[o->spans[i].event])
+            continue;
+        o->is_repeat[i] = true;
+        o->self_ns[up] = tp_add_saturating(o->self_ns[up], o->self_ns[i]);
+        self_sum[up] = tp_add_saturating(self_sum[up], self_sum[i]);
+        o->self_ns[i] = self_sum[i] = 0;
+    }
+}
+
+/* A call of other steps than those in scope is none of the row's. */
+static bool counts(const tp_selection *sel, const tp_operators *o, size_t span)
+{
+    return !o->is_repeat[span] && tp_selection_has_time(sel, o->spans[span].start);
+}
+
+static void add_calls(const tp_selection *sel, tp_operators *o, const int64_t *self_sum,
                       uint32_t *row_of)
 {
+    const tp_events *events = sel->events;
     size_t cap = 0;
     for (size_t i = 0; i < o->n_spans; i++) {
         const tp_time_span *s = &o->spans[i];
@@ -52,16 +79,18 @@ static void add_calls(const tp_events *events, tp_operators *o, const int64_t *s
             o->rows[o->n++] = (tp_operator_row){.name = name, .first = s->event};
         }
         tp_operator_row *row = &o->rows[row_of[name]];
+        if (!counts(sel, o, i))
+            continue;
+        o->calls++;
         row->calls++;
         row->total_sum_ns = tp_add_saturating(row->total_sum_ns, s->end - s->start);
         row->self_union_ns = tp_add_saturating(row->self_union_ns, o->self_ns[i]);
         row->self_sum_ns = tp_add_saturating(row->self_sum_ns, self_sum[i]);
     }
-    o->calls = (int64_t)o->n_spans;
 }
 
 /* Time in which at least one call ran, per thread: spans come by thread and start. */
-static void add_unions(const tp_events *events, tp_operators *o, const uint32_t *row_of)
+static void add_unions(const tp_selection *sel, tp_operators *o, const uint32_t *row_of)
 {
     typedef struct {
         uint32_t thread;
@@ -71,7 +100,9 @@ static void add_unions(const tp_events *events, tp_operators *o, const uint32_t 
     TP_FREED reach *reached = tp_vec_new(o->n, sizeof *reached);
     for (size_t i = 0; i < o->n_spans; i++) {
         const tp_time_span *s = &o->spans[i];
-        uint32_t row = row_of[events->name[s->event]];
+        if (!counts(sel, o, i))
+            continue;
+        uint32_t row = row_of[sel->events->name[s->event]];
         reach *r = &reached[row];
         bool is_new = !r->is_set || r->thread != s->thread;
         int64_t from = is_new || s->start > r->until ? s->start : r->until;
@@ -170,6 +201,16 @@ static void add_device_time(const tp_selection *sel, tp_operators *o, const uint
     }
 }
 
+/* Names that other steps than those in scope have. */
+static void drop_unused(tp_operators *o)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < o->n; i++)
+        if (o->rows[i].calls || o->rows[i].kernels)
+            o->rows[n++] = o->rows[i];
+    o->n = n;
+}
+
 TP_ORDER(by_cost, tp_operator_row,
          TP_COMPARE(y->device_total_union_ns, x->device_total_union_ns)
                  ?: TP_COMPARE(y->self_union_ns, x->self_union_ns)
@@ -187,10 +228,12 @@ void tp_operators_make(const tp_selection *sel, tp_operators *ret)
     TP_FREED uint32_t *row_of = tp_vec_new(events->strings.n + 1, sizeof *row_of);
     memset(row_of, 0xFF, (events->strings.n + 1) * sizeof *row_of);
     tp_spans_nest(o.spans, o.n_spans, o.parent, o.self_ns, self_sum);
-    add_calls(events, &o, self_sum, row_of);
-    add_unions(events, &o, row_of);
+    find_repeats(events, &o, self_sum);
+    add_calls(sel, &o, self_sum, row_of);
+    add_unions(sel, &o, row_of);
     find_operators(sel, &o);
     add_device_time(sel, &o, row_of);
+    drop_unused(&o);
     if (o.n)
         qsort(o.rows, o.n, sizeof *o.rows, by_cost);
     *ret = o;
@@ -201,6 +244,7 @@ void tp_operators_release(tp_operators *o)
     free(o->rows);
     free(o->spans);
     free(o->parent);
+    free(o->is_repeat);
     free(o->self_ns);
     free(o->op_of);
     *o = (tp_operators){0};

@@ -2,7 +2,9 @@
  *
  * Operators are the cpu_op events (in traces without any: the spans of other kinds on
  * host threads; in Nsight exports: NVTX ranges).  They nest by time on their thread
- * (nesting.h).  Per name, over all threads:
+ * (nesting.h).  One whose only operator below is of its own name is called once, as PyTorch's
+ * profiler counts: aten::sum that dispatches to aten::sum.  Of a scope of steps, calls that
+ * begin in them count.  Per name, over all threads:
  *
  *     total by sum    every call's duration; a recursive call counts in itself and its caller
  *     total by union  time in which at least one call was running, thread by thread
@@ -16,6 +18,8 @@
  * operator around the launching call. */
 #ifndef TP_INSTRUMENT_ANALYZE_OPERATORS_H
 #define TP_INSTRUMENT_ANALYZE_OPERATORS_H
+
+#include <stdbool.h>
 
 #include "instrument/analyze/nesting.h"
 #include "instrument/analyze/selection.h"
@@ -42,6 +46,7 @@ typedef struct {
     tp_time_span *spans;
     uint32_t *parent;
     int64_t *self_ns; /* by union */
+    bool *is_repeat;  /* a part of the call of its parent */
     size_t n_spans;
     uint32_t *op_of; /* per activity of the selection: its span, or TP_NO_PARENT */
 } tp_operators;

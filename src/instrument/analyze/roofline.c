@@ -175,6 +175,8 @@ void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_rooflin
         r.has_shapes = op && op->dims;
     }
     for (size_t i = 0; i < o->n_spans && r.by_host; i++) {
+        if (!tp_selection_has_time(sel, o->spans[i].start))
+            continue;
         device[i] = o->self_ns[i];
         r.device_ns = tp_add_saturating(r.device_ns, o->self_ns[i]);
     }

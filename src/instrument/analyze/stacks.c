@@ -154,7 +154,7 @@ void tp_stacks_make(const tp_selection *sel, tp_stacks_of what, tp_stacks *ret)
     for (size_t i = 0; i < n; i++) {
         uint32_t above = parent[i] == TP_NO_PARENT ? TP_NO_ROW : node[parent[i]];
         node[i] = add_span(&b, above, spans[i].event);
-        if (what == TP_STACKS_HOST)
+        if (what == TP_STACKS_HOST && tp_selection_has_time(sel, spans[i].start))
             charge(&b, node[i], self[i]);
     }
     for (size_t i = 0; i < sel->n && what == TP_STACKS_DEVICE; i++) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/order.h"
+#include "base/platform.h"
 #include "base/vec.h"
 #include "instrument/analyze/sort.h"
 #include "instrument/analyze/stacks.h"
@@ -161,20 +162,27 @@ void tp_view_threads(tp_trace_report *r, tp_grid *g)
     tp_grid_column(g, "in_operators_pct", "share", TP_CELL_PERCENT);
     for (size_t from = 0, to; from < o->n_spans; from = to) {
         const tp_event_track *t = &e->tracks[o->spans[from].thread];
-        int64_t last = INT64_MIN;
+        int64_t first = INT64_MAX, last = INT64_MIN, calls = 0;
         char number[32];
         inside.n = 0;
         for (to = from; to < o->n_spans && o->spans[to].thread == o->spans[from].thread; to++) {
-            tp_periods_extend(&inside, o->spans[to].start, o->spans[to].end);
-            last = o->spans[to].end > last ? o->spans[to].end : last;
+            const tp_time_span *one = &o->spans[to];
+            if (o->is_repeat[to] || !tp_selection_has_time(&r->selection, one->start))
+                continue;
+            tp_periods_extend(&inside, one->start, one->end);
+            first = TP_MIN(first, one->start);
+            last = TP_MAX(last, one->end);
+            calls++;
         }
-        int64_t span = tp_subtract_saturating(last, o->spans[from].start);
+        if (calls == 0)
+            continue;
+        int64_t span = tp_subtract_saturating(last, first);
         int64_t busy = tp_periods_length(&inside);
         snprintf(number, sizeof number, "%lld", (long long)t->tid);
         tp_grid_text(g, t->thread_name         ? tp_events_str(e, t->thread_name)
                         : t->tid == TP_UNKNOWN ? tp_events_str(e, t->tid_text)
                                                : number);
-        tp_grid_int(g, (int64_t)(to - from));
+        tp_grid_int(g, calls);
         tp_grid_int(g, span);
         tp_grid_int(g, busy);
         tp_grid_int(g, span - busy);

@@ -604,6 +604,52 @@ static void a_call_of_many_works_is_one_call(void **state)
     tp_trace_close(file);
 }
 
+static void calls_of_other_steps_are_not_counted(void **state)
+{
+    tp_trace_file *file = READ(NOTE("ProfilerStep#3", 1, 100, 100),
+                               NOTE("ProfilerStep#4", 1, 200, 100), OP("aten::mm", 1, 110, 20),
+                               CALL("cudaLaunchKernel", 1, 115, 2, 1), KERNEL("a", 7, 120, 30, 1),
+                               OP("aten::mm", 1, 210, 25), CALL("cudaLaunchKernel", 1, 215, 2, 2),
+                               KERNEL("b", 7, 220, 40, 2), OP("aten::add", 1, 160, 5));
+    tp_selection s;
+    tp_operators o;
+    (void)state;
+    tp_selection_make(file->events, &(tp_select_options){.has_step = true, .step = 4}, &s);
+    tp_operators_make(&s, &o);
+    const tp_operator_row *mm = row_of(&o, file->events, "aten::mm");
+    assert_int_equal(o.n, 1);
+    assert_int_equal(mm->calls, 1);
+    assert_int_equal(mm->total_union_ns, 25000);
+    assert_int_equal(mm->self_sum_ns, 25000);
+    assert_int_equal(mm->device_total_sum_ns, 40000);
+    tp_operators_release(&o);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+/* As PyTorch's key_averages() counts: only who has nothing but itself below. */
+static void an_operator_that_calls_itself_is_called_once(void **state)
+{
+    tp_trace_file *file =
+        READ(OP("aten::sum", 1, 0, 100), OP("aten::sum", 1, 10, 80), OP("aten::sum", 1, 20, 60),
+             OP("aten::fill_", 1, 30, 10), OP("aten::to", 1, 200, 50), OP("aten::to", 1, 210, 10),
+             OP("aten::copy_", 1, 230, 10));
+    tp_selection s = select_all(file);
+    tp_operators o;
+    (void)state;
+    tp_operators_make(&s, &o);
+    const tp_operator_row *sum = row_of(&o, file->events, "aten::sum");
+    assert_int_equal(sum->calls, 1);
+    assert_int_equal(sum->total_sum_ns, 100000);
+    assert_int_equal(sum->self_sum_ns, 90000);
+    assert_int_equal(sum->self_union_ns, 90000);
+    assert_int_equal(row_of(&o, file->events, "aten::to")->calls, 2);
+    assert_int_equal(row_of(&o, file->events, "aten::to")->total_sum_ns, 60000);
+    tp_operators_release(&o);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
 /* Pages of unified memory: no call is missing, and no cause of the gap before them. */
 static void pages_move_without_a_call(void **state)
 {
@@ -791,6 +837,8 @@ int main(void)
         cmocka_unit_test(what_was_launched_before_is_of_no_step),
         cmocka_unit_test(without_calls_work_is_of_the_step_that_it_starts_in),
         cmocka_unit_test(a_call_of_many_works_is_one_call),
+        cmocka_unit_test(calls_of_other_steps_are_not_counted),
+        cmocka_unit_test(an_operator_that_calls_itself_is_called_once),
         cmocka_unit_test(pages_move_without_a_call),
         cmocka_unit_test(copies_of_sycl_have_directions),
         cmocka_unit_test(numbers_that_link_nothing_are_not_shared),
