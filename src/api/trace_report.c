@@ -53,17 +53,24 @@ static tp_status check_filter(const request *r, const tp_trace_report *report, t
 {
     const tp_selection *s = &report->selection;
     const char *path = report->file->path;
+    TP_OWN(tp_buf) rest = {0};
+    char time[32];
     if (!report->file->events || s->n > 0 || s->n_all == 0)
         return TP_OK;
     if (r->select.scope == TP_SCOPE_STEPS && s->steps.n == 0)
         return tp_fail(err, TP_ERR_ARG, "%s has no steps (ProfilerStep#N): use --scope all", path);
     if (r->select.has_step && s->steps.n == 0)
         return tp_fail(err, TP_ERR_ARG, "%s has no steps (ProfilerStep#N): leave out --step", path);
+    if (s->n_stepless)
+        tp_buf_addf(&rest, "; " TP_NOTE_STEPLESS, s->n_stepless, tp_human_ns(s->stepless_ns, time));
     if (r->select.has_step)
         return tp_fail(err, TP_ERR_ARG,
-                       "no device work in step %lld of %s, whose steps are %lld to %lld",
+                       "no device work in step %lld of %s, whose steps are %lld to %lld%s",
                        (long long)r->select.step, path, (long long)s->steps.v[0].number,
-                       (long long)s->steps.v[s->steps.n - 1].number);
+                       (long long)s->steps.v[s->steps.n - 1].number, tp_buf_str(&rest));
+    if (r->select.scope == TP_SCOPE_STEPS && s->n_stepless)
+        return tp_fail(err, TP_ERR_ARG, "no device work in the steps of %s%s", path,
+                       tp_buf_str(&rest));
     if (r->select.scope == TP_SCOPE_LINKED && s->n_shared)
         return tp_fail(
             err, TP_ERR_ARG,

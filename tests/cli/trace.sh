@@ -139,9 +139,12 @@ run trace left.json steps --json
 is "compute in the table of steps" "$("$TOOL" get out steps.0.compute_ns)" 10000
 for words in "left.json steps" "left.json --scope steps" "compare left.json left.json"; do
     run trace $words
-    expect_out "belong to no step"
+    expect_out "of no step:"
 done
 expect_out "after   left.json (1 step)"
+echo "{\"traceEvents\": [$step, $left, $call]}" >left.json
+run trace left.json --scope steps
+expect 2 "no device work in the steps of left.json" "device work of no step: 1 (40.000 us)"
 
 # stats: several recordings of the same work; before_N has one gemm of 100 + N us a step, after_N
 # one of 120 + N us

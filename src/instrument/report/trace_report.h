@@ -79,9 +79,9 @@ bool tp_trace_report_view_exists(const char *view);
     "%zu collectives of the host by Gloo are not analysed: their marks do not say the group"
 
 /* How many (size_t), and their time. */
-#define TP_NOTE_STEPLESS                                                                       \
-    "%zu device works (%s) belong to no step: they were launched outside of the steps, or by " \
-    "calls that are not in the file"
+#define TP_NOTE_STEPLESS                                                                        \
+    "device work of no step: %zu (%s), launched outside of the steps or by calls that are not " \
+    "in the file"
 
 /* Name of an interned string of the trace, or NULL. */
 void tp_grid_name(tp_grid *g, const tp_events *events, uint32_t name);

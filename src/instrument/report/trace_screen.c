@@ -73,7 +73,7 @@ static void put_scope(const tp_trace_report *r, int width, tp_buf *out)
     if (o->has_step)
         tp_buf_addf(&line, "; step %lld only", (long long)o->step);
     if (s->n_stepless && (o->has_step || o->scope == TP_SCOPE_STEPS))
-        tp_buf_addf(&line, "; %zu (%s) belong to no step", s->n_stepless,
+        tp_buf_addf(&line, "; of no step: %zu (%s)", s->n_stepless,
                     tp_human_ns(s->stepless_ns, time));
     if (o->has_stream)
         tp_buf_addf(&line, "; stream %lld only", (long long)o->stream);
