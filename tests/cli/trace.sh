@@ -142,6 +142,8 @@ for words in "left.json steps" "left.json --scope steps" "compare left.json left
     expect_out "of no step:"
 done
 expect_out "after   left.json (1 step)"
+run trace stats left.json --per-step
+expect_out "device work of no step: 1 (40.000 us)"
 echo "{\"traceEvents\": [$step, $left, $call]}" >left.json
 run trace left.json --scope steps
 expect 2 "no device work in the steps of left.json" "device work of no step: 1 (40.000 us)"

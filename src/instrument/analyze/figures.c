@@ -219,6 +219,8 @@ static tp_status add_trace(list *l, const tp_trace_file *file, const tp_select_o
         l->divisor = (double)sel.steps.n;
     else
         add_window(l, file->events);
+    l->f->n_stepless = sel.n_stepless;
+    l->f->stepless_ns = sel.stepless_ns;
     add_steps(l, &sel.steps);
     add_device(l, &sel);
     add_launches(l, &sel);

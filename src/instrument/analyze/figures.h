@@ -38,6 +38,8 @@ typedef struct {
     size_t n, cap;
     size_t n_devices; /* that have work */
     size_t steps;
+    size_t n_stepless; /* as of the selection */
+    int64_t stepless_ns;
     double step_mean_ns, step_sd_ns; /* NaN without steps, and sd with one */
 } tp_figures;
 

@@ -82,6 +82,8 @@ tp_status tp_repeats_add(tp_repeats *r, const tp_trace_file *file, int group,
                                    .step_mean_ns = f.step_mean_ns,
                                    .step_sd_ns = f.step_sd_ns};
     TP_ASSERT(r->files[k].path);
+    r->n_stepless += f.n_stepless;
+    r->stepless_ns = tp_add_saturating(r->stepless_ns, f.stepless_ns);
     for (size_t i = 0; i < f.n; i++) {
         /* Host time and device time of an operator are different things. */
         if (f.v[i].table == TP_FIGURES_OPERATORS && !f.n_devices != !r->files[0].n_devices)

@@ -74,6 +74,8 @@ typedef struct {
     size_t n_files, room;
     size_t n_group[2];
     bool per_step;
+    size_t n_stepless; /* device work that per_step leaves out, and its time */
+    int64_t stepless_ns;
     tp_repeat_table tables[TP_FIGURE_TABLES];
     tp_string_table names;
 } tp_repeats;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "instrument/report/trace_report.h"
 static tp_cell_kind kind_of(uint8_t unit)
 {
     return unit == TP_FIGURE_BYTES ? TP_CELL_BYTES
@@ -422,6 +423,9 @@ static void note_windows(const tp_repeats *r, tp_buf *out)
                     "the files hold %zu to %zu steps: totals are of windows of different "
                     "lengths%s\n",
                     least, most, least ? "; --per-step divides them" : "");
+    char time[32];
+    if (r->per_step && r->n_stepless)
+        tp_buf_addf(out, TP_NOTE_STEPLESS "\n", r->n_stepless, tp_human_ns(r->stepless_ns, time));
 }
 
 static void note_files(const tp_repeats *r, tp_buf *out)
