@@ -40,9 +40,6 @@ typedef struct {
     const tp_config_key *v;
     size_t n;
 } table;
-static const table config_table = {tp_config_keys, TP_COUNTOF(tp_config_keys)};
-static const table generation_table = {tp_generation_keys, TP_COUNTOF(tp_generation_keys)};
-
 static const tp_config_key *find(const table *t, unsigned family, tp_slice key)
 {
     for (size_t i = 0; i < t->n; i++)
@@ -95,10 +92,13 @@ static tp_status check(const table *t, const table *others, const tp_fields *c, 
 
 tp_status tp_config_keys_check(const tp_fields *c, unsigned family, tp_buf *unknown, tp_error *err)
 {
-    return check(&config_table, &generation_table, c, family, unknown, err);
+    const table own = {tp_config_keys, tp_config_key_count};
+    const table others = {tp_generation_keys, tp_generation_key_count};
+    return check(&own, &others, c, family, unknown, err);
 }
 
 tp_status tp_generation_keys_check(const tp_fields *c, tp_buf *unknown, tp_error *err)
 {
-    return check(&generation_table, NULL, c, ALL, unknown, err);
+    const table own = {tp_generation_keys, tp_generation_key_count};
+    return check(&own, NULL, c, ALL, unknown, err);
 }
