@@ -83,7 +83,7 @@ expect 2 'talk.jsonl:1:1: "chosen" is missing from this preference row; rows wit
 # One answer and whether it is good: bad ones are not learned by the way.
 printf '{"prompt": "the dog", "completion": " %s", "label": %s}\n' jumps true sings false >kto.jsonl
 try kto.jsonl
-expect 2 "kto.jsonl:1:1: a completion with a \"label\" of true or false was judged (TRL's KTO)"
+expect 2 "kto.jsonl:1:1: an answer with a \"label\" of true or false was judged (KTO)"
 try kto.jsonl data.train.prompt_key=prompt
 expect 0
 

@@ -68,7 +68,8 @@ static void describe(const tp_preferences *p, const char *path, tp_buf *out)
                   {p->n_straddling, "answers whose first token begins in the prompt"},
                   {p->n_equal, "pairs of equal answers"},
                   {p->n_early, "differ before their last message, which alone is learned (as in "
-                               "NeMo RL; TRL learns all that differs)"}};
+                               "NeMo RL; TRL learns all that differs)"},
+                  {p->n_system, "with a column \"system\", which is not read (nor by TRL)"}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].n)
             tp_buf_addf(out, "; %llu %s", (unsigned long long)counts[i].n, counts[i].what);

@@ -92,6 +92,7 @@ void tp_cache_counts_add(tp_cache_counts *sum, const tp_cache_counts *c)
     sum->longest = TP_MAX(sum->longest, c->longest);
     sum->source_bytes += c->source_bytes;
     sum->max_id = TP_MAX(sum->max_id, c->max_id);
+    sum->unread |= c->unread;
     sum->schema = c->schema;
     sum->schema_detected = c->schema_detected;
 }

@@ -37,7 +37,7 @@ typedef struct {
     uint64_t source_bytes;
     uint32_t schema, schema_detected; /* tp_schema_kind */
     int32_t max_id;                   /* highest token id, -1 when there is none */
-    uint32_t reserved;
+    uint32_t unread;                  /* see tp_example */
 } tp_cache_counts;
 /* Of two sources together; the schema is the last one's. */
 void tp_cache_counts_add(tp_cache_counts *sum, const tp_cache_counts *more);

@@ -109,6 +109,7 @@ static tp_status do_row(build *b, worker *w, piece *p, const tp_row *row, tp_err
 {
     tp_example example;
     TP_TRY(tp_schema_read(&b->schema, row, &w->arena, &example, err));
+    p->counts.unread |= example.unread;
     return keep_example(b, w, p, &example, row, err);
 }
 

@@ -17,6 +17,16 @@ static void add_losses(tp_buf *out, const tp_cache_counts *c)
     add_if(out, c->n_straddling, "with a token across the start of an answer");
 }
 
+static void add_unread(tp_buf *out, const tp_cache_counts *c)
+{
+    int n = 0;
+    for (unsigned i = 0; tp_unread_columns[i].name; i++)
+        if (c->unread >> i & 1)
+            tp_buf_addf(out, "%s%s%s",
+                        n++ ? ", " : ", columns not read: ", tp_unread_columns[i].name,
+                        tp_unread_columns[i].remedy);
+}
+
 void tp_dataset_report_line(const tp_dataset_report *r, tp_buf *out)
 {
     const tp_cache_counts *c = &r->counts;
@@ -29,6 +39,7 @@ void tp_dataset_report_line(const tp_dataset_report *r, tp_buf *out)
     if (c->n_examples)
         tp_buf_addf(out, ", mean %.4g", (double)c->n_tokens / (double)c->n_examples);
     add_losses(out, c);
+    add_unread(out, c);
 }
 
 void tp_dataset_report_text(const tp_dataset_report *r, tp_buf *out)
@@ -41,6 +52,7 @@ void tp_dataset_report_text(const tp_dataset_report *r, tp_buf *out)
     tp_buf_addf(out, "examples   %llu to train, %llu to validate", (unsigned long long)r->n_train,
                 (unsigned long long)r->n_validation);
     add_losses(out, c);
+    add_unread(out, c);
     tp_buf_addf(out, "\ntokens     %s, %s to be learned, longest example %llu\n",
                 tp_human_count((double)c->n_tokens, tokens),
                 tp_human_count((double)c->n_targets, targets), (unsigned long long)c->longest);

@@ -6,6 +6,7 @@
 #include "base/platform.h"
 #include "base/vec.h"
 #include "engine/data/lines.h"
+#include "engine/data/row_message.h"
 #include "engine/data/row_place.h"
 
 struct tp_preference_reader {
@@ -221,6 +222,29 @@ static bool part_early(const triple *t)
     return a && b && (a->next || b->next);
 }
 
+/* Answers without a prompt may have it in a column of another name, as Intel's Orca has it in
+ * "question": then what they answer is not to be left out. */
+static tp_status refuse_other_prompt(const tp_preference_reader *r, const tp_row *row,
+                                     const tp_json *object, tp_error *err)
+{
+    static const char *const names[] = {"question", "instruction", "input",         "query",
+                                        "problem",  "system",      "conversations", "messages"};
+    if (r->options->prompt_key && !tp_json_get(object, r->prompt_key))
+        return tp_row_fail_at(row, NULL, 0, err, "\"%s\" is missing from this preference row",
+                              r->prompt_key);
+    for (size_t i = 0; i < TP_COUNTOF(names); i++) {
+        const tp_json *v = tp_json_get(object, names[i]);
+        if (is_side(v) && v->n + v->text.len > 0)
+            return tp_row_fail_at(
+                row, NULL, 0, err,
+                "chosen and rejected have no \"%s\" before them, and \"%s\" would "
+                "be left out; name the prompt with data.train.prompt_key, or "
+                "remove that column",
+                r->prompt_key, names[i]);
+    }
+    return TP_OK;
+}
+
 static tp_status read_triple(tp_preference_reader *r, const tp_row *row, const tp_json *object,
                              triple *ret, tp_error *err)
 {
@@ -230,6 +254,7 @@ static tp_status read_triple(tp_preference_reader *r, const tp_row *row, const t
     if (tp_json_get(object, "completions") && !tp_json_get(object, r->chosen_key))
         return read_ranked(row, object, ret, err);
     const tp_json *chosen, *rejected, *prompt = tp_json_get(object, r->prompt_key);
+    TP_TRY(tp_row_refuse_media(row, object, err));
     TP_TRY(need_side(row, object, r->chosen_key, &chosen, err));
     TP_TRY(need_side(row, object, r->rejected_key, &rejected, err));
     *ret = (triple){.answers = {copy_of(chosen, "completion"), copy_of(rejected, "completion")}};
@@ -237,6 +262,8 @@ static tp_status read_triple(tp_preference_reader *r, const tp_row *row, const t
         return tp_row_fail_at(row, NULL, 0, err,
                               "one answer is a string, the other a list of messages");
     if (!prompt || prompt->type == TP_JSON_NULL) {
+        if (!begins_itself(chosen) || !begins_itself(rejected))
+            TP_TRY(refuse_other_prompt(r, row, object, err));
         split_prompt(&r->arena, ret);
         return TP_OK;
     }
@@ -330,7 +357,9 @@ tp_status tp_preference_read_row(tp_preference_reader *r, const tp_row *row, tp_
     }
     if (status == TP_OK) {
         p->kind = p->kind ? p->kind : t.kind;
+        const tp_json *system = tp_json_get(object, "system");
         p->n_early += part_early(&t);
+        p->n_system += system && system->text.len > 0;
         keep_pair(r, row, p);
     }
     tp_arena_rewind(&r->arena, mark);

@@ -50,6 +50,7 @@ typedef struct {
     uint64_t n_straddling; /* answers whose first token begins in the prompt */
     uint64_t n_equal;      /* pairs of equal answers */
     uint64_t n_early;      /* pairs that differ before their last message */
+    uint64_t n_system;     /* pairs with a column "system" */
     uint64_t longest_pair; /* tokens */
     uint64_t n_tokens;
     char first_bad[512]; /* "" or the first message */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/platform.h"
+
 tp_status tp_message_fail(const tp_row *row, tp_message_place at, const char *key, tp_error *err,
                           const char *what)
 {
@@ -107,6 +109,24 @@ static tp_status refuse_variables(const tp_row *row, const tp_json *object, tp_e
         key);
 }
 
+/* Pictures and sounds beside the conversation, in the columns of LLaMA-Factory and TRL.  Where a
+ * table has the column, a row of text alone has nothing in it. */
+tp_status tp_row_refuse_media(const tp_row *row, const tp_json *object, tp_error *err)
+{
+    static const char *const keys[] = {"images", "image", "videos", "video", "audios", "audio"};
+    for (size_t i = 0; i < TP_COUNTOF(keys); i++) {
+        const tp_json *v = tp_json_get(object, keys[i]);
+        tp_row_step path[] = {{.key = keys[i]}};
+        bool is_list = v && (v->type == TP_JSON_ARRAY || v->type == TP_JSON_OBJECT);
+        if ((is_list && v->n) || (v && v->type == TP_JSON_STRING && v->text.len))
+            return tp_row_fail_at(row, path, 1, err,
+                                  "\"%s\" has something in it; only text can be used here: leave "
+                                  "such rows out, or remove the column",
+                                  keys[i]);
+    }
+    return TP_OK;
+}
+
 tp_status tp_tools_read(const tp_row *row, const tp_json *object, const char *key, tp_arena *arena,
                         const tp_json **ret, tp_error *err)
 {
@@ -114,6 +134,7 @@ tp_status tp_tools_read(const tp_row *row, const tp_json *object, const char *ke
     tp_row_step path[] = {{.key = key}};
     *ret = NULL;
     TP_TRY(refuse_variables(row, object, err));
+    TP_TRY(tp_row_refuse_media(row, object, err));
     if (tools && tools->type == TP_JSON_STRING) {
         tp_json_options options = TP_JSON_TOLERANT;
         tp_error inner;

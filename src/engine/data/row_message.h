@@ -25,8 +25,12 @@ bool tp_message_has_role(const tp_json *message, const char *role);
 /* Parts one after the other, what is no text left out; NULL where there is no content. */
 tp_slice tp_message_text(tp_arena *arena, const tp_json *message);
 
+/* TP_ERR_FORMAT names a member with pictures or sounds. */
+TP_CHECKED tp_status tp_row_refuse_media(const tp_row *row, const tp_json *object, tp_error *err);
+
 /* A list of signatures under `key`, or the same as JSON in a string, which keeps the columns of a
- * table uniform; NULL where there are none.  A row with chat_template_kwargs is refused. */
+ * table uniform; NULL where there are none.  A row with chat_template_kwargs, pictures or sounds is
+ * refused. */
 TP_CHECKED tp_status tp_tools_read(const tp_row *row, const tp_json *object, const char *key,
                                    tp_arena *arena, const tp_json **ret, tp_error *err);
 

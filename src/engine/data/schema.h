@@ -80,7 +80,14 @@ typedef struct {
     size_t first_target;   /* messages before this one are never learned */
     const char *separator; /* between prompt and answer, without a chat template */
     uint64_t line;
+    uint32_t unread; /* bit i: tp_unread_columns[i] says something, and is not learned from */
 } tp_example;
+
+/* Columns that rows have besides and other trainers learn from; closed by one without a name. */
+typedef struct {
+    const char *name, *remedy; /* " (...)" or "" */
+} tp_unread_column;
+extern const tp_unread_column tp_unread_columns[];
 
 /* Check the options, and the keys of `row` where they leave the choice open. */
 TP_CHECKED tp_status tp_schema_choose(const tp_schema_options *options, const tp_row *row,

@@ -249,12 +249,35 @@ static tp_status read_conversation(reading *r, const tp_json *object, tp_example
     ret->is_pair =
         schema->kind != TP_SCHEMA_MESSAGES && schema->kind != TP_SCHEMA_SHAREGPT && list->n == 2;
     tp_slice system = {0};
-    if (schema->system[0] && tp_json_get(object, schema->system))
+    const tp_json *own = schema->system[0] ? tp_json_get(object, schema->system) : NULL;
+    if (own && own->type != TP_JSON_NULL)
         TP_TRY(get_text(r, object, schema->system, &system));
     format_prompt(schema, r->arena, list);
     ret->first_target += add_system(schema, system, r->arena, list);
     ret->messages = list;
     return tp_tools_read(r->row, object, schema->tools, r->arena, &ret->tools, r->err);
+}
+
+const tp_unread_column tp_unread_columns[] = {
+    {"system", " (data.train.system_key=system takes it)"},
+    {"history", ""},
+    {"text", " (data.train.text_key=text learns it instead)"},
+    {0}};
+
+static uint32_t unread_columns(const tp_schema *schema, const tp_json *object)
+{
+    uint32_t unread = 0;
+    for (unsigned i = 0; tp_unread_columns[i].name; i++) {
+        const char *name = tp_unread_columns[i].name;
+        const tp_json *v = tp_json_get(object, name);
+        bool is_used = !strcmp(name, schema->first) || !strcmp(name, schema->second) ||
+                       !strcmp(name, schema->system);
+        bool is_said =
+            v && ((v->type == TP_JSON_STRING && v->text.len) || (v->type == TP_JSON_ARRAY && v->n));
+        if (is_said && !is_used)
+            unread |= 1u << i;
+    }
+    return unread;
 }
 
 tp_status tp_schema_read(const tp_schema *schema, const tp_row *row, tp_arena *arena,
@@ -276,9 +299,11 @@ tp_status tp_schema_read_object(const tp_schema *schema, const tp_row *row, cons
     tp_example example = {.separator = schema->separator, .line = row->line};
     if (schema->kind == TP_SCHEMA_TEXT) {
         example.is_text = true;
+        TP_TRY(tp_row_refuse_media(row, object, err));
         TP_TRY(get_text(&r, object, schema->first, &example.text));
     } else {
         TP_TRY(read_conversation(&r, object, &example));
+        example.unread = unread_columns(schema, object);
     }
     *ret = example;
     return TP_OK;

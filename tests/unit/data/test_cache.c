@@ -109,7 +109,7 @@ static void foreign_files_are_refused(void **state)
     expect_refused(SAMPLE_KEY, " is not a token cache");
     flip_byte(0);
     flip_byte(8);
-    expect_refused(SAMPLE_KEY, " is a token cache of version 67, this is version 3");
+    expect_refused(SAMPLE_KEY, " is a token cache of version 68, this is version 4");
     flip_byte(8);
     assert_int_equal(tp_cache_open(path, SAMPLE_KEY, &cache, NULL), TP_OK);
     tp_cache_close(&cache);

@@ -117,6 +117,23 @@ static void rows_are_tokenised_in_order(void **state)
     tp_dataset_close(ds);
 }
 
+/* Also of a later row, and from the cache. */
+static void columns_that_are_not_read_are_said(void **state)
+{
+    tp_dataset_options options =
+        options_of(ROW("1", "a") "{\"question\":\"2\",\"answer\":\"b\",\"system\":\"s\","
+                                 "\"text\":\"t\"}\n");
+    for (int again = 0; again < 2; again++) {
+        tp_dataset *ds = open_set(&options);
+        TP_OWN(tp_buf) out = {0};
+        tp_dataset_report_line(tp_dataset_get_report(ds), &out);
+        assert_non_null(
+            strstr(out.data, ", columns not read: system (data.train.system_key=system takes it), "
+                             "text (data.train.text_key=text learns it instead)"));
+        tp_dataset_close(ds);
+    }
+}
+
 static void the_second_opening_hits_the_cache(void **state)
 {
     tp_dataset_options options = options_of(ROW("1", "a"));
@@ -525,6 +542,7 @@ int main(void)
 #define FRESH(test) cmocka_unit_test_setup(test, empty_cache)
     const struct CMUnitTest tests[] = {
         FRESH(rows_are_tokenised_in_order),
+        FRESH(columns_that_are_not_read_are_said),
         FRESH(the_second_opening_hits_the_cache),
         FRESH(a_damaged_cache_is_made_again_loudly),
         FRESH(a_folder_that_cannot_be_written_has_a_fallback),

@@ -142,6 +142,38 @@ static void a_prompt_beside_whole_conversations_is_a_copy(void **state)
           chatting, "xay|c", "xay|d", "chosen, rejected");
 }
 
+/* Prompts of another name are not left out in silence: Intel's Orca has question and system. */
+static void a_prompt_of_another_name_is_refused(void **state)
+{
+    static const struct {
+        const char *row, *end; /* of the message, behind file, line and column */
+    } cases[] = {
+        {"{\"question\":\"a\",\"chosen\":\"c\",\"rejected\":\"d\"}",
+         "chosen and rejected have no \"prompt\" before them, and \"question\" would be left out; "
+         "name "
+         "the prompt with data.train.prompt_key, or remove that column"},
+        {"{\"system\":\"a\",\"chosen\":[" ANSWER("c") "],\"rejected\":[" ANSWER("d") "]}",
+         "chosen and rejected have no \"prompt\" before them, and \"system\" would be left out; "
+         "name "
+         "the prompt with data.train.prompt_key, or remove that column"},
+        {"{\"prompt\":\"a\",\"chosen\":\"c\",\"rejected\":\"d\",\"images\":[\"b\"]}",
+         "\"images\" has something in it; only text can be used here: leave such rows out, or "
+         "remove "
+         "the column"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tp_preferences p;
+        tp_error err = {0};
+        assert_int_equal(read_text(cases[i].row, chatting, 0, &p, &err), TP_ERR_FORMAT);
+        assert_non_null(strstr(err.message, cases[i].end));
+    }
+    check("{\"question\":\"\",\"id\":\"7\",\"chosen\":\"ab\",\"rejected\":\"ac\"}", plain, "a|b",
+          "a|c", "chosen, rejected");
+    check("{\"question\":\"a\",\"chosen\":[" QUESTION "," ANSWER("c") "],\"rejected\":[" QUESTION
+                                                                      "," ANSWER("d") "]}",
+          chatting, "xay|c", "xay|d", "chosen, rejected");
+}
+
 static void of_a_text_that_begins_the_other_the_last_character_is_the_answer(void **state)
 {
     check("{\"chosen\":\"abc\",\"rejected\":\"abcd\"}", plain, "ab|c", "ab|cd", "chosen, rejected");
@@ -226,6 +258,7 @@ int main(void)
         cmocka_unit_test(every_shape_is_read),
         cmocka_unit_test(only_the_last_message_counts),
         cmocka_unit_test(a_prompt_beside_whole_conversations_is_a_copy),
+        cmocka_unit_test(a_prompt_of_another_name_is_refused),
         cmocka_unit_test(of_a_text_that_begins_the_other_the_last_character_is_the_answer),
         cmocka_unit_test(pairs_that_differ_early_are_counted),
         cmocka_unit_test(what_is_left_out_is_counted),

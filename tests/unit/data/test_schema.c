@@ -299,15 +299,6 @@ static void unknown_rows_say_which_keys_exist(void **state)
         "{}", (tp_schema_options){0},
         "f.jsonl:7:1: no known kind of row has the keys of an empty object; name "
         "the columns with data.train.input_key and output_key, chat_key or text_key");
-    for (int good = 0; good < 2; good++)
-        expect_choice_error(
-            good ? "{\"prompt\":\"a\",\"completion\":\"b\",\"label\":true}"
-                 : "{\"prompt\":\"a\",\"completion\":\"b\",\"label\":false}",
-            (tp_schema_options){0},
-            "f.jsonl:7:1: a completion with a \"label\" of true or false was judged "
-            "(TRL's KTO), bad ones are no example to imitate; keep the good ones, "
-            "as `jq -c 'select(.label)'` does, or learn all of them with "
-            "data.train.prompt_key=prompt");
     expect_choice_error("{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}",
                         (tp_schema_options){0},
                         "f.jsonl:7:1: a preference pair (chosen, rejected) is no example to "
@@ -316,6 +307,76 @@ static void unknown_rows_say_which_keys_exist(void **state)
         "{\"prompt\":\"a\",\"answer\":\"b\"}", (tp_schema_options){0},
         "f.jsonl:7:1: there is a \"prompt\" but no \"completion\" to learn (keys: "
         "\"prompt\", \"answer\"); name both with data.train.input_key and output_key");
+}
+
+#define JUDGED(name)                                                                    \
+    "f.jsonl:7:1: an answer with a \"" name                                             \
+    "\" of true or false was judged (KTO), bad ones are no "                            \
+    "example to imitate; keep the good ones, as `jq -c 'select(." name ") | del(." name \
+    ")'` does; `del(." name ")` alone learns all"
+#define ASKED "{\"role\":\"user\",\"content\":\"a\"}"
+
+/* Of every kind but a text, in which there is no answer. */
+static void judged_answers_are_refused(void **state)
+{
+    static const char *const rows[] = {
+        "\"prompt\":\"a\",\"completion\":\"b\"", "\"messages\":[" ASKED "]",
+        "\"conversations\":[{\"from\":\"human\",\"value\":\"a\"}]",
+        "\"instruction\":\"a\",\"output\":\"b\"", "\"question\":\"a\",\"answer\":\"b\""};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int good = 0; good < 2; good++) {
+            char text[200];
+            snprintf(text, sizeof text, "{%s,\"label\":%s}", rows[i], good ? "true" : "false");
+            expect_choice_error(text, (tp_schema_options){0}, JUDGED("label"));
+            snprintf(text, sizeof text, "{%s,\"kto_tag\":%s}", rows[i], good ? "true" : "false");
+            expect_choice_error(text, (tp_schema_options){0}, JUDGED("kto_tag"));
+        }
+    tp_schema schema = choose("{\"text\":\"a\",\"label\":true}", (tp_schema_options){0});
+    assert_int_equal(schema.kind, TP_SCHEMA_TEXT);
+}
+
+/* A conversation that a pair of answers goes on; messages with an answer are whole. */
+static void pairs_beside_a_conversation_are_refused(void **state)
+{
+#define ANSWERS "\"chosen\":{\"value\":\"b\"},\"rejected\":{\"value\":\"c\"}}"
+    static const char refused[] = "f.jsonl:7:1: a preference pair (chosen, rejected) is no example "
+                                  "to imitate; train on it with dpo";
+    expect_choice_error("{\"conversations\":[{\"from\":\"human\",\"value\":\"a\"}]," ANSWERS,
+                        (tp_schema_options){0}, refused);
+    expect_choice_error("{\"messages\":[" ASKED "]," ANSWERS, (tp_schema_options){0}, refused);
+    tp_schema schema =
+        choose("{\"messages\":[" ASKED ",{\"role\":\"assistant\",\"content\":\"b\"}]," ANSWERS,
+               (tp_schema_options){0});
+    assert_int_equal(schema.kind, TP_SCHEMA_MESSAGES);
+}
+
+/* Empty columns, which a table of mixed rows has, are none. */
+static void pictures_beside_the_text_are_refused(void **state)
+{
+    read_row("{\"messages\":[" ASKED "],\"images\":[],\"audios\":null,\"image\":\"\"}");
+    expect_row_error(CHAT, "{\"messages\":[" ASKED "],\"images\":[\"1.jpg\"]}",
+                     "f.jsonl:7:54: \"images\" has something in it; only text can be used here: "
+                     "leave such rows out, or remove the column");
+    expect_row_error(PAIR, "{\"prompt\":\"a\",\"completion\":\"b\",\"audio\":\"a.wav\"}",
+                     "f.jsonl:7:40: \"audio\" has something in it; only text can be used here: "
+                     "leave such rows out, or remove the column");
+    expect_row_error("{\"text\":\"a\"}", "{\"text\":\"a\",\"videos\":[\"b.mp4\"]}",
+                     "f.jsonl:7:22: \"videos\" has something in it; only text can be used here: "
+                     "leave such rows out, or remove the column");
+}
+
+static void columns_that_are_not_read_are_known(void **state)
+{
+    const char *text = "{\"system\":\"s\",\"history\":[[\"a\",\"b\"]],\"instruction\":\"a\","
+                       "\"output\":\"b\",\"text\":\"c\"}";
+    assert_int_equal(read_row(text).unread, 7);
+    tp_schema schema = choose(text, (tp_schema_options){.text_key = "text"});
+    assert_int_equal(read_as(&schema, text).unread, 0);
+    text = "{\"system\":null,\"history\":[],\"prompt\":\"a\",\"completion\":\"b\"}";
+    schema = choose(text, (tp_schema_options){.system_key = "system"});
+    tp_example example = read_as(&schema, text);
+    assert_int_equal(example.unread, 0);
+    assert_int_equal(example.messages->n, 2);
 }
 
 int main(void)
@@ -332,6 +393,10 @@ int main(void)
         cmocka_unit_test(wrong_rows_name_the_place),
         cmocka_unit_test(broken_json_names_the_place),
         cmocka_unit_test(unknown_rows_say_which_keys_exist),
+        cmocka_unit_test(judged_answers_are_refused),
+        cmocka_unit_test(pairs_beside_a_conversation_are_refused),
+        cmocka_unit_test(pictures_beside_the_text_are_refused),
+        cmocka_unit_test(columns_that_are_not_read_are_known),
     };
     return cmocka_run_group_tests(tests, make_arena, drop_arena);
 }
