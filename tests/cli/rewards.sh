@@ -40,6 +40,11 @@ expect 2 "must be above 1"
 run train grpo.yaml loss_fn.use_importance_sampling_correction=true loss_fn.truncated_importance_sampling_type=icepop \
     loss_fn.truncated_importance_sampling_ratio=1 loss_fn.truncated_importance_sampling_ratio_min=2
 expect 2 "is above loss_fn.truncated_importance_sampling_ratio"
+# Without a ratio a type bounds nothing, as in NeMo RL 0.6.
+run config grpo.yaml loss_fn.truncated_importance_sampling_type=tis
+expect 0
+run config grpo.yaml loss_fn.truncated_importance_sampling_type=tis loss_fn.truncated_importance_sampling_ratio=2
+expect 2 "needs loss_fn.use_importance_sampling_correction=true"
 run train grpo.yaml grpo.advantage_clip_low=2 grpo.advantage_clip_high=-2
 expect 2 "is above grpo.advantage_clip_high"
 run train grpo.yaml grpo.adv_estimator.name=gae

@@ -55,10 +55,9 @@ static tp_status check_loss(const tp_config *config, const tp_grpo_options *g, t
     if (g->loss.dual_clip <= 1)
         return tp_config_fail(config, "loss_fn.ratio_clip_c", err, "must be above 1");
     bool truncates = tp_grpo_truncation(g) != TP_TRUNCATE_NONE;
-    if (truncates && (!g->loss.correction || isnan(g->loss.truncate_max)))
+    if (truncates && !g->loss.correction)
         return tp_config_fail(config, "loss_fn.truncated_importance_sampling_type", err,
-                              "needs loss_fn.use_importance_sampling_correction=true and "
-                              "loss_fn.truncated_importance_sampling_ratio");
+                              "needs loss_fn.use_importance_sampling_correction=true");
     if (!truncates && !isnan(g->loss.truncate_max))
         return tp_config_fail(config, "loss_fn.truncated_importance_sampling_ratio", err,
                               "needs loss_fn.truncated_importance_sampling_type");

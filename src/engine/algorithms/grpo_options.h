@@ -2,6 +2,8 @@
 #ifndef TP_ENGINE_ALGORITHMS_GRPO_OPTIONS_H
 #define TP_ENGINE_ALGORITHMS_GRPO_OPTIONS_H
 
+#include <math.h>
+
 #include "engine/algorithms/advantage.h"
 #include "engine/algorithms/loss_policy.h"
 #include "engine/reward/environment.h"
@@ -36,10 +38,10 @@ static inline const tp_grpo_options *tp_grpo_options_of(const tp_train_options *
     return (const tp_grpo_options *)(const void *)o->own.bytes;
 }
 
-/* A row of tp_truncations; null, which is -1, is none. */
+/* A row of tp_truncations; null, which is -1, is none, and so is any without a ratio. */
 static inline tp_truncation tp_grpo_truncation(const tp_grpo_options *o)
 {
-    return (tp_truncation)(o->truncation + 1);
+    return isnan(o->loss.truncate_max) ? TP_TRUNCATE_NONE : (tp_truncation)(o->truncation + 1);
 }
 
 extern const tp_option tp_grpo_keys[];
