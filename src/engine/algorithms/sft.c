@@ -53,6 +53,7 @@ static tp_dataset_options dataset_options(const trainer *t, const tp_data_source
         .chat_template = template_text,
         .template_variables = t->o->policy.template_variables,
         .only_unmask_final = options(t)->only_unmask_final,
+        .learn_header = !t->o->data.add_generation_prompt,
         .add_bos = t->o->data.add_bos,
         .add_eos = t->o->data.add_eos,
         .max_seq_length = tp_trainer_longest(t),

@@ -80,6 +80,7 @@ static tp_status prepare(opening *o)
                                 .add_bos = options->add_bos,
                                 .add_eos = options->add_eos,
                                 .only_unmask_final = options->only_unmask_final,
+                                .learn_header = options->learn_header,
                                 .max_seq_length = options->max_seq_length};
     TP_TRY(tp_renderer_new(o->ds->tok, &render, &o->renderer, o->err));
     TP_TRY(tp_cache_folder(options->cache_dir, options->fallback_dir, &o->folder, o->err));
@@ -105,9 +106,9 @@ static void make_key(const opening *o, tp_split split, uint64_t n_rows, char ret
     const tp_dataset_options *options = o->options;
     const tp_schema_options *schema = &o->schema;
     TP_OWN(tp_buf) numbers = {0};
-    tp_buf_addf(&numbers, "%d %d %d %d %zu %d %d %d", TP_CACHE_VERSION, options->add_bos,
-                options->add_eos, options->only_unmask_final, options->max_seq_length,
-                tp_tokenizer_bos(o->ds->tok), tp_tokenizer_eos(o->ds->tok),
+    tp_buf_addf(&numbers, "%d %d %d %d %d %zu %d %d %d", TP_CACHE_VERSION, options->add_bos,
+                options->add_eos, options->only_unmask_final, options->learn_header,
+                options->max_seq_length, tp_tokenizer_bos(o->ds->tok), tp_tokenizer_eos(o->ds->tok),
                 tp_tokenizer_pad(o->ds->tok));
     const char *name, *token;
     for (size_t i = 0; (token = tp_tokenizer_named(o->ds->tok, i, &name)) != NULL; i++)

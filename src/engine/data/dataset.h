@@ -28,7 +28,7 @@ typedef struct {
     tp_schema_options rows;    /* without the texts of its files */
     const char *chat_template; /* NULL: the tokenizer's; "": join contents; else a template */
     const tp_json *template_variables; /* further ones for it, an object; or NULL */
-    bool only_unmask_final, add_bos, add_eos;
+    bool only_unmask_final, learn_header, add_bos, add_eos;
     size_t max_seq_length;        /* data.max_input_seq_length; 0 = no limit */
     double split_validation_size; /* share of a file that is kept for validation, [0, 1) */
     uint64_t seed;                /* of that split */

@@ -159,7 +159,7 @@ static tp_status not_a_prefix(rendering *r, size_t i, bool with_prompt)
 /* What stands before an assistant that begins. */
 static tp_status render_nothing(rendering *r)
 {
-    if (apply_template(r, 0, true, &r->out->other, NULL) == TP_OK)
+    if (apply_template(r, 0, !r->renderer->options.learn_header, &r->out->other, NULL) == TP_OK)
         return TP_OK;
     return tp_row_fail(
         r->row, TP_ERR_FORMAT, r->err,
@@ -171,6 +171,7 @@ static tp_status render_nothing(rendering *r)
 static tp_status spans_by_prefix(rendering *r)
 {
     tp_rendered *out = r->out;
+    bool with_prompt = !r->renderer->options.learn_header;
     size_t n = r->example->messages->n, i = 0;
     out->spans.n = 0;
     TP_TRY(apply_template(r, n, false, &out->text, NULL));
@@ -180,10 +181,10 @@ static tp_status spans_by_prefix(rendering *r)
         if (i == 0)
             TP_TRY(render_nothing(r));
         else
-            TP_TRY(apply_template(r, i, true, &out->other, NULL));
+            TP_TRY(apply_template(r, i, with_prompt, &out->other, NULL));
         size_t begin = out->other.len, end = out->text.len;
         if (!is_prefix(&out->other, &out->text))
-            return not_a_prefix(r, i, true);
+            return not_a_prefix(r, i, with_prompt);
         if (i + 1 < n) {
             TP_TRY(apply_template(r, i + 1, false, &out->other, NULL));
             end = out->other.len;
@@ -191,7 +192,7 @@ static tp_status spans_by_prefix(rendering *r)
                 return not_a_prefix(r, i, false);
         }
         if (begin > end)
-            return not_a_prefix(r, i, true);
+            return not_a_prefix(r, i, with_prompt);
         add_span(out, begin, end);
     }
     return TP_OK;
@@ -320,9 +321,10 @@ static void encode(rendering *r, const char *text, size_t n, tp_ids *starts)
     tp_tokenizer_encode(r->renderer->tok, r->out->scratch, text, n, options, &r->out->ids, starts);
 }
 
-/* Templates often put a newline behind the end of the last turn; no model is asked
- * to write it, so an end-of-sequence token stays last when add_eos is set. */
-static void trim_behind_eos(rendering *r)
+/* Does the text end with the end of sequence that add_eos asks for?  Templates often put a newline
+ * behind that of the last turn; no model is asked to write it, so it is cut off, unless a block of
+ * the template says that it is learned. */
+static bool trim_behind_eos(rendering *r)
 {
     tp_buf *text = &r->out->text;
     const char *eos =
@@ -331,8 +333,14 @@ static void trim_behind_eos(rendering *r)
     while (n && text->data[n - 1] == '\n')
         n--;
     size_t n_eos = eos ? strlen(eos) : 0;
-    if (n_eos && n >= n_eos && memcmp(text->data + n - n_eos, eos, n_eos) == 0)
+    if (!n_eos || n < n_eos || memcmp(text->data + n - n_eos, eos, n_eos) != 0)
+        return false;
+    const tp_spans *spans = &r->out->spans;
+    bool in_block = r->renderer->has_blocks[r->example->tools != NULL] && spans->n &&
+                    spans->end[spans->n - 1] > n;
+    if (!in_block)
         text->len = n;
+    return true;
 }
 
 static void finish_with_eos(rendering *r, bool learned)
@@ -350,7 +358,7 @@ static tp_status render_template(rendering *r)
         TP_TRY(spans_by_blocks(r));
     else
         TP_TRY(spans_by_prefix(r));
-    trim_behind_eos(r);
+    bool ends = trim_behind_eos(r);
     encode(r, out->text.data, out->text.len, &out->starts);
     size_t first = 0;
     int32_t bos = r->renderer->bos;
@@ -363,7 +371,8 @@ static tp_status render_template(rendering *r)
     }
     mask_spans(out, first);
     size_t n = r->example->messages->n;
-    finish_with_eos(r, n && is_target(r, tp_json_at(r->example->messages, n - 1), n - 1));
+    if (!ends)
+        finish_with_eos(r, n && is_target(r, tp_json_at(r->example->messages, n - 1), n - 1));
     return TP_OK;
 }
 

@@ -9,7 +9,8 @@
  *
  * the span is what `after` adds to `before`.  That is only true when each is a
  * prefix of the whole, which is verified: templates that rewrite earlier turns are
- * refused.  A token that reaches into a span belongs to it.
+ * refused.  A token that reaches into a span belongs to it.  With learn_header `before` has no
+ * generation prompt, which then is part of the span.
  *
  * Without a template contents are joined as they are and each message is tokenised
  * on its own, so the ids of the prompt are a prefix of the ids of the whole, as
@@ -27,7 +28,8 @@ typedef struct {
     const tp_json *variables;  /* further ones for the template, an object; or NULL */
     bool add_bos, add_eos;     /* where missing; no effect when the tokenizer names none */
     bool only_unmask_final;    /* learn the last message alone */
-    size_t max_seq_length;     /* cut behind this many tokens; 0 = never */
+    bool learn_header;     /* and what the template puts before an answer, where prefixes tell */
+    size_t max_seq_length; /* cut behind this many tokens; 0 = never */
 } tp_render_options;
 
 typedef struct tp_renderer tp_renderer; /* immutable: many threads may share one */

@@ -161,7 +161,7 @@ typedef struct {
 
     struct {
         int64_t max_input_seq_length, num_workers, prefetch_factor, skip_bad_rows;
-        bool shuffle, add_bos, add_eos, pin_memory;
+        bool shuffle, add_bos, add_eos, add_generation_prompt, pin_memory;
         const char *cache_dir; /* NULL: the user's cache folder */
         const char *cache_limit;
         double cache_limit_bytes; /* INFINITY: none */

@@ -125,6 +125,32 @@ static void prefixes_find_what_the_assistant_wrote(void **state)
            "| <|start|>user\\n\n| 1+1=<|end|>\\n\n| <|start|>assistant\\n\n> 2<|end|>\\n\n");
 }
 
+static void a_header_is_learned_where_that_is_asked(void **state)
+{
+    tp_render_options options = {.chat_template = CHATML, .learn_header = true};
+    expect(TWICE, options,
+           "| <|start|>user\\n\n| a<|end|>\\n\n> <|start|>assistant\\n\n> b<|end|>\\n\n"
+           "| <|start|>user\\n\n| c<|end|>\\n\n> <|start|>assistant\\n\n> d<|end|>\\n\n");
+    options.chat_template = BLOCKS;
+    expect(HELLO, options,
+           "| <|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n> yo<|end|>\n| \\n\n");
+}
+
+/* A block that has the line feed behind the end says that it is learned; there is one end. */
+static void a_line_feed_in_a_block_is_learned(void **state)
+{
+    static const char template[] =
+        "{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'assistant' %}"
+        "{% generation %}{{ '\n' + m.content + '<|end|>\n' }}{% endgeneration %}{% else %}"
+        "{{ '\n' + m.content + '<|end|>\n' }}{% endif %}{% endfor %}";
+    tp_render_options options = {.chat_template = template, .add_eos = true};
+    expect(HELLO, options,
+           "| <|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\n> \\n\n> yo<|end|>\\n\n");
+    options.chat_template = BLOCKS;
+    expect(HELLO, options,
+           "| <|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n> yo<|end|>\n");
+}
+
 /* Two tokens of one character that NFC composed, each of which begins where that did. */
 static void a_composed_character_is_learned_whole(void **state)
 {
@@ -405,6 +431,8 @@ int main(void)
         cmocka_unit_test(only_the_completion_is_learned),
         cmocka_unit_test(all_of_a_text_is_learned_but_its_first_token),
         cmocka_unit_test(prefixes_find_what_the_assistant_wrote),
+        cmocka_unit_test(a_header_is_learned_where_that_is_asked),
+        cmocka_unit_test(a_line_feed_in_a_block_is_learned),
         cmocka_unit_test(a_composed_character_is_learned_whole),
         cmocka_unit_test(blocks_find_what_the_assistant_wrote),
         cmocka_unit_test(a_template_without_blocks_is_learned_by_prefixes),
