@@ -140,7 +140,7 @@ static tp_status refer(resolver *r, tp_config_node *at, tp_slice path, tp_config
 }
 
 typedef struct {
-    bool is_int;
+    bool is_int, is_missing;
     int64_t i;
     double f; /* valid for both */
 } number;
@@ -216,8 +216,9 @@ static tp_status read_argument(resolver *r, tp_config_node *at, tp_slice text, c
     tp_config_node *value = NULL;
     TP_TRY(evaluate(r, at, trim(text), true, &value, err));
     number v = {.is_int =
-                    tp_json_i64(&value->value, &v.i) && !strpbrk(value->value.text.data, ".eE")};
-    if (!tp_json_f64(&value->value, &v.f)) {
+                    tp_json_i64(&value->value, &v.i) && !strpbrk(value->value.text.data, ".eE"),
+                .is_missing = tp_node_is_missing(value)};
+    if (!v.is_missing && !tp_json_f64(&value->value, &v.f)) {
         tp_slice what = trim(text);
         return tp_node_fail(at, err, "${%s:...} takes numbers, and \"%.*s\" is %s", name,
                             shown(what), what.data,
@@ -287,6 +288,10 @@ static tp_status call(resolver *r, tp_config_node *at, tp_slice name, tp_slice a
     if (n != 2)
         return tp_node_fail(at, err, "${%s:...} takes two numbers, as in ${%s:4, 2}",
                             operation_names[op], operation_names[op]);
+    if (v[0].is_missing || v[1].is_missing) { /* and so is what follows from it */
+        TP_TRY(tp_node_new(r->config, TP_JSON_STRING, at->origin, ret, err));
+        return tp_node_text_copy(r->config, "???", 3, &(*ret)->value.text, err);
+    }
     number result = combine((operation)op, v[0], v[1]);
     if (!isfinite(result.f))
         return tp_node_fail(at, err, "${%s:%.*s} has no finite value", operation_names[op],

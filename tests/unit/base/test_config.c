@@ -706,6 +706,16 @@ static void bad_references_are_explained(void **state)
     }
 }
 
+/* What is missing is named, not what is computed from it. */
+static void a_function_of_what_is_missing_is_missing(void **state)
+{
+    load(NULL);
+    override("policy.model_name=???");
+    override("policy.scheduler=${mul:2, ${policy.model_name}}");
+    expect_bind_error("command line: policy.model_name: must be set (it is ?\?\?); write it in the "
+                      "recipe or add policy.model_name=... to the command line");
+}
+
 static void circles_over_several_values_are_found(void **state)
 {
     load(NULL);
@@ -1128,6 +1138,7 @@ int main(void)
         CASE(references_are_resolved),
         CASE(a_section_may_refer_to_another),
         CASE(bad_references_are_explained),
+        CASE(a_function_of_what_is_missing_is_missing),
         CASE(circles_over_several_values_are_found),
         CASE(chains_are_bounded),
         CASE(expansion_is_bounded),
