@@ -5,6 +5,7 @@
 
 #include "base/no_memory.h"
 #include "base/output.h"
+#include "base/platform.h"
 #include "base/strings.h"
 #include "config/import/import.h"
 #include "engine/train/algorithm.h"
@@ -67,6 +68,21 @@ static void add_names(const tp_import *im, tp_import_state state, tp_buf *out)
         }
 }
 
+/* Files that the user still has to name hide nothing that is wrong besides. */
+static tp_status stand_in(tp_config *config, tp_error *err)
+{
+    static const char *const keys[] = {"data.train.data_path", "data.validation.data_path",
+                                       "policy.model_name"};
+    for (size_t i = 0; i < TP_COUNTOF(keys); i++) {
+        const char *text = tp_json_str(tp_config_find(config, keys[i]));
+        char set[80];
+        snprintf(set, sizeof set, "%s=file", keys[i]);
+        if (text && !strcmp(text, "???"))
+            TP_TRY(tp_config_set(config, set, "import", err));
+    }
+    return TP_OK;
+}
+
 tp_status tp_imported_check(const tp_imported *imported, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
@@ -82,7 +98,9 @@ tp_status tp_imported_check(const tp_imported *imported, tp_error *err)
     if (status != TP_OK)
         return status;
     TP_TRY(tp_config_copy(im->recipe, &copy, err));
-    status = tp_train_options_bind(copy, &options, err);
+    status = stand_in(copy, err);
+    if (status == TP_OK)
+        status = tp_train_options_bind(copy, &options, err);
     if (tp_config_missing(copy))
         status = TP_OK;
     tp_config_release(copy);

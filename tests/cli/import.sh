@@ -120,6 +120,35 @@ echo 'assistant_only_loss: true' >>talk.yaml
 run config import talk.yaml
 expect 0
 
+# TRL puts a chat template around conversations alone, and learns text where there are no messages and no prompt.
+template() { # LINE-OF-ROWS ARGUMENT...: the recipe says that there is no template
+    echo "$1" >plain.jsonl
+    shift
+    printf '%s\n' 'dataset_name: plain.jsonl' 'max_steps: 3' "$@" >plain.yaml
+    run config import plain.yaml
+    expect 0
+    grep -q 'chat_template: null' out
+}
+template '{"prompt": "a", "completion": "b"}' 'max_length: 64' || fail "a template around strings"
+grep -qF "Rows are plain text, around which TRL puts no chat template." err || fail "no remark"
+template '{"prompt": "a", "chosen": "b", "rejected": "c"}' 'beta: 0.3' 'precompute_ref_log_probs: true' ||
+    fail "a template around strings of pairs"
+template '{"prompt": "a"}' 'num_generations: 8' 'reward_funcs: [accuracy_reward]' || fail "a template around prompts"
+template '{"prompt": [{"role": "user", "content": "a"}], "completion": [{"role": "assistant", "content": "b"}]}' \
+    'max_length: 64' && fail "no template around messages"
+template '{"prompt": "a"}' 'num_generations: 8' 'reward_funcs: [accuracy_reward]' 'dataset_prompt_column: prompt' &&
+    fail "no template around what a script makes messages of"
+template '{"instruction": "a", "output": "b", "text": "c"}' 'max_length: 64' && fail "no template around a text"
+grep -q 'text_key: text' out || fail "the text of Alpaca's rows"
+template '{"prompt": "a", "completion": "b", "text": "c"}' 'max_length: 64' 'dataset_text_field: text'
+grep -q 'text_key' out && fail "the text before the prompt"
+printf '%s\n' 'dataset_name: some/set' 'max_steps: 3' 'max_length: null' >plain.yaml
+run config import plain.yaml plain-recipe.yaml
+expect 0
+expect_out "for such policy.tokenizer.chat_template=null" "null there; a value is needed here."
+run train plain-recipe.yaml policy.model_name=model data.train.data_path=rows.jsonl
+expect 2 "policy.max_total_sequence_length: must be set (it is ???)"
+
 # Preferences and rewards.
 printf '%s\n' 'loss_type: ipo' 'beta: 0.3' 'precompute_ref_log_probs: true' 'max_steps: 4' >dpo.yaml
 run config import dpo.yaml dpo-recipe.yaml
@@ -216,6 +245,24 @@ for plugin in liger.LigerPlugin:0 cut_cross_entropy.CutCrossEntropyPlugin:0 spec
     is "${plugin%:*}" $status "${plugin#*:}"
 done
 
+row 'type: completion'
+run config import axolotl-row.yaml
+expect 0
+expect_out "text_key: text"
+row 'type: chat_template'
+run config import axolotl-row.yaml
+expect_out "system_key: system"
+row 'field_system: sys'
+run config import axolotl-row.yaml
+expect_out "system_key: sys"
+# Processes that share a batch count once.
+(cat axolotl.yaml; printf '%s\n' 'context_parallel_size: 2' 'tensor_parallel_size: 2') >axolotl-row.yaml
+run config import axolotl-row.yaml --processes 8
+expect_out "train_global_batch_size: 4 "
+(cat axolotl.yaml; echo 'sequence_parallel_degree: 4') >axolotl-row.yaml
+run config import axolotl-row.yaml --processes 8
+expect_out "train_global_batch_size: 4 "
+
 # Keys that scripts around TRL add.
 cat >handbook.yaml <<'END'
 model_name_or_path: model
@@ -286,6 +333,11 @@ is interpolated "$("$TOOL" get out dpo.val_global_batch_size)" 8
 printf '%s\n' 'defaults: base.yaml' 'dpo: {max_num_stepz: 1}' 'policy: {is_vlm: true}' >nemo.yaml
 run config import nemo.yaml
 expect 2 "refused: policy.is_vlm; unknown: dpo.max_num_stepz"
+
+# What training refuses is refused, also where the data is still to be named.
+printf '%s\n' 'defaults: base.yaml' 'checkpointing: {metric_name: val_loss}' >nemo.yaml
+run config import nemo.yaml
+expect 2 'nemo.yaml:2' '"val_loss" ranks no checkpoints of dpo'
 
 # The import reads YAML 1.1, as OmegaConf does; a recipe says nothing that has two meanings.
 cat >nemo.yaml <<'END'

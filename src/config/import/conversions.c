@@ -13,11 +13,6 @@ static const char count_packed[] =
     "How many steps the run has is known with --tokens N and --rows N, "
     "or max_steps.";
 
-static double processes(const tp_import *im)
-{
-    return im->request.processes > 0 ? (double)im->request.processes : 1;
-}
-
 static double or_else(double v, double other) { return isnan(v) ? other : v; }
 
 /* A whole number from `least` on; else it is refused. */
@@ -28,6 +23,14 @@ static double whole(tp_import *im, const char *role, double fallback, double lea
         return v;
     tp_import_mark(im, role, TP_IMPORT_REFUSED, "Expected a whole number from %g.", least);
     return fallback;
+}
+
+/* Processes that have a batch of their own: world_size // context // tensor, as Axolotl counts. */
+static double processes(tp_import *im)
+{
+    double all = im->request.processes > 0 ? (double)im->request.processes : 1;
+    double apart = floor(all / whole(im, "context_parallel_size", 1, 1));
+    return fmax(1, floor(apart / whole(im, "tensor_parallel_size", 1, 1)));
 }
 
 /* Sequences of a step; in GRPO answers. */

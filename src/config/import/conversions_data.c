@@ -57,6 +57,7 @@ static const struct {
     {"field", "text_key", NULL, NULL},
     {"field_messages", "chat_key", NULL, NULL},
     {"field_tools", "tool_key", NULL, NULL},
+    {"field_system", "system_key", NULL, NULL},
     {"field_chosen", "chosen_key", NULL, NULL},
     {"field_rejected", "rejected_key", NULL, NULL},
     {"type", NULL, "chat_template|completion|chat_template.default",
@@ -119,6 +120,21 @@ static void ask_for_template(tp_import *im, const char *role, const char *name)
                    name);
 }
 
+/* What Axolotl's strategies take from columns that the file does not name. */
+static void put_usual_columns(tp_import *im, const tp_json *one)
+{
+    const char *type = tp_json_str(tp_json_get(one, "type"));
+    if (!type || !tp_import_is(im, "sft"))
+        return;
+    if (!strcmp(type, "completion") && !tp_json_get(one, "field"))
+        tp_import_put(im, "datasets", "data.train.text_key", "text");
+    if (!strcmp(type, "completion"))
+        tp_import_mark(im, "datasets", TP_IMPORT_USED,
+                       "A text longer than sequence_len is cut; Axolotl trains on all its parts.");
+    if (!strcmp(type, "chat_template") && !tp_json_get(one, "field_system"))
+        tp_import_put(im, "datasets", "data.train.system_key", "system");
+}
+
 static void put_data_sets(tp_import *im)
 {
     const tp_import_key *key = tp_import_role(im, "datasets");
@@ -136,6 +152,7 @@ static void put_data_sets(tp_import *im)
                         wants.len ? ";" : " See that", v->text.data);
         else if (v->type != TP_JSON_NULL && !tp_slice_is(v->key, "split"))
             take_member(im, v, &wants);
+    put_usual_columns(im, one);
     if (wants.len)
         tp_buf_addc(&wants, '.');
     put_file(im, "datasets", "data.train.data_path", files ? files : tp_json_get(one, "path"),
@@ -183,20 +200,80 @@ static void judge_plugins(tp_import *im)
 
 /* ---- conversations ---- */
 
-/* Is the first row of the data a conversation, as far as it is here to be seen? */
-static bool has_messages(tp_import *im)
+/* The first row of the data, where it is here to be seen; else NULL. */
+static const tp_json *first_row(tp_import *im)
 {
     enum { MOST = 1 << 28 };
     const char *path = tp_json_str(tp_config_find(im->recipe, "data.train.data_path"));
     TP_OWN(tp_buf) text = {0};
-    bool has = false;
-    if (path && strcmp(path, "???") != 0 && tp_file_read(path, MOST, &text, NULL) == TP_OK) {
-        size_t n = strcspn(tp_buf_str(&text), "\n");
-        if (text.len > n)
-            text.data[n] = 0;
-        has = strstr(tp_buf_str(&text), "\"messages\"") != NULL;
-    }
-    return has;
+    const tp_json *row = NULL;
+    if (!path || !strcmp(path, "???") || tp_file_read(path, MOST, &text, NULL) != TP_OK)
+        return NULL;
+    size_t n = strcspn(tp_buf_str(&text), "\n");
+    char *line = tp_arena_strndup(&im->arena, tp_buf_str(&text), n);
+    if (tp_json_parse(&im->arena, path, line, n, &TP_JSON_TOLERANT, &row, NULL) != TP_OK)
+        return NULL;
+    return row->type == TP_JSON_OBJECT ? row : NULL;
+}
+
+/* What TRL looks at before the text. */
+static bool has_prompt_or_messages(const tp_json *row)
+{
+    return tp_json_get(row, "messages") || tp_json_get(row, "prompt") ||
+           tp_json_get(row, "conversations");
+}
+
+static void put_text_field(tp_import *im, const tp_json *row)
+{
+    tp_import_key *key = tp_import_role(im, "text_field");
+    const char *name = tp_import_word(im, "text_field");
+    if (!key || !name)
+        return;
+    if (has_prompt_or_messages(row))
+        tp_import_mark(im, "text_field", TP_IMPORT_IDLE,
+                       "Rows have messages or a prompt, which TRL looks at first.");
+    else if (tp_json_get(row, name) || strcmp(name, "text") != 0)
+        tp_import_put(im, "text_field", "data.train.text_key", "%s", name);
+    else
+        key->becomes = NULL;
+}
+
+static bool is_given(const tp_import *im, const char *name)
+{
+    for (size_t i = 0; i < im->n_keys; i++)
+        if (im->keys[i].line && !strcmp(im->keys[i].key, name))
+            return true;
+    return false;
+}
+
+/* TRL puts a chat template around conversations alone, whatever template it is given. */
+static void put_no_template(tp_import *im)
+{
+    static const char target[] = "policy.tokenizer.chat_template";
+    static const char why[] = "Rows are plain text, around which TRL puts no chat template.";
+    for (size_t i = 0; i < im->n_keys; i++)
+        if (im->keys[i].becomes && !strcmp(im->keys[i].becomes, target)) {
+            im->keys[i].state = TP_IMPORT_IDLE;
+            im->keys[i].remark = why;
+        }
+    tp_import_put(im, "dataset", target, "null");
+    tp_import_mark(im, "dataset", TP_IMPORT_USED, "%s", why);
+}
+
+/* Scripts that name the column of prompts, or a system prompt, make conversations of them. */
+static void judge_template(tp_import *im, const tp_json *row)
+{
+    tp_import_key *key = tp_import_role(im, tp_import_word(im, "mixture") ? "mixture" : "dataset");
+    const tp_json *prompt = tp_json_get(row, "prompt"), *chosen = tp_json_get(row, "chosen");
+    if (!key || is_given(im, "dataset_prompt_column") || is_given(im, "system_prompt"))
+        return;
+    if (!row)
+        key->remark = tp_arena_printf(&im->arena,
+                                      "%s%sTRL puts no chat template around rows of plain "
+                                      "text: for such policy.tokenizer.chat_template=null.",
+                                      key->remark ? key->remark : "", key->remark ? " " : "");
+    else if (tp_json_str(prompt) ? !chosen || tp_json_str(chosen) : tp_json_str(chosen) != NULL)
+        put_no_template(im);
 }
 
 static void put_preferences(tp_import *im)
@@ -249,6 +326,9 @@ void tp_import_data(tp_import *im)
         put_file(im, "test_datasets", "data.validation.data_path",
                  tp_json_get(test->value->child, "path"), &nothing);
     put_templates(im);
+    const tp_json *row = first_row(im);
+    put_text_field(im, row);
+    judge_template(im, row);
     judge_plugins(im);
     if (tp_import_is(im, "dpo"))
         put_preferences(im);
@@ -258,7 +338,7 @@ void tp_import_data(tp_import *im)
     }
     if (tp_import_role(im, "assistant_only_loss") && !tp_import_flag(im, "assistant_only_loss"))
         tp_import_mark(im, "assistant_only_loss",
-                       has_messages(im) ? TP_IMPORT_REFUSED : TP_IMPORT_USED,
+                       tp_json_get(row, "messages") ? TP_IMPORT_REFUSED : TP_IMPORT_USED,
                        "Of rows with messages TRL then learns every token, Temper what the "
                        "assistant says, as with assistant_only_loss: true; other rows are learned "
                        "alike.");
