@@ -255,6 +255,12 @@ expect_out "system_key: system"
 row 'field_system: sys'
 run config import axolotl-row.yaml
 expect_out "system_key: sys"
+(cat axolotl.yaml; echo 'test_datasets: [{path: rows.jsonl, type: completion}]') >axolotl-row.yaml
+run config import axolotl-row.yaml
+expect 0
+expect_out "validation:" "text_key: text"
+(cat axolotl.yaml; echo 'test_datasets: [{path: rows.jsonl, type: alpaca}]') >axolotl-row.yaml
+asks axolotl-row.yaml data.validation.data_path "See that it has around them what type alpaca puts there."
 # Processes that share a batch count once.
 (cat axolotl.yaml; printf '%s\n' 'context_parallel_size: 2' 'tensor_parallel_size: 2') >axolotl-row.yaml
 run config import axolotl-row.yaml --processes 8

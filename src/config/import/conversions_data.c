@@ -76,15 +76,25 @@ static const struct {
     {"train_on_eot", NULL, "turn", NULL},
 };
 
-static void take_member(tp_import *im, const tp_json *v, tp_buf *wants)
+/* One of the two lists of Axolotl's, and the section that it becomes. */
+typedef struct {
+    const char *role, *section; /* "datasets", "data.train" */
+} data_sets;
+
+static void put_column(tp_import *im, data_sets at, const char *key, const tp_json *v)
+{
+    tp_import_put_json(im, tp_import_role(im, at.role),
+                       tp_arena_printf(&im->arena, "%s.%s", at.section, key), v);
+}
+
+static void take_member(tp_import *im, data_sets at, const tp_json *v, tp_buf *wants)
 {
     for (size_t i = 0; i < TP_COUNTOF(members); i++) {
         const char *usual = members[i].usual;
         if (!tp_slice_is(v->key, members[i].key))
             continue;
         if (members[i].target)
-            tp_import_put_json(im, tp_import_role(im, "datasets"),
-                               tp_arena_printf(&im->arena, "data.train.%s", members[i].target), v);
+            put_column(im, at, members[i].target, v);
         if (!usual || tp_import_one_of(tp_import_spelled(im, v), usual))
             return;
         if (members[i].wants) {
@@ -100,7 +110,7 @@ static void take_member(tp_import *im, const tp_json *v, tp_buf *wants)
         }
         break;
     }
-    tp_import_mark(im, "datasets", TP_IMPORT_REFUSED, "datasets[0].%.60s is not known here.",
+    tp_import_mark(im, at.role, TP_IMPORT_REFUSED, "%s[0].%.60s is not known here.", at.role,
                    v->key.data);
 }
 
@@ -121,23 +131,25 @@ static void ask_for_template(tp_import *im, const char *role, const char *name)
 }
 
 /* What Axolotl's strategies take from columns that the file does not name. */
-static void put_usual_columns(tp_import *im, const tp_json *one)
+static void put_usual_columns(tp_import *im, data_sets at, const tp_json *one)
 {
+    static const tp_json text = {.type = TP_JSON_STRING, .text = {"text", 4}};
+    static const tp_json system = {.type = TP_JSON_STRING, .text = {"system", 6}};
     const char *type = tp_json_str(tp_json_get(one, "type"));
     if (!type || !tp_import_is(im, "sft"))
         return;
     if (!strcmp(type, "completion") && !tp_json_get(one, "field"))
-        tp_import_put(im, "datasets", "data.train.text_key", "text");
+        put_column(im, at, "text_key", &text);
     if (!strcmp(type, "completion"))
-        tp_import_mark(im, "datasets", TP_IMPORT_USED,
+        tp_import_mark(im, at.role, TP_IMPORT_USED,
                        "A text longer than sequence_len is cut; Axolotl trains on all its parts.");
     if (!strcmp(type, "chat_template") && !tp_json_get(one, "field_system"))
-        tp_import_put(im, "datasets", "data.train.system_key", "system");
+        put_column(im, at, "system_key", &system);
 }
 
-static void put_data_sets(tp_import *im)
+static void put_data_sets(tp_import *im, data_sets at)
 {
-    const tp_import_key *key = tp_import_role(im, "datasets");
+    const tp_import_key *key = tp_import_role(im, at.role);
     const tp_json *list = key->value, *one = list->type == TP_JSON_ARRAY ? list->child : NULL;
     const tp_json *files = tp_json_get(one, "data_files");
     const char *template = tp_json_str(tp_json_get(one, "chat_template"));
@@ -151,12 +163,12 @@ static void put_data_sets(tp_import *im)
             tp_buf_addf(&wants, "%s of the rows it has those of %.40s",
                         wants.len ? ";" : " See that", v->text.data);
         else if (v->type != TP_JSON_NULL && !tp_slice_is(v->key, "split"))
-            take_member(im, v, &wants);
-    put_usual_columns(im, one);
+            take_member(im, at, v, &wants);
+    put_usual_columns(im, at, one);
     if (wants.len)
         tp_buf_addc(&wants, '.');
-    put_file(im, "datasets", "data.train.data_path", files ? files : tp_json_get(one, "path"),
-             &wants);
+    put_file(im, at.role, tp_arena_printf(&im->arena, "%s.data_path", at.section),
+             files ? files : tp_json_get(one, "path"), &wants);
     if (template && strcmp(template, "tokenizer_default") != 0)
         ask_for_template(im, "chat_template", template);
 }
@@ -315,16 +327,14 @@ static void put_data_set(tp_import *im)
 
 void tp_import_data(tp_import *im)
 {
-    static const tp_buf nothing = {0};
     const tp_import_key *test = tp_import_role(im, "test_datasets");
     put_model(im);
     if (tp_import_role(im, "datasets"))
-        put_data_sets(im);
+        put_data_sets(im, (data_sets){"datasets", "data.train"});
     else if (tp_import_role(im, "dataset"))
         put_data_set(im);
     if (test && test->value->type == TP_JSON_ARRAY)
-        put_file(im, "test_datasets", "data.validation.data_path",
-                 tp_json_get(test->value->child, "path"), &nothing);
+        put_data_sets(im, (data_sets){"test_datasets", "data.validation"});
     put_templates(im);
     const tp_json *row = first_row(im);
     put_text_field(im, row);
