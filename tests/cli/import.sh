@@ -363,6 +363,20 @@ sed -i 's/010/10/' nemo.yaml
 run config nemo.yaml
 expect 2 "off is text in YAML 1.2 and false in YAML 1.1; write false, or \"off\" for the text"
 
+# What TRL weighs by the ratio of a whole answer goes with its mean over answers; one over all answers counts those that are masked.
+for case in 'importance_sampling_level: sequence=mean over answers' \
+    'importance_sampling_level: sequence\nloss_type: grpo\nbeta: 0.1=ratio of the answer' \
+    'mask_truncated_completions: true\nloss_type: grpo=counts those that are masked'; do
+    # shellcheck disable=SC2059
+    printf "num_generations: 4\nper_device_train_batch_size: 8\nmax_steps: 4\nmax_completion_length: 9\n${case%=*}\n" >answers.yaml
+    run config import answers.yaml
+    expect 2 "${case#*=}"
+done
+sed -i 's/mask.*/importance_sampling_level: sequence/' answers.yaml
+run config import answers.yaml answers-recipe.yaml
+expect 0
+grep -qF 'sequence_level_importance_ratios: true' answers-recipe.yaml || fail "no ratio of answers"
+
 # Files that are something else.
 echo '{"log_history": [], "global_step": 3}' >trainer_state.json
 run config import trainer_state.json

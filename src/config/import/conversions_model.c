@@ -206,6 +206,36 @@ static void put_loss(tp_import *im, double longest)
         tp_import_put(im, "grpo_loss", "loss_fn.length_divisor", "%.0f", longest);
 }
 
+/* What TRL weighs by the ratio of a whole answer, or divides by the number of all of them. */
+static void put_answers(tp_import *im)
+{
+    const char *kind = tp_import_word(im, "grpo_loss"), *level = tp_import_word(im, "ratio_level");
+    const char *bias = tp_import_word(im, "kl_bias");
+    bool is_of_answers = level && !strcmp(level, "sequence");
+    bool is_masked = tp_import_flag(im, "mask_truncated");
+    bool has_bias = !bias || strcmp(bias, "false") != 0;
+    put_number(im, "beta", "loss_fn.reference_policy_kl_penalty");
+    tp_import_put(im, "kl_bias", "loss_fn.use_bias_correction_kl", "%s",
+                  has_bias ? "true" : "false");
+    tp_import_put(im, "ratio_level", "loss_fn.sequence_level_importance_ratios", "%s",
+                  is_of_answers ? "true" : "false");
+    tp_import_put(im, "mask_truncated", "grpo.overlong_filtering", "%s",
+                  is_masked ? "true" : "false");
+    if (level && !tp_import_one_of(level, "token|sequence"))
+        tp_import_mark(im, "ratio_level", TP_IMPORT_REFUSED, "Known here: token, sequence.");
+    else if (is_of_answers && kind && strcmp(kind, "grpo") != 0)
+        tp_import_mark(im, "ratio_level", TP_IMPORT_REFUSED,
+                       "One ratio per answer goes with a mean over answers: loss_type: grpo.");
+    else if (is_of_answers && has_bias && tp_import_number(im, "beta") > 0)
+        tp_import_mark(im, "ratio_level", TP_IMPORT_REFUSED,
+                       "TRL then weighs the divergence by the ratio of the answer, which is not "
+                       "done here: use_bias_correction_kl: false, or beta: 0.");
+    if (is_masked && kind && strcmp(kind, "dapo") != 0)
+        tp_import_mark(im, "mask_truncated", TP_IMPORT_REFUSED,
+                       "TRL's mean over answers counts those that are masked, which is not done "
+                       "here: loss_type: dapo.");
+}
+
 static void put_scaling(tp_import *im)
 {
     const char *scale = tp_import_word(im, "scale_rewards");
@@ -254,6 +284,7 @@ void tp_import_rewards(tp_import *im)
     tp_import_put(im, NULL, "loss_fn.kl_input_clamp_value", "null");
     tp_import_put(im, NULL, "loss_fn.kl_output_clamp_value", "null");
     put_loss(im, longest);
+    put_answers(im);
     put_scaling(im);
     put_judges(im);
 }
