@@ -58,13 +58,17 @@ static double clamp(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
+/* Beyond the input clamp, where nothing has a gradient. */
+static bool is_far(const tp_policy_loss *o, double x)
+{
+    return !isnan(o->kl_input_clamp) && fabs(x) > o->kl_input_clamp;
+}
+
 double tp_policy_kl(const tp_policy_loss *o, double lp, double ref, double *ret_slope)
 {
-    double x = ref - lp, slope, moves = -1; /* dx/dlp */
-    if (!isnan(o->kl_input_clamp)) {
-        moves = fabs(x) > o->kl_input_clamp ? 0 : -1;
+    double x = ref - lp, slope, moves = is_far(o, x) ? 0 : -1; /* dx/dlp */
+    if (is_far(o, x))
         x = clamp(x, -o->kl_input_clamp, o->kl_input_clamp);
-    }
     double k = tp_kl_types[o->kl_type].k(x, &slope);
     slope *= moves;
     if (!isnan(o->kl_output_clamp)) {
@@ -76,12 +80,14 @@ double tp_policy_kl(const tp_policy_loss *o, double lp, double ref, double *ret_
     return k;
 }
 
-/* The same times weight v, whose derivative is v as well; the output clamp is the last. */
+/* The same times weight v, whose derivative is v as well but beyond the input clamp; the output
+ * clamp is the last. */
 static double weighted_kl(const tp_policy_loss *o, double lp, double gen, double ref,
                           double *ret_slope)
 {
     tp_policy_loss open = *o;
     double slope;
+    bool weight_moves = !o->kl_without_sampling && !is_far(o, ref - lp);
     open.kl_output_clamp = NAN;
     double k = tp_policy_kl(&open, lp, ref, &slope);
     double v = o->kl_from_generator ? exp(lp - gen) : 1;
@@ -89,7 +95,7 @@ static double weighted_kl(const tp_policy_loss *o, double lp, double gen, double
         *ret_slope = 0;
         return 0;
     }
-    slope = v * (slope + (o->kl_without_sampling ? 0 : k));
+    slope = v * (slope + (weight_moves ? k : 0));
     k *= v;
     if (!isnan(o->kl_output_clamp)) {
         slope = fabs(k) > o->kl_output_clamp ? 0 : slope;

@@ -13,7 +13,8 @@
  *     CISPO  -A sg(clip(r)) lp in place of the maximum
  *     w      exp(prev - gen), cut as `truncation` says; 1 without the correction
  *     KL     k1, k2 or k3 of ref - lp, times exp(lp - sg(lp)) or exp(lp - gen), both of
- *            which let the gradient of the sampling probability through unless told not to
+ *            which let the gradient of the sampling probability through unless told not to,
+ *            or where ref - lp is clamped
  *
  * Reductions divide by counts of the whole optimizer step, so that sequences may be
  * distributed over micro-batches in any way. */
@@ -51,9 +52,9 @@ typedef struct {
                               tokens each, whatever their length (DR-GRPO) */
     bool correction;       /* multiply by w */
     tp_truncation truncation;
-    double truncate_min, truncate_max; /* min NaN: 0 */
-    double kl_penalty;                 /* beta */
-    int kl_type; /* tp_kl_type */
+    double truncate_min, truncate_max;      /* min NaN: 0 */
+    double kl_penalty;                      /* beta */
+    int kl_type;                            /* tp_kl_type */
     double kl_input_clamp, kl_output_clamp; /* NaN: none */
     bool kl_from_generator;                 /* weight exp(lp - gen) */
     bool kl_without_sampling;               /* the weight has no gradient of its own */
@@ -82,8 +83,9 @@ typedef struct {
     S(loss)                                                                                    \
     S(actor_loss)                                                                              \
     S(kl_loss)                                                                                 \
-    S(nll_loss)                /* complete after the last call */                              \
-        S(tokens) S(sequences) /* over tokens */                                               \
+    S(nll_loss) /* complete after the last call */                                             \
+    S(tokens)                                                                                  \
+    S(sequences) /* over tokens */                                                             \
         S(ratio) S(ratio_clipped) S(clipped_low) S(clipped_high) S(dual_clipped) S(mult_error) \
             S(gen_kl) S(policy_kl) S(js) S(entropy) S(kl)                                      \
                 S(importance) /* over tokens, or sequences in sequence mode */                 \

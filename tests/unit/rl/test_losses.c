@@ -268,6 +268,32 @@ static void the_sampling_probability_may_be_left_out_of_the_divergence(void **st
     NEAR(without, 0.3934693402873666);
 }
 
+/* lp = -3, -1 and ref = 0 with differences clamped to 2: the first has a divergence, e^2 - 3, and
+ * no gradient, whatever it is weighed by; the second one the whole. */
+static void what_is_clamped_on_the_way_in_has_no_gradient(void **state)
+{
+    tp_policy_loss o = plain_loss();
+    const float lp[] = {-3, -1, -2}, ref[] = {0, 0, 0};
+    const double nothing[] = {0, 0, 0};
+    double g[3];
+    tp_policy_sequence s = {
+        .logp = lp, .prev = lp, .gen = lp, .ref = ref, .advantage = nothing, .n = 3};
+    tp_policy_norm norm = {1, 1, 0};
+    tp_policy_sums sums;
+    o.kl_penalty = 1;
+    o.kl_input_clamp = 2;
+    o.kl_output_clamp = NAN;
+    for (int generator = 0; generator < 2; generator++) {
+        o.kl_from_generator = generator;
+        tp_policy_sums_init(&sums);
+        tp_policy_loss_add(&o, &norm, &s, &sums, g);
+        NEAR(sums.loss, 2 * (exp(2) - 3) + exp(1) - 2);
+        NEAR(g[0], 0);
+        NEAR(g[1], 1 - exp(1) + exp(1) - 2);
+        NEAR(g[2], 1 - exp(2) + exp(2) - 3); /* at the bound, not beyond */
+    }
+}
+
 static void on_policy_needs_no_old_log_probabilities(void **state)
 {
     tp_policy_loss o = plain_loss();
@@ -368,6 +394,7 @@ int main(void)
         cmocka_unit_test(check_score_function_part),
         cmocka_unit_test(gradients_are_exact),
         cmocka_unit_test(the_sampling_probability_may_be_left_out_of_the_divergence),
+        cmocka_unit_test(what_is_clamped_on_the_way_in_has_no_gradient),
         cmocka_unit_test(on_policy_needs_no_old_log_probabilities),
         cmocka_unit_test(equal_policies_lose_ln_two),
         cmocka_unit_test(preference_losses_by_hand),
