@@ -136,6 +136,18 @@ expect 0
 grep -q '"answer":"[^"]*[a-z]","finish":"stop"' runs/stopped/samples/step-1.jsonl ||
     fail "GRPO judges answers without the stop string"
 
+cat >ones.sh <<'END'
+exec sed -u 's/.*"id":\([0-9]*\).*/{"id":\1,"reward":1}/'
+END
+# Of a loss by answers its parts are means by answers, before they are weighed.
+run train --quiet grpo.yaml run.name=parts-of-loss 'env.mine.command=[sh,ones.sh]' policy.generation.max_new_tokens=16 \
+    "policy.generation.$stops" loss_fn.token_level_loss=false loss_fn.reference_policy_kl_penalty=0.5 \
+    loss_fn.positive_example_nll_weight=0.1 policy.optimizer.kwargs.lr=0.01
+expect 0
+kl=$(metric parts-of-loss 2 train/kl_penalty) nll=$(metric parts-of-loss 2 train/positive_nll_loss)
+awk "BEGIN { d = $(metric parts-of-loss 2 train/loss) - 0.5 * $kl - 0.1 * $nll; exit !($kl > 0.001 && d * d < 1e-10) }" ||
+    fail "the loss is not that of its parts, kl $kl and nll $nll"
+
 # Variants of the loss and of the advantages all run; old log-probabilities are needed only with several updates.
 for variant in "grpo.adv_estimator.name=rloo" "grpo.adv_estimator.name=reinforce_plus_plus loss_fn.reference_policy_kl_penalty=0.1 loss_fn.use_kl_in_reward=true" \
     "grpo.adv_estimator.name=dr_grpo loss_fn.length_divisor=4" "loss_fn.sequence_level_importance_ratios=true loss_fn.token_level_loss=false" \

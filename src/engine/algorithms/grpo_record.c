@@ -126,13 +126,13 @@ static void record_policy(trainer *t)
     tp_metric_put(bus, "policy/updates", (double)g->n_updates);
     tp_metric_put(bus, "policy/grad_norm_max", g->grad_norm_max);
     if (g->reference) /* otherwise it is not 0 but unknown */
-        tp_metric_put(bus, "train/kl_penalty", share(s->kl, n));
+        tp_metric_put(bus, "train/kl_penalty", share(s->kl, (double)g->n_updates));
     if (g->loss.truncation != TP_TRUNCATE_NONE) {
         bool by_sequence = g->loss.truncation == TP_TRUNCATE_SEQUENCES;
         tp_metric_put(bus, "train/is_oob_ratio", share(s->outside, by_sequence ? s->sequences : n));
     }
     if (g->loss.positive_nll != 0)
-        tp_metric_put(bus, "train/positive_nll_loss", share(s->nll_loss, (double)g->n_updates));
+        tp_metric_put(bus, "train/positive_nll_loss", share(s->nll, (double)g->n_updates));
     if (!isnan(options(t)->logprob_error_threshold)) {
         tp_metric_put(bus, "train/max_seq_mult_prob_error", g->counts.worst_error);
         tp_metric_put(bus, "train/min_seq_mult_prob_error", g->counts.least_error);

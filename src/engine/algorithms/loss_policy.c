@@ -273,14 +273,13 @@ void tp_policy_loss_add(const tp_policy_loss *o, const tp_policy_norm *norm,
         if (s->ref) {
             double slope, k = weighted_kl(o, (double)s->logp[t], (double)s->gen[t],
                                           (double)s->ref[t], &slope);
-            sums->kl += k;
-            sums->kl_loss += o->kl_penalty * per_token * k;
+            sums->kl += per_token * k;
             ret_gradient[t] += o->kl_penalty * per_token * slope;
         }
         if (s->is_positive && o->positive_nll != 0) {
-            double share = o->positive_nll / (norm->positive_tokens + tiny);
-            sums->nll_loss -= share * (double)s->logp[t];
-            ret_gradient[t] -= share;
+            double n = norm->positive_tokens + tiny;
+            sums->nll -= (double)s->logp[t] / n;
+            ret_gradient[t] -= o->positive_nll / n;
         }
         observe(o, s, t, &r, sums);
     }
@@ -289,5 +288,5 @@ void tp_policy_loss_add(const tp_policy_loss *o, const tp_policy_norm *norm,
         ret_gradient[t] += spread;
     sums->tokens += (double)s->n;
     sums->sequences += 1;
-    sums->loss = sums->actor_loss + sums->kl_loss + sums->nll_loss;
+    sums->loss = sums->actor_loss + o->kl_penalty * sums->kl + o->positive_nll * sums->nll;
 }

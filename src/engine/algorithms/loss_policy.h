@@ -77,19 +77,15 @@ typedef struct {
     double positive_tokens; /* of sequences of positive reward */
 } tp_policy_norm;
 
-/* Sums over the calls of a step.  What is a mean in reports is a sum here, with what to
- * divide it by. */
+/* Sums over the calls of a step.  Parts of the loss are divided as it is, kl and nll before they
+ * are weighed; they are complete after an update's last call.  What is a mean in reports is else a
+ * sum over tokens here; `importance` in sequence mode is one over sequences, `outside` counts
+ * tokens or sequences out of truncation's bounds. */
 #define TP_POLICY_SUMS(S)                                                                      \
     S(loss)                                                                                    \
-    S(actor_loss)                                                                              \
-    S(kl_loss)                                                                                 \
-    S(nll_loss) /* complete after the last call */                                             \
-    S(tokens)                                                                                  \
-    S(sequences) /* over tokens */                                                             \
-        S(ratio) S(ratio_clipped) S(clipped_low) S(clipped_high) S(dual_clipped) S(mult_error) \
-            S(gen_kl) S(policy_kl) S(js) S(entropy) S(kl)                                      \
-                S(importance) /* over tokens, or sequences in sequence mode */                 \
-        S(outside)            /* tokens or sequences out of truncation's bounds */
+    S(actor_loss) S(kl) S(nll) S(tokens) S(sequences) S(ratio) S(ratio_clipped) S(clipped_low) \
+        S(clipped_high) S(dual_clipped) S(mult_error) S(gen_kl) S(policy_kl) S(js) S(entropy)  \
+            S(importance) S(outside)
 #define TP_POLICY_LEAST(S) S(ratio_min) S(ratio_clipped_min)
 #define TP_POLICY_MOST(S) \
     S(ratio_max) S(ratio_clipped_max) S(max_logp_difference) /* |gen - prev| */

@@ -294,6 +294,32 @@ static void what_is_clamped_on_the_way_in_has_no_gradient(void **state)
     }
 }
 
+/* Parts of the loss are means as it is, by tokens or by answers, and are not weighed: two answers
+ * of one and two tokens, k1 = lp - ref of 1, 2 and 4, the second one rewarded. */
+static void parts_of_the_loss_are_reduced_as_it_is(void **state)
+{
+    tp_policy_loss o = plain_loss();
+    const float lp[] = {-1, -2, -3}, ref[] = {-2, -4, -7};
+    const double nothing[] = {0, 0, 0};
+    double g[3];
+    tp_policy_norm norm = {3, 2, 2};
+    tp_policy_sums sums;
+    o.kl_penalty = 0.5;
+    o.kl_type = TP_KL_K1;
+    o.positive_nll = 0.1;
+    for (int level = 0; level < 2; level++) {
+        o.token_level = level == 0;
+        tp_policy_sums_init(&sums);
+        const tp_policy_sequence first = {lp, lp, lp, ref, nothing, 1, false};
+        const tp_policy_sequence second = {lp + 1, lp + 1, lp + 1, ref + 1, nothing, 2, true};
+        tp_policy_loss_add(&o, &norm, &first, &sums, g);
+        tp_policy_loss_add(&o, &norm, &second, &sums, g);
+        NEAR(sums.kl, o.token_level ? 7.0 / 3 : (1.0 + 3) / 2);
+        NEAR(sums.nll, 2.5);
+        NEAR(sums.loss, 0.5 * sums.kl + 0.1 * sums.nll);
+    }
+}
+
 static void on_policy_needs_no_old_log_probabilities(void **state)
 {
     tp_policy_loss o = plain_loss();
@@ -395,6 +421,7 @@ int main(void)
         cmocka_unit_test(gradients_are_exact),
         cmocka_unit_test(the_sampling_probability_may_be_left_out_of_the_divergence),
         cmocka_unit_test(what_is_clamped_on_the_way_in_has_no_gradient),
+        cmocka_unit_test(parts_of_the_loss_are_reduced_as_it_is),
         cmocka_unit_test(on_policy_needs_no_old_log_probabilities),
         cmocka_unit_test(equal_policies_lose_ln_two),
         cmocka_unit_test(preference_losses_by_hand),
