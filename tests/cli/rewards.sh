@@ -136,9 +136,29 @@ expect 0
 grep -q '"answer":"[^"]*[a-z]","finish":"stop"' runs/stopped/samples/step-1.jsonl ||
     fail "GRPO judges answers without the stop string"
 
+# Answers that are all right and of different lengths: what is shaped is what is learned from and logged, beside
+# what was judged, but it makes no group that dynamic sampling keeps.
 cat >ones.sh <<'END'
 exec sed -u 's/.*"id":\([0-9]*\).*/{"id":\1,"reward":1}/'
 END
+shaped="env.mine.command=[sh,ones.sh] grpo.reward_shaping.enabled=true grpo.reward_shaping.overlong_buffer_length=15
+    grpo.reward_shaping.max_response_length=16 policy.generation.max_new_tokens=16"
+# shellcheck disable=SC2086
+run train --quiet grpo.yaml run.name=shaped grpo.max_num_steps=1 $shaped "policy.generation.$stops"
+expect 0
+is "groups of shaped rewards without spread" "$(metric shaped 1 rollout/zero_spread_groups)" 0
+is "reward as judged" "$(metric shaped 1 rollout/raw_reward)" 1
+is "groups of right answers, in percent" "$(metric shaped 1 train/baseline_reward/pct_1)" 100
+is "reward of all answers" "$(metric shaped 1 train/reward)" "$(metric shaped 1 train/filtered_reward)"
+[ "$(metric shaped 1 train/reward)" != 1 ] || fail "train/reward is not shaped"
+# shellcheck disable=SC2086
+run train --quiet grpo.yaml run.name=unshaped grpo.max_num_steps=1 $shaped "policy.generation.$stops" \
+    grpo.use_dynamic_sampling=true grpo.dynamic_sampling_max_gen_batches=2
+expect 0
+is "draws in search of a spread before shaping" "$(metric unshaped 1 train/dynamic_sampling_num_gen_batches)" 2
+is "groups without one that are trained" "$(metric unshaped 1 rollout/groups_trained)" 0
+is "groups without a spread before shaping" "$(metric unshaped 1 rollout/zero_spread_groups)" 1
+
 # Of a loss by answers its parts are means by answers, before they are weighed.
 run train --quiet grpo.yaml run.name=parts-of-loss 'env.mine.command=[sh,ones.sh]' policy.generation.max_new_tokens=16 \
     "policy.generation.$stops" loss_fn.token_level_loss=false loss_fn.reference_policy_kl_penalty=0.5 \

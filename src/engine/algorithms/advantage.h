@@ -6,7 +6,8 @@
  * baseline.  All sums are two-pass and in double; a spread below a floor counts as none,
  * so that rounding never becomes a direction.
  *
- *     rewards -> scale -> shape -> [dynamic sampling] -> estimator -> clip -> per token
+ *     rewards -> scale -> shape -> [dynamic sampling, by the spread before shaping]
+ *             -> estimator -> clip -> per token
  *
  * Estimators are rows of a table: what is subtracted, what it is divided by.
  *

@@ -48,8 +48,9 @@ void tp_grpo_settle(trainer *t, grpo_sample *s, const tp_reward *verdict, grpo_c
     s->verdict = t->o->log_samples ? keep_verdict(t->own, verdict) : NULL;
     s->raw_reward = verdict->reward;
     s->is_valid = verdict->status == TP_REWARD_OK && isfinite(verdict->reward) && s->n_answer > 0;
-    double reward = tp_reward_scale(&options(t)->scaling, s->raw_reward);
-    s->reward = tp_reward_shape(&options(t)->shaping, reward, s->n_answer, grpo_was_cut(s));
+    s->scaled_reward = tp_reward_scale(&options(t)->scaling, s->raw_reward);
+    s->reward =
+        tp_reward_shape(&options(t)->shaping, s->scaled_reward, s->n_answer, grpo_was_cut(s));
     s->is_trained = s->is_valid && tp_grpo_can_train(t, s);
     counts->by_status[verdict->status]++;
     counts->overlong_filtered += s->is_valid && !s->is_trained;

@@ -7,8 +7,8 @@
  *
  * A step:
  *
- *     prompts -> G answers each -> rewards -> scaled, shaped -> groups without spread left
- *     out (dynamic sampling) -> advantages -> [log p now, log p of the reference]
+ *     prompts -> G answers each -> rewards -> scaled, shaped -> groups without spread before
+ *     shaping left out (dynamic sampling) -> advantages -> [log p now, log p of the reference]
  *     -> one or more updates over the step's answers
  *
  * The generator reads the very weights that are trained, in the same memory. */
@@ -35,7 +35,7 @@ typedef struct {
     double *advantage;
     const char *text; /* what was judged */
     size_t n_text;
-    double raw_reward, reward; /* as judged; after scaling and shaping.  NaN: none */
+    double raw_reward, scaled_reward, reward; /* as judged; scaled; and shaped.  NaN: none */
     tp_reward_status status;
     tp_correct correct;
     const char *verdict; /* what else the judge said: a JSON object; NULL: samples are not kept */
@@ -49,7 +49,8 @@ typedef struct {
 typedef struct {
     uint32_t first, n;
     const char *id, *text, *truth; /* of the prompt */
-    tp_group_stats raw, stats;     /* of rewards as judged, and as used */
+    tp_group_stats raw, used;      /* of rewards as judged; scaled and shaped */
+    bool is_flat;                  /* without spread: teaches nothing */
 } grpo_group;
 
 /* The answers to some prompts. */
@@ -65,7 +66,7 @@ typedef struct {
     uint64_t samples, prompts_left_out;
     uint64_t by_status[TP_REWARD_KINDS], by_finish[TP_FINISH_KINDS];
     char why[400]; /* the first answer without a reward: its judge's reason, or "" */
-    long double reward_sum, reward_squares; /* of all groups drawn: mean per group */
+    long double raw_reward_sum, reward_sum, reward_squares; /* of all groups drawn: mean of each */
     uint64_t rewarded;
     int64_t prompt_tokens, answer_tokens, longest_answer;
     double generation_s, reward_s, logprob_s, reference_s, advantage_s, training_s;

@@ -7,6 +7,7 @@
 #include "engine/algorithms/grpo_internal.h"
 
 static double share(double a, double of) { return of > 0 ? a / of : NAN; }
+static double percent(double a, double of) { return 100 * share(a, of); }
 
 /* Mean of the group means and its standard error: prompts are what is drawn. */
 static double reward_mean(const grpo_counts *c)
@@ -50,10 +51,11 @@ static void record_rewards(trainer *t)
     double groups = (double)c->all_groups;
     double mixed = groups - (double)c->right_groups - (double)c->wrong_groups;
     tp_metric_put(bus, "train/reward", reward_mean(c));
+    tp_metric_put(bus, "rollout/raw_reward", share((double)c->raw_reward_sum, (double)c->rewarded));
     tp_metric_put(bus, "train/filtered_reward", filtered_reward(g));
-    tp_metric_put(bus, "train/baseline_reward/pct_0", share((double)c->wrong_groups, groups));
-    tp_metric_put(bus, "train/baseline_reward/pct_1", share((double)c->right_groups, groups));
-    tp_metric_put(bus, "train/baseline_reward/pct_mixed", share(mixed, groups));
+    tp_metric_put(bus, "train/baseline_reward/pct_0", percent((double)c->wrong_groups, groups));
+    tp_metric_put(bus, "train/baseline_reward/pct_1", percent((double)c->right_groups, groups));
+    tp_metric_put(bus, "train/baseline_reward/pct_mixed", percent(mixed, groups));
     tp_metric_put(bus, "train/advantages/mean",
                   g->total.tokens > 0 ? (double)(g->advantage_sum / (long double)g->total.tokens)
                                       : NAN);

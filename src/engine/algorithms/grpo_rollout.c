@@ -118,6 +118,7 @@ static void lay_out(answering *a)
                                                            .group = to->n_groups,
                                                            .index = k,
                                                            .raw_reward = NAN,
+                                                           .scaled_reward = NAN,
                                                            .reward = NAN};
         to->groups[to->n_groups++] = (grpo_group){.first = to->n_samples,
                                                   .n = a->draw->n_samples,
@@ -244,24 +245,37 @@ static tp_status judge(answering *a, tp_error *err)
     return TP_OK;
 }
 
+/* Shaping by length gives answers that are all right or all wrong other rewards: what replaces such
+ * groups (dynamic sampling) looks at those before. */
+static bool is_flat(const trainer *t, const grpo_group *group, const double *scaled,
+                    const bool *valid)
+{
+    const grpo *g = t->own;
+    return options(t)->dynamic_sampling
+               ? tp_group_summary(scaled, valid, group->n, g->advantage.floor).is_flat
+               : group->used.is_flat;
+}
+
 static void summarise_groups(trainer *t, grpo_rollout *r, uint32_t first_group)
 {
     const grpo *g = t->own;
-    double *rewards =
-        tp_new(2 * (size_t)options(t)->num_generations + 2 * r->n_samples, sizeof *rewards);
-    TP_FREED bool *valid = tp_new(r->n_samples + 1, sizeof *valid);
+    size_t n = (size_t)r->n_samples + 1;
+    TP_FREED double *raw = tp_new(3 * n, sizeof *raw);
+    double *scaled = raw + n, *used = scaled + n;
+    TP_FREED bool *valid = tp_new(n, sizeof *valid);
     for (uint32_t k = first_group; k < r->n_groups; k++) {
         grpo_group *group = &r->groups[k];
-        double *raw = rewards + group->n;
         for (uint32_t i = 0; i < group->n; i++) {
-            rewards[i] = r->samples[group->first + i].reward;
-            raw[i] = r->samples[group->first + i].raw_reward;
-            valid[i] = r->samples[group->first + i].is_valid;
+            const grpo_sample *s = &r->samples[group->first + i];
+            raw[i] = s->raw_reward;
+            scaled[i] = s->scaled_reward;
+            used[i] = s->reward;
+            valid[i] = s->is_valid;
         }
-        group->stats = tp_group_summary(rewards, valid, group->n, g->advantage.floor);
         group->raw = tp_group_summary(raw, valid, group->n, g->advantage.floor);
+        group->used = tp_group_summary(used, valid, group->n, g->advantage.floor);
+        group->is_flat = is_flat(t, group, scaled, valid);
     }
-    free(rewards);
 }
 
 /* ---- a draw ---- */
@@ -273,11 +287,12 @@ static void count_draw(const grpo_rollout *r, uint32_t first_group, uint64_t lef
     for (uint32_t k = first_group; k < r->n_groups; k++) {
         const grpo_group *group = &r->groups[k];
         c->all_groups++;
-        c->flat_groups += group->stats.is_flat;
+        c->flat_groups += group->is_flat;
         c->wrong_groups += group->raw.n_valid > 0 && group->raw.is_flat && group->raw.mean <= 0;
         c->right_groups += group->raw.n_valid > 0 && group->raw.is_flat && group->raw.mean >= 1;
         if (group->raw.n_valid) {
-            long double mean = (long double)group->raw.mean;
+            long double mean = (long double)group->used.mean;
+            c->raw_reward_sum += (long double)group->raw.mean;
             c->reward_sum += mean;
             c->reward_squares += mean * mean;
             c->rewarded++;
@@ -412,7 +427,7 @@ static void keep_useful(grpo *g, grpo_rollout *r, uint32_t first_group, uint32_t
                  first_group ? r->groups[first_group - 1].first + r->groups[first_group - 1].n : 0;
     for (uint32_t k = first_group; k < r->n_groups; k++) {
         grpo_group group = r->groups[k];
-        if (group.stats.is_flat)
+        if (group.is_flat)
             continue;
         if (groups == wanted) {
             g->counts.discarded_groups++;

@@ -271,6 +271,7 @@ static void directions_of_own_metrics(void **state)
                                        "performance/trained_tokens_per_sec",
                                        "performance/undisturbed_tokens_per_sec",
                                        "rollout/best_reward",
+                                       "rollout/raw_reward",
                                        "rollout/rewards/ok",
                                        "system/accelerator_utilization",
                                        "system/processor_utilization",
