@@ -224,7 +224,11 @@ static const char *window_text(const tp_alarm_window *w, char out[48])
     return out;
 }
 
-static bool is_in_percent(const char *tag) { return strchr(tag, '%') || strstr(tag, "percent"); }
+/* NeMo RL's train/baseline_reward/pct_1 is, its masked_correct_pct is a share. */
+static bool is_in_percent(const char *tag)
+{
+    return strchr(tag, '%') || strstr(tag, "percent") || strstr(tag, "/pct_");
+}
 
 typedef enum { HOLD_UNKNOWN, HOLD_FALSE, HOLD_TRUE } hold;
 

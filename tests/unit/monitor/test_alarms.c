@@ -258,6 +258,28 @@ static void levels_wait_as_long_as_they_say(void **state)
 }
 
 /* Two hours between two attempts: what was above before and after is not known to be in between. */
+static void percent_is_of_one_hundred_where_the_tag_is(void **state)
+{
+    (void)state;
+    const struct {
+        const char *tag;
+        double value;
+        bool any;
+    } cases[] = {{"train/truncation_rate", 0.91, true},
+                 {"train/masked_correct_pct", 0.91, true},
+                 {"train/baseline_reward/pct_1", 50, false},
+                 {"train/baseline_reward/pct_1", 91, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char rule[80];
+        snprintf(rule, sizeof rule, "%s above 90 %%", cases[i].tag);
+        tp_alarm_set set = set_of(rule);
+        tp_alarm_set_see(&set, cases[i].tag, 1, NAN, cases[i].value);
+        if ((set.n_events > 0) != cases[i].any)
+            fail_msg("%s of %g: %zu events", rule, cases[i].value, set.n_events);
+        tp_alarm_set_release(&set);
+    }
+}
+
 static void a_pause_is_no_time_above(void **state)
 {
     (void)state;
@@ -453,6 +475,7 @@ int main(void)
         cmocka_unit_test(a_neighbour_is_no_ailment),
         cmocka_unit_test(noise_that_grows_is_no_fall),
         cmocka_unit_test(levels_wait_as_long_as_they_say),
+        cmocka_unit_test(percent_is_of_one_hundred_where_the_tag_is),
         cmocka_unit_test(a_pause_is_no_time_above),
         cmocka_unit_test(windows_of_many_values_are_whole),
         cmocka_unit_test(a_pattern_hears_all_its_names),
