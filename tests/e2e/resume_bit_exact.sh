@@ -57,6 +57,17 @@ is "ranked: checkpoints kept" "$(ls ranked/checkpoints | tr '\n' ' ')" "step-4 s
 is "ranked: the last one by" "$("$TOOL" get ranked/checkpoints/step-5/state.json metric)" NaN
 is "ranked: the best one" "$("$TOOL" get ranked/checkpoints/step-5/state.json best_step)" 4
 
+# The last checkpoint, between two of the period, takes no place of the best, and goes when it is the newest no more.
+between="sft.val_period=0 sft.val_at_end=false checkpointing.metric_name=null checkpointing.save_period=2 checkpointing.keep_top_k=1"
+# shellcheck disable=SC2086
+run train --quiet tiny.yaml run.dir=between sft.max_num_steps=5 $between
+expect 0
+is "between: checkpoints kept" "$(ls between/checkpoints | tr '\n' ' ')" "step-4 step-5 "
+# shellcheck disable=SC2086
+run train --quiet tiny.yaml run.dir=between sft.max_num_steps=7 $between --resume
+expect 0
+is "between: checkpoints kept of a longer run" "$(ls between/checkpoints | tr '\n' ' ')" "step-6 step-7 "
+
 # What a resumed run may not change.
 run train --quiet tiny.yaml run.dir=six sft.max_num_steps=8 --resume seed=1
 expect 2 "seed"

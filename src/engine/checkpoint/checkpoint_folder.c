@@ -275,13 +275,17 @@ tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_erro
 typedef struct {
     int64_t step;
     double metric;
+    bool is_due; /* saved when the period says so */
 } candidate;
 
-/* Best first; those without a metric last, newest first among them. */
-static int by_metric(const void *a, const void *b, void *higher_is_better)
+/* Those of the period first, and best first; those without a metric last, newest first among them.
+ */
+static int by_rank(const void *a, const void *b, void *higher_is_better)
 {
     const candidate *x = a, *y = b;
     bool higher = *(const bool *)higher_is_better;
+    if (x->is_due != y->is_due)
+        return x->is_due ? -1 : 1;
     if (isnan(x->metric) != isnan(y->metric))
         return isnan(x->metric) ? 1 : -1;
     if (!isnan(x->metric) && x->metric != y->metric)
@@ -299,7 +303,7 @@ static tp_status remove_step(const char *root, int64_t step, tp_error *err)
     return tp_dir_remove(aside, err);
 }
 
-tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep,
+tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep, int64_t period,
                               bool higher_is_better, tp_error *err)
 {
     step_list steps;
@@ -315,16 +319,18 @@ tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep
         step_path(root, steps.v[i], path);
         if (tp_checkpoint_read_state(path, &state, NULL) == TP_OK &&
             strcmp(state.run_id, run_id) == 0)
-            all[n++] = (candidate){steps.v[i], state.metric};
+            all[n++] = (candidate){steps.v[i], state.metric, steps.v[i] % period == 0};
     }
-    qsort_r(all, n, sizeof *all, by_metric, &higher_is_better);
+    qsort_r(all, n, sizeof *all, by_rank, &higher_is_better);
     tp_status status = TP_OK;
     int64_t newest = -1;
     for (size_t i = 0; i < n; i++)
         newest = all[i].step > newest ? all[i].step : newest;
-    for (size_t i = (size_t)keep; i < n && status == TP_OK; i++)
-        if (all[i].step != newest)
+    for (size_t i = 0; i < n && status == TP_OK; i++) {
+        bool is_kept = (i < (size_t)keep && all[i].is_due) || all[i].step == newest;
+        if (!is_kept)
             status = remove_step(root, all[i].step, err);
+    }
     free(steps.v);
     return status;
 }

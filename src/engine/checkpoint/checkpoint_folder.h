@@ -79,8 +79,10 @@ TP_CHECKED tp_status tp_checkpoint_list(const char *root, int64_t **ret_steps, s
                                         tp_error *err);
 
 /* Of the run's checkpoints delete all but the newest and the `keep` best by metric (without
- * metrics: the newest `keep`), and leftovers of interrupted saves.  keep <= 0 keeps all. */
+ * metrics: the newest `keep`) of steps that `period` divides, and leftovers of interrupted saves.
+ * What was saved between, at the end of a run above all, takes no place of those and goes when it
+ * is the newest no more.  keep <= 0 keeps all. */
 TP_CHECKED tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep,
-                                         bool higher_is_better, tp_error *err);
+                                         int64_t period, bool higher_is_better, tp_error *err);
 
 #endif
