@@ -104,7 +104,7 @@ static tp_status save_as(fixture *f, int64_t step, bool is_unvalidated, tp_error
     strcpy(state.data_fingerprint, "data");
     fill(f, step);
     TP_TRY(tp_checkpoint_save(&f->options, f->session, &state, NULL, err));
-    return tp_checkpoint_prune(f->kept, "", 1, 1, false, err);
+    return tp_checkpoint_prune(f->kept, "", 1, false, err);
 }
 
 static tp_status save(fixture *f, int64_t step, tp_error *err)

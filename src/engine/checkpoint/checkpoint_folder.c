@@ -303,7 +303,7 @@ static tp_status remove_step(const char *root, int64_t step, tp_error *err)
     return tp_dir_remove(aside, err);
 }
 
-tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep, int64_t period,
+tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep,
                               bool higher_is_better, tp_error *err)
 {
     step_list steps;
@@ -319,7 +319,7 @@ tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep
         step_path(root, steps.v[i], path);
         if (tp_checkpoint_read_state(path, &state, NULL) == TP_OK &&
             strcmp(state.run_id, run_id) == 0)
-            all[n++] = (candidate){steps.v[i], state.metric, steps.v[i] % period == 0};
+            all[n++] = (candidate){steps.v[i], state.metric, !state.is_between};
     }
     qsort_r(all, n, sizeof *all, by_rank, &higher_is_better);
     tp_status status = TP_OK;

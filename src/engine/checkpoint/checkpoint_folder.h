@@ -42,6 +42,7 @@ typedef struct {
     char run_name[TP_RUN_NAME]; /* for people */
     char optimizer[32];         /* "AdamW" */
     bool is_unvalidated;        /* the validation behind the step was interrupted: it comes first */
+    bool is_between;            /* saved between two of save_period: at an end, or for an alarm */
     char goal_metric[16];       /* of a validation that ended the run before its last step; "" */
     double goal_value;
     char settings[1024]; /* that came into force under way, "key=value key=value"; mostly "" */
@@ -79,10 +80,10 @@ TP_CHECKED tp_status tp_checkpoint_list(const char *root, int64_t **ret_steps, s
                                         tp_error *err);
 
 /* Of the run's checkpoints delete all but the newest and the `keep` best by metric (without
- * metrics: the newest `keep`) of steps that `period` divides, and leftovers of interrupted saves.
- * What was saved between, at the end of a run above all, takes no place of those and goes when it
- * is the newest no more.  keep <= 0 keeps all. */
+ * metrics: the newest `keep`), and leftovers of interrupted saves.  What was saved between two of
+ * the period takes no place of those and goes when it is the newest no more.  keep <= 0 keeps
+ * all. */
 TP_CHECKED tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep,
-                                         int64_t period, bool higher_is_better, tp_error *err);
+                                         bool higher_is_better, tp_error *err);
 
 #endif

@@ -128,6 +128,7 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
                    {"lr_factor", &s->lr_factor},  {"loss_scale", &s->loss_scale},
                    {"goal_value", &s->goal_value}};
     const tp_json *due = tp_json_get(root, "validation_due");
+    const tp_json *between = tp_json_get(root, "between_periods");
     const tp_json *goal = tp_json_get(root, "goal_metric");
     const struct {
         const char *key;
@@ -136,6 +137,7 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
                   {"overflows", &s->overflows}, {"unscheduled", &s->unscheduled},
                   {"restores", &s->restores},   {"growth_tracker", &s->growth_tracker}};
     bool ok = (!due || tp_json_bool(due, &s->is_unvalidated)) &&
+              (!between || tp_json_bool(between, &s->is_between)) &&
               (!goal || copy_text(goal, s->goal_metric, sizeof s->goal_metric));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         *numbers[i].v = NAN;

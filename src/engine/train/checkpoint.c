@@ -125,6 +125,8 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
     tp_json_w_put_str(&w, "data_fingerprint", s->data_fingerprint);
     if (s->is_unvalidated)
         tp_json_w_put_bool(&w, "validation_due", true);
+    if (s->is_between)
+        tp_json_w_put_bool(&w, "between_periods", true);
     if (s->goal_metric[0]) {
         tp_json_w_put_str(&w, "goal_metric", s->goal_metric);
         tp_json_w_put_f64(&w, "goal_value", s->goal_value);

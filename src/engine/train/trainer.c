@@ -125,6 +125,7 @@ static tp_status save(trainer *t, tp_error *err)
     t->state.val_loss = t->val_loss;
     t->state.val_accuracy = t->val_accuracy;
     t->state.last_loss = t->last_loss;
+    t->state.is_between = t->state.step % t->o->checkpointing.save_period != 0;
     if (!isnan(t->state.metric) &&
         (isnan(t->state.best_metric) || (higher ? t->state.metric > t->state.best_metric
                                                 : t->state.metric < t->state.best_metric))) {
@@ -144,8 +145,7 @@ static tp_status save(trainer *t, tp_error *err)
     tp_status status = tp_checkpoint_save(&options, t->session, &t->state, &bytes, err);
     if (status == TP_OK && tp_trainer_is_first(t))
         status = tp_checkpoint_prune(t->checkpoint_dir, t->state.run_id,
-                                     keep == TP_OPT_UNSET_INT ? 0 : keep,
-                                     t->o->checkpointing.save_period, higher, err);
+                                     keep == TP_OPT_UNSET_INT ? 0 : keep, higher, err);
     TP_TRY(tp_comm_agree(t->comm, status, err));
     t->last_checkpoint_step = t->state.step;
     t->saved_unvalidated = t->state.is_unvalidated;
