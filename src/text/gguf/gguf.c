@@ -175,6 +175,25 @@ static tp_status place(const walk *w, tp_gguf_tensor *t, uint64_t offset, size_t
     return TP_OK;
 }
 
+TP_ORDER(by_place, tp_gguf_tensor *const,
+         TP_COMPARE((uintptr_t)(*x)->data, (uintptr_t)(*y)->data) ?: TP_COMPARE((*x)->at, (*y)->at))
+
+/* What lies between two, and tensors of unknown types, have any size. */
+static tp_status check_apart(const walk *w)
+{
+    tp_gguf *g = w->g;
+    const tp_gguf_tensor **all = g->tensors_sorted, *last = NULL;
+    qsort(all, g->n_tensors, sizeof *all, by_place);
+    for (uint64_t i = 0; i < g->n_tensors; i++) {
+        if (last && all[i]->data < last->data + last->bytes)
+            return tp_fail(w->err, TP_ERR_FORMAT,
+                           "%s: byte %zu: tensor '%.100s' begins within the data of '%.100s'; %s",
+                           g->name, all[i]->at, all[i]->name, last->name, damaged);
+        last = all[i];
+    }
+    return TP_OK;
+}
+
 static tp_status read_tensors(walk *w, size_t alignment)
 {
     tp_gguf *g = w->g;
@@ -182,11 +201,11 @@ static tp_status read_tensors(walk *w, size_t alignment)
     /* A name and its NUL take less than its description. */
     TP_TRY(tp_arena_init(&g->names, left(w) + 1, w->err));
     for (uint64_t i = 0; i < g->n_tensors; i++)
-        TP_TRY(read_tensor(w, &g->tensors[i], &offsets[i]));
+        TP_TRY(read_tensor(w, g->tensors_sorted[i] = &g->tensors[i], &offsets[i]));
     size_t data_at = (w->at + alignment - 1) / alignment * alignment;
     for (uint64_t i = 0; i < g->n_tensors; i++)
         TP_TRY(place(w, &g->tensors[i], offsets[i], data_at, alignment));
-    return TP_OK;
+    return check_apart(w);
 }
 
 /* ---- the whole ---- */
@@ -243,8 +262,6 @@ static tp_status sort_keys(walk *w)
 static tp_status sort_tensors(walk *w)
 {
     tp_gguf *g = w->g;
-    for (uint64_t i = 0; i < g->n_tensors; i++)
-        g->tensors_sorted[i] = &g->tensors[i];
     qsort(g->tensors_sorted, g->n_tensors, sizeof *g->tensors_sorted, by_name_and_place);
     for (uint64_t i = 1; i < g->n_tensors; i++)
         if (strcmp(g->tensors_sorted[i - 1]->name, g->tensors_sorted[i]->name) == 0)

@@ -198,6 +198,34 @@ static void refuses_tensors_that_are_not_there(void **state)
                "or export it again");
 }
 
+/* In any order, with anything between them, but each with data of its own. */
+static void tensors_that_overlap_are_refused(void **state)
+{
+    image f = {0};
+    start(&f, 3, 2, 0);
+    tensor(&f, "b", 16, 1, TP_GGML_F32, 32);
+    tensor(&f, "a", 16, 1, TP_GGML_F32, 0);
+    pad(&f, 256);
+    refuse(&f, "x.gguf: byte 24: tensor 'b' begins within the data of 'a'; the file is cut off or "
+               "damaged: fetch or export it again");
+    f = (image){0};
+    start(&f, 3, 2, 0);
+    tensor(&f, "a", 1, 1, TP_GGML_F32, 0);
+    tensor(&f, "b", 1, 1, TP_GGML_F32, 0);
+    pad(&f, 256);
+    refuse(&f, "x.gguf: byte 65: tensor 'b' begins within the data of 'a'; the file is cut off or "
+               "damaged: fetch or export it again");
+    f = (image){0};
+    tp_gguf *g;
+    start(&f, 3, 2, 0);
+    tensor(&f, "b", 16, 1, TP_GGML_F32, 96);
+    tensor(&f, "a", 8, 1, TP_GGML_F32, 0);
+    pad(&f, 288);
+    assert_int_equal(tp_gguf_parse("x.gguf", f.bytes.data, f.bytes.len, &g, NULL), TP_OK);
+    tp_gguf_close(g);
+    tp_buf_release(&f.bytes);
+}
+
 /* Cut at every byte: always refused, never read beyond. */
 static void refuses_every_beginning_of_a_file(void **state)
 {
@@ -747,6 +775,7 @@ int main(void)
         cmocka_unit_test(refuses_counts_that_nothing_backs),
         cmocka_unit_test(refuses_arrays_of_arrays_and_keys_twice),
         cmocka_unit_test(refuses_tensors_that_are_not_there),
+        cmocka_unit_test(tensors_that_overlap_are_refused),
         cmocka_unit_test(refuses_every_beginning_of_a_file),
         cmocka_unit_test(opens_a_file_of_llama_cpp),
         cmocka_unit_test(refuses_tensors_that_no_key_explains),
