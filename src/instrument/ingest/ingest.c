@@ -255,11 +255,7 @@ static tp_status read_timeline(opening *o, tp_error *err)
 
 static tp_status read_nothing(opening *o, tp_error *err)
 {
-    const char *path = o->file->path;
-    if (tp_source_is_truncated(&o->source))
-        return tp_fail(err, TP_ERR_FORMAT,
-                       "'%s' ends inside its gzip stream, before anything could be read", path);
-    return tp_fail(err, TP_ERR_FORMAT, "'%s' is empty", path);
+    return tp_source_fail_empty(&o->source, err);
 }
 
 static tp_status read_foreign(opening *o, tp_error *err)

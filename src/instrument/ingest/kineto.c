@@ -162,7 +162,7 @@ static tp_status read_all(tp_kineto *k, tp_error *err)
     const char *p;
     TP_TRY(first_byte(k, &p, err));
     if (p == k->source.end)
-        return tp_fail(err, TP_ERR_FORMAT, "'%s' is empty", k->name);
+        return tp_source_fail_empty(&k->source, err);
     if (*p == '[') {
         p++;
         TP_TRY(read_array(k, &p, err));

@@ -46,6 +46,7 @@ struct tp_source_reader {
     bool is_gzip, input_ended;
     bool inside_member; /* of gzip: begun and not ended */
     struct inflate_state *inflate;
+    struct isal_gzip_header header;
     uint8_t *input;
     const char *damage;
     bool truncated;
@@ -126,6 +127,7 @@ static bool next_member(tp_source_reader *r)
     }
     if (left >= 2 && at[0] == 0x1f && at[1] == 0x8b) {
         isal_inflate_reset(s);
+        isal_gzip_header_init(&r->header);
         s->crc_flag = ISAL_GZIP;
         s->next_in = at;
         s->avail_in = left;
@@ -135,6 +137,15 @@ static bool next_member(tp_source_reader *r)
     if (left)
         r->damage = "bytes behind its end were ignored";
     return false;
+}
+
+/* Headers are read here: isal_inflate() forgets between two calls what a header has (its checksum,
+ * a name), and few come in one piece. */
+static int inflate_some(tp_source_reader *r)
+{
+    struct inflate_state *s = r->inflate;
+    int result = s->wrapper_flag ? ISAL_DECOMP_OK : isal_read_gzip_header(s, &r->header);
+    return result == ISAL_DECOMP_OK ? isal_inflate(s) : result;
 }
 
 static tp_status inflate_into(tp_source_reader *r, buffer *b, tp_error *err)
@@ -150,7 +161,7 @@ static tp_status inflate_into(tp_source_reader *r, buffer *b, tp_error *err)
             continue;
         }
         uint32_t in_before = s->avail_in, out_before = s->avail_out;
-        int result = isal_inflate(s);
+        int result = inflate_some(r);
         if (result != ISAL_DECOMP_OK && result != ISAL_END_INPUT && result != ISAL_OUT_OVERFLOW) {
             bool is_sum = result == ISAL_INCORRECT_CHECKSUM;
             r->damage = is_sum ? "its checksum does not match" : "its compressed data is damaged";
@@ -246,6 +257,7 @@ static tp_status start(tp_source_reader *r, bool threaded, tp_error *err)
         if (!r->inflate || !r->input)
             return tp_fail(err, TP_ERR_NOMEM, "no memory for inflating '%s'", r->path);
         isal_inflate_init(r->inflate);
+        isal_gzip_header_init(&r->header);
         r->inflate->crc_flag = ISAL_GZIP;
         r->inflate->next_in = r->input;
         r->inside_member = true;
@@ -471,6 +483,19 @@ uint64_t tp_source_expected_bytes(const tp_source *s)
     enum { RATIO = 12 }; /* of compressed traces: 10 to 18 */
     const tp_source_reader *r = s->reader;
     return r->is_gzip ? r->total * RATIO : r->total;
+}
+
+tp_status tp_source_fail_empty(const tp_source *s, tp_error *err)
+{
+    const tp_source_reader *r = s->reader;
+    if (r->damage)
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "the gzip stream of '%s': %s, before anything could be read", r->path,
+                       r->damage);
+    if (r->truncated)
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "'%s' ends inside its gzip stream, before anything could be read", r->path);
+    return tp_fail(err, TP_ERR_FORMAT, "'%s' is empty", r->path);
 }
 
 bool tp_source_is_file(const tp_source *s) { return s->reader->is_file; }

@@ -45,6 +45,8 @@ bool tp_source_is_gzip(const tp_source *s);
 bool tp_source_is_truncated(const tp_source *s); /* the gzip stream has no end */
 /* What was wrong with the gzip stream, or NULL. */
 const char *tp_source_damage(const tp_source *s);
+/* The failure of a text without anything in it. */
+tp_status tp_source_fail_empty(const tp_source *s, tp_error *err);
 uint64_t tp_source_bytes(const tp_source *s); /* of the file, as read so far */
 uint64_t tp_source_text_bytes(const tp_source *s);
 

@@ -410,6 +410,31 @@ static void a_gzip_stream_cut_anywhere_gives_its_beginning(void **state)
     tp_buf_release(&all);
 }
 
+/* A header with all that it can have, its checksum too (RFC 1952). */
+static void a_gzip_header_has_a_checksum(void **state)
+{
+    tp_buf all = {0}, own = {0};
+    tp_trace_file *f = NULL;
+    tp_error err = {0};
+    assert_int_equal(tp_file_read(TP_SAMPLE("kineto_2025.json.gz"), 0, &all, NULL), TP_OK);
+    tp_buf_add(&own, "\x1f\x8b\x08\x1e\0\0\0\0\0\x03", 10);
+    tp_buf_add(&own, "\x04\0abcd", 6);
+    tp_buf_add(&own, "name\0comment", 13);
+    tp_buf_add(&own, "\xe2\x48", 2);  /* CRC-32, the low half */
+    assert_int_equal(all.data[3], 0); /* nothing behind the first ten bytes */
+    tp_buf_add(&own, all.data + 10, all.len - 10);
+    f = ingest_text(own.data, own.len, 0);
+    assert_int_equal(f->events->counts.events, 23);
+    assert_int_equal(f->notes.n, 0);
+    tp_trace_close(f);
+    own.data[29] ^= 1;
+    assert_int_not_equal(tp_trace_open_memory("t.gz", own.data, own.len, NULL, &f, &err), TP_OK);
+    assert_string_equal(err.message, "the gzip stream of 't.gz': its checksum does not match, "
+                                     "before anything could be read");
+    tp_buf_release(&own);
+    tp_buf_release(&all);
+}
+
 static void a_gzip_stream_in_members_and_with_a_wrong_sum(void **state)
 {
     tp_buf all = {0};
@@ -529,6 +554,7 @@ int main(void)
         cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(a_trace_cut_anywhere_gives_its_beginning),
         cmocka_unit_test(a_gzip_stream_cut_anywhere_gives_its_beginning),
+        cmocka_unit_test(a_gzip_header_has_a_checksum),
         cmocka_unit_test(a_gzip_stream_in_members_and_with_a_wrong_sum),
         cmocka_unit_test(flipped_bits_do_no_harm),
         cmocka_unit_test(one_huge_value_makes_the_window_grow),
