@@ -55,29 +55,35 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    uint8_t size;
+    uint8_t bits;
     bool is_known;
     tp_dtype dtype;
 } dtype_row;
 
+/* All that the reference implementation knows. */
 static const dtype_row dtypes[] = {
-    {"F32", 4, true, TP_DTYPE_F32},
-    {"BF16", 2, true, TP_DTYPE_BF16},
-    {"F16", 2, true, TP_DTYPE_F16},
-    {"F64", 8, true, TP_DTYPE_F64},
-    {"I32", 4, true, TP_DTYPE_I32},
-    {"I64", 8, true, TP_DTYPE_I64},
-    {"U8", 1, true, TP_DTYPE_U8},
-    {"BOOL", 1, false, 0},
-    {"I8", 1, false, 0},
-    {"I16", 2, false, 0},
-    {"U16", 2, false, 0},
-    {"U32", 4, false, 0},
-    {"U64", 8, false, 0},
-    {"F8_E5M2", 1, false, 0},
-    {"F8_E4M3", 1, false, 0},
-    {"F8_E8M0", 1, false, 0},
-    {"C64", 8, false, 0},
+    {"F32", 32, true, TP_DTYPE_F32},
+    {"BF16", 16, true, TP_DTYPE_BF16},
+    {"F16", 16, true, TP_DTYPE_F16},
+    {"F64", 64, true, TP_DTYPE_F64},
+    {"I32", 32, true, TP_DTYPE_I32},
+    {"I64", 64, true, TP_DTYPE_I64},
+    {"U8", 8, true, TP_DTYPE_U8},
+    {"BOOL", 8, false, 0},
+    {"I8", 8, false, 0},
+    {"I16", 16, false, 0},
+    {"U16", 16, false, 0},
+    {"U32", 32, false, 0},
+    {"U64", 64, false, 0},
+    {"F8_E5M2", 8, false, 0},
+    {"F8_E4M3", 8, false, 0},
+    {"F8_E8M0", 8, false, 0},
+    {"C64", 64, false, 0},
+    {"F8_E4M3FNUZ", 8, false, 0},
+    {"F8_E5M2FNUZ", 8, false, 0},
+    {"F6_E2M3", 6, false, 0},
+    {"F6_E3M2", 6, false, 0},
+    {"F4", 4, false, 0},
 };
 
 const char *tp_safetensors_dtype_name(tp_dtype dtype)
@@ -185,21 +191,28 @@ static tp_status check_entry(header *h, tp_tensor_entry *e, const int64_t offset
     e->bytes = (size_t)(end - begin);
     e->data = h->data + begin;
     const dtype_row *row = find_dtype(e->dtype_name);
-    uint64_t bytes = row ? row->size : 1;
+    if (!row)
+        return tp_fail(h->err, TP_ERR_FORMAT,
+                       "%s: tensor '%.200s': \"%.40s\" is no dtype of safetensors; save the file "
+                       "again with its library",
+                       file, e->name, e->dtype_name);
+    uint64_t bits = row->bits;
     for (int i = 0; i < e->rank; i++)
-        if (__builtin_mul_overflow(bytes, (uint64_t)e->dim[i], &bytes))
+        if (__builtin_mul_overflow(bits, (uint64_t)e->dim[i], &bits))
             return tp_fail(h->err, TP_ERR_FORMAT,
                            "%s: tensor '%.200s': the product of its shape overflows 64 bits", file,
                            e->name);
-    if (!row) /* how large it should be is not known; refused when it is needed */
-        return TP_OK;
     e->is_known = row->is_known;
     e->dtype = row->dtype;
-    if (bytes != e->bytes)
+    if (bits % 8 != 0)
+        return tp_fail(h->err, TP_ERR_FORMAT,
+                       "%s: tensor '%.200s': shape and dtype %s make no whole bytes", file, e->name,
+                       row->name);
+    if (bits / 8 != e->bytes)
         return tp_fail(h->err, TP_ERR_FORMAT,
                        "%s: tensor '%.200s': shape and dtype %s make %llu bytes, data_offsets "
                        "%zu",
-                       file, e->name, row->name, (unsigned long long)bytes, e->bytes);
+                       file, e->name, row->name, (unsigned long long)bits / 8, e->bytes);
     return TP_OK;
 }
 
@@ -210,6 +223,14 @@ static tp_status seen_twice(header *h, const char *tensor, bool *seen, const cha
                                    "tensor '%.200s': \"%s\" appears twice", tensor, field);
     *seen = true;
     return TP_OK;
+}
+
+static tp_status skip_value(header *h)
+{
+    TP_TRY(next(h));
+    bool is_nested =
+        h->token.type == TP_JSON_TOKEN_BEGIN_OBJECT || h->token.type == TP_JSON_TOKEN_BEGIN_ARRAY;
+    return is_nested ? tp_json_reader_skip(&h->reader, h->err) : TP_OK;
 }
 
 static tp_status read_entry(header *h, const char *name)
@@ -237,10 +258,8 @@ static tp_status read_entry(header *h, const char *name)
                 return tp_json_reader_fail(&h->reader, &h->token, h->err,
                                            "tensor '%.200s': \"data_offsets\" needs two numbers",
                                            name);
-        } else {
-            return tp_json_reader_fail(&h->reader, &h->token, h->err,
-                                       "tensor '%.200s': unknown field \"%.*s\"", name,
-                                       (int)TP_MIN(h->token.text.len, 40), h->token.text.data);
+        } else { /* the reference implementation passes over what it does not know */
+            TP_TRY(skip_value(h));
         }
     }
     if (!has_dtype || !has_shape || !has_offsets)
@@ -261,6 +280,8 @@ static tp_status read_metadata(header *h)
         return tp_json_reader_fail(&h->reader, &h->token, h->err, "\"__metadata__\" appears twice");
     h->has_metadata = true;
     TP_TRY(next(h));
+    if (h->token.type == TP_JSON_TOKEN_NULL)
+        return TP_OK;
     if (h->token.type != TP_JSON_TOKEN_BEGIN_OBJECT)
         return tp_json_reader_fail(&h->reader, &h->token, h->err,
                                    "\"__metadata__\" must be an object of strings");

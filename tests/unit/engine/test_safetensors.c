@@ -75,14 +75,38 @@ static void reads_entries_in_the_order_of_the_data(void **state)
     tp_buf_release(&buf);
 }
 
-static void unknown_dtypes_are_kept_by_name(void **state)
+static void dtypes_without_use_are_kept_by_name(void **state)
 {
-    tp_buf buf = image("{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2);
+    tp_buf buf = image("{\"a\":{\"dtype\":\"F4\",\"shape\":[4],\"data_offsets\":[0,2]}}", 2);
     tp_safetensors *st;
     assert_int_equal(tp_safetensors_parse("x", buf.data, buf.len, &st, NULL), TP_OK);
 
     assert_false(tp_safetensors_at(st, 0)->is_known);
     assert_string_equal(tp_safetensors_at(st, 0)->dtype_name, "F4");
+    tp_safetensors_close(st);
+    tp_buf_release(&buf);
+}
+
+static void unknown_dtypes_are_refused(void **state)
+{
+    refuse(
+        "{\"a\":{\"dtype\":\"f32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+        "x.safetensors: tensor 'a': \"f32\" is no dtype of safetensors; save the file again with "
+        "its library");
+    refuse("{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2,
+           "x.safetensors: tensor 'a': shape and dtype F4 make no whole bytes");
+    refuse("{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[4],\"data_offsets\":[0,4]}}", 4,
+           "x.safetensors: tensor 'a': shape and dtype F6_E2M3 make 3 bytes, data_offsets 4");
+}
+
+static void what_the_reference_passes_over_is_passed_over(void **state)
+{
+    tp_buf buf = image("{\"__metadata__\":null,\"a\":{\"scale\":{\"dtype\":[1]},\"dtype\":\"U8\","
+                       "\"shape\":[1],\"data_offsets\":[0,1],\"note\":\"x\"}}",
+                       1);
+    tp_safetensors *st;
+    assert_int_equal(tp_safetensors_parse("x", buf.data, buf.len, &st, NULL), TP_OK);
+    assert_int_equal(tp_safetensors_find(st, "a")->bytes, 1);
     tp_safetensors_close(st);
     tp_buf_release(&buf);
 }
@@ -161,7 +185,7 @@ static void malformed_headers_are_refused(void **state)
            "x.safetensors:1:31: tensor 'a': \"data_offsets\" is missing");
     refuse("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1,
            "x.safetensors:1:49: tensor 'a': \"data_offsets\" needs two numbers");
-    refuse("{\"a\":{\"scale\":1}}", 0, "x.safetensors:1:7: tensor 'a': unknown field \"scale\"");
+    refuse("{\"a\":{\"scale\":1}}", 0, "x.safetensors:1:16: tensor 'a': \"dtype\" is missing");
     refuse("{\"a\":7}", 0, "x.safetensors:1:6: tensor 'a': must be an object");
     refuse("{\"a\\u0000b\":{}}", 0, "x.safetensors:1:2: a name contains a NUL byte");
     refuse("{\"__metadata__\":{\"k\":1}}", 0,
@@ -463,7 +487,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_entries_in_the_order_of_the_data),
-        cmocka_unit_test(unknown_dtypes_are_kept_by_name),
+        cmocka_unit_test(dtypes_without_use_are_kept_by_name),
+        cmocka_unit_test(unknown_dtypes_are_refused),
+        cmocka_unit_test(what_the_reference_passes_over_is_passed_over),
         cmocka_unit_test(wrong_lengths_are_refused),
         cmocka_unit_test(holes_and_overlaps_are_refused),
         cmocka_unit_test(wrong_sizes_are_refused),
