@@ -111,7 +111,7 @@ typedef struct tp_jinja_node tp_jinja_node;
 /* Which of the names that every macro has its body mentions. */
 typedef struct {
     bool uses_caller, uses_varargs, uses_kwargs;
-    bool caller_is_param;
+    bool caller_is_param, caller_is_needed; /* a parameter; one without default */
 } tp_jinja_macro;
 
 struct tp_jinja_node {

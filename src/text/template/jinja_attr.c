@@ -173,9 +173,9 @@ tp_any tp_jinja_get_item(tp_jinja_run *run, tp_any object, tp_any key)
 
 /* --- slices --- */
 
-/* Python's slice.indices(): where to begin, and how many in steps of `step`. */
+/* Python's slice.indices(), and how many there are in steps of `step`. */
 typedef struct {
-    int64_t start, step, n;
+    int64_t start, stop, step, n;
 } slice;
 
 static tp_integer slice_part(tp_jinja_run *run, tp_any v, tp_integer absent)
@@ -200,12 +200,12 @@ static slice resolve_slice(tp_jinja_run *run, const tp_any bounds[3], int64_t n)
     if (step == 0)
         tp_jinja_fail(run, "a slice cannot have step 0");
     bool backward = step < 0;
-    slice cut = {.step = (int64_t)TP_MIN(TP_MAX(step, -(tp_integer)n - 1), (tp_integer)n + 1)};
+    slice cut = {.step = (int64_t)TP_MIN(TP_MAX(step, -(tp_integer)INT64_MAX), INT64_MAX)};
     cut.start = slice_bound(run, bounds[0], n, backward, backward ? n - 1 : 0);
-    int64_t stop = slice_bound(run, bounds[1], n, backward, backward ? -1 : n);
-    int64_t distance = backward ? cut.start - stop : stop - cut.start;
+    cut.stop = slice_bound(run, bounds[1], n, backward, backward ? -1 : n);
+    int64_t distance = backward ? cut.start - cut.stop : cut.stop - cut.start;
     int64_t stride = backward ? -cut.step : cut.step;
-    cut.n = distance > 0 ? (distance + stride - 1) / stride : 0;
+    cut.n = distance > 0 ? (distance - 1) / stride + 1 : 0;
     return cut;
 }
 
@@ -231,10 +231,13 @@ static tp_any slice_text(tp_jinja_run *run, tp_slice s, slice cut, size_t n)
 static tp_any slice_range(tp_jinja_run *run, const struct tp_any_range *range, slice cut)
 {
     struct tp_any_range *part = tp_jinja_take(run, 1, sizeof *part);
-    part->start = range->start + cut.start * range->step;
-    part->step = range->step * cut.step;
-    part->n = cut.n;
-    part->stop = part->start + part->step * part->n;
+    tp_integer first = range->start, step = range->step;
+    tp_integer bounds[3] = {first + cut.start * step, first + cut.stop * step, step * cut.step};
+    for (size_t i = 0; i < TP_COUNTOF(bounds); i++)
+        if (bounds[i] != (int64_t)bounds[i])
+            tp_jinja_unsupported(run, "a range beyond 63 bits is not supported");
+    *part =
+        (struct tp_any_range){(int64_t)bounds[0], (int64_t)bounds[1], (int64_t)bounds[2], cut.n};
     return (tp_any){.type = TP_ANY_RANGE, .range = part};
 }
 

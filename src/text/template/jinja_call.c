@@ -195,15 +195,18 @@ static tp_any g_raise_exception(tp_jinja_run *run, const tp_jinja_invocation *c)
     tp_jinja_fail(run, "%.*s", (int)TP_MIN(s.len, 800), s.data);
 }
 
-/* Now, as a clock on the wall has it. */
-static struct tm local_time(const tp_jinja_run *run)
+/* Now, as a clock on the wall has it; a given time is a whole second. */
+static struct tm local_time(const tp_jinja_run *run, int *ret_microseconds)
 {
     struct tm tm = {0};
-    time_t now = run->now ? (time_t)run->now : time(NULL);
-    if (run->now)
-        gmtime_r(&now, &tm);
-    else
-        localtime_r(&now, &tm);
+    struct timespec now = {.tv_sec = (time_t)run->now};
+    if (run->now) {
+        gmtime_r(&now.tv_sec, &tm);
+    } else {
+        clock_gettime(CLOCK_REALTIME, &now);
+        localtime_r(&now.tv_sec, &tm);
+    }
+    *ret_microseconds = (int)(now.tv_nsec / 1000);
     return tm;
 }
 
@@ -213,6 +216,8 @@ static tp_any g_strftime_now(tp_jinja_run *run, const tp_jinja_invocation *c)
     tp_slice s = c->arg[0].text;
     char fixed[MOST], *text = tp_jinja_take(run, 8 * MOST, 1);
     size_t n = 0;
+    int microseconds;
+    struct tm now = local_time(run, &microseconds);
     for (size_t i = 0; i < s.len; i++) {
         char at = s.data[i], next = i + 1 < s.len ? s.data[i + 1] : 0;
         if (n + 8 > MOST || at == 0)
@@ -223,15 +228,13 @@ static tp_any g_strftime_now(tp_jinja_run *run, const tp_jinja_invocation *c)
         }
         i++;
         if (next == 'f') { /* Python's own; the zone of a time without one is empty */
-            memcpy(fixed + n, "000000", 6);
-            n += 6;
+            n += (size_t)snprintf(fixed + n, 7, "%06d", microseconds);
         } else if (next != 'z' && next != 'Z' && next) {
             fixed[n++] = '%';
             fixed[n++] = next;
         }
     }
     fixed[n] = 0;
-    struct tm now = local_time(run);
     return tp_any_text((tp_slice){text, n ? strftime(text, 8 * MOST, fixed, &now) : 0});
 }
 

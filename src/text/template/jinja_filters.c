@@ -109,6 +109,7 @@ static tp_any f_join(tp_jinja_run *run, const tp_jinja_invocation *c)
     if (tp_any_is_given(c->arg[1])) {
         tp_jinja_args by = {0};
         tp_any_dict_put(run, &by.named, tp_any_text(TP_SLICE("attribute")), c->arg[1]);
+        (void)tp_any_walk_begin(run, list); /* of what is false map() makes an empty list */
         list = tp_jinja_call_filter(run, TP_SLICE("map"), list, &by);
     }
     tp_any_walk walk = tp_any_walk_begin(run, list);

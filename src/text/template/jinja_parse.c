@@ -191,7 +191,10 @@ static void parse_signature(tp_jinja_parser *p, tp_jinja_node *macro)
         for (size_t i = 0; i < macro->n_kids; i++)
             if (macro->kids[i]->symbol == name->symbol)
                 tp_jinja_syntax_error(p, name->line, "two parameters have the same name");
-        macro->macro.caller_is_param |= name->symbol == p->t->symbol_caller;
+        if (name->symbol == p->t->symbol_caller) {
+            macro->macro.caller_is_param = true;
+            macro->macro.caller_is_needed = name->n_kids == 0;
+        }
         tp_jinja_push(p, macro, name);
     }
 }
@@ -208,6 +211,8 @@ static tp_jinja_node *parse_function_body(tp_jinja_parser *p, const char *end,
     tp_jinja_node *body = parse_closed_body(p, end);
     p->macro = outer;
     p->n_loops = n_loops;
+    if (macro && macro->uses_caller && macro->caller_is_needed)
+        tp_jinja_syntax_error(p, body->line, "the parameter 'caller' of a macro needs a default");
     if (macro && outer) { /* what an inner macro mentions, the outer one does */
         outer->uses_caller |= macro->uses_caller;
         outer->uses_varargs |= macro->uses_varargs;

@@ -94,7 +94,7 @@ static void json_text(tp_jinja_text *out, tp_slice s, bool ensure_ascii)
         begin = at;
         uint32_t cp = tp_python_next(s, &at);
         const char *found = cp && cp < 128 ? strchr(special, (int)cp) : NULL;
-        if (!found && cp >= 32 && (cp < 128 || !ensure_ascii))
+        if (!found && cp >= 32 && (cp < 127 || !ensure_ascii))
             continue;
         tp_jinja_add(out, s.data + done, begin - done);
         done = at;

@@ -372,6 +372,41 @@ static void a_failure_that_is_put_off_leaves_no_trace(void **state)
           "{}", "[1]end");
 }
 
+static void a_part_of_a_range_is_a_range(void **state)
+{
+    check("{{ range(5)[::2] }} {{ range(5)[1:1] }} {{ range(5)[::-1] }} {{ range(5)[::100] }} "
+          "{{ range(0, 5, 2)[:] }} {{ range(9)[2:][::3][1:]|list }} {{ 'abc'[::2 ** 90] }}",
+          "{}",
+          "range(0, 5, 2) range(1, 1) range(4, -1, -1) range(0, 5, 100) range(0, 6, 2) [5, 8] a");
+    refuse("{{ range(1)[::2 ** 62][::2] }}", NULL, "t:1: a range beyond 63 bits is not supported");
+}
+
+static void what_has_no_elements_is_not_joined(void **state)
+{
+    check("{{ []|join(',', attribute='n') }}{{ nothing|join(',', attribute='n') }}"
+          "{{ [{'n': 1}, {'n': 2}]|join(',', attribute='n') }}",
+          "{}", "1,2");
+    refuse("{{ 0|join(',', attribute='n') }}", NULL, "t:1: a 'int' cannot be iterated over");
+    refuse("{{ none|join(attribute='n') }}", NULL, "t:1: a 'NoneType' cannot be iterated over");
+}
+
+static void a_caller_has_a_default(void **state)
+{
+    check("{% macro a(caller) %}a{% endmacro %}{% macro b(x, caller=2) %}{{ caller }}{% endmacro %}"
+          "{{ a() }}{{ b(1) }}",
+          "{}", "a2");
+    refuse("{% macro x(caller) %}{{ caller }}{% endmacro %}", NULL,
+           "t:1: the parameter 'caller' of a macro needs a default");
+    refuse("{% call(caller) x() %}{{ caller }}{% endcall %}", NULL,
+           "t:1: the parameter 'caller' of a macro needs a default");
+}
+
+static void ascii_ends_before_the_last_control(void **state)
+{
+    check("{{ s|tojson(ensure_ascii=true) }}{{ s|tojson }}", "{\"s\": \"\x7f~\"}",
+          "\"\\u007f~\"\"\x7f~\"");
+}
+
 /* Values of a conversation cannot become template code. */
 static void text_of_the_context_stays_text(void **state)
 {
@@ -404,6 +439,11 @@ static void the_clock_is_the_machines_unless_given(void **state)
     assert_int_equal(render("{{ strftime_now('%d %b %Y') }}", NULL, &limits, &out, NULL, NULL),
                      TP_OK);
     assert_string_equal(tp_buf_str(&out), "02 Jan 1970");
+    tp_buf_clear(&out);
+    for (int i = 0; i < 10; i++) /* of a clock some are not 0 */
+        assert_int_equal(render("{{ strftime_now('%f') }}", NULL, NULL, &out, NULL, NULL), TP_OK);
+    assert_int_equal(out.len, 60);
+    assert_true(strspn(out.data, "0") < 60);
     tp_buf_release(&out);
 }
 
@@ -427,6 +467,10 @@ int main(void)
         cmocka_unit_test(an_argument_of_another_type_is_named),
         cmocka_unit_test(integers_stop_at_127_bits),
         cmocka_unit_test(a_failure_that_is_put_off_leaves_no_trace),
+        cmocka_unit_test(a_part_of_a_range_is_a_range),
+        cmocka_unit_test(what_has_no_elements_is_not_joined),
+        cmocka_unit_test(a_caller_has_a_default),
+        cmocka_unit_test(ascii_ends_before_the_last_control),
         cmocka_unit_test(text_of_the_context_stays_text),
         cmocka_unit_test(a_failed_rendering_leaves_the_output),
         cmocka_unit_test(the_clock_is_the_machines_unless_given),
