@@ -72,6 +72,11 @@ done
 prompts '{"prompt": "hi", "tools": "null"}' --chat
 expect 0
 is "prompt with tools that are null in a string" "$("$TOOL" get out prompt)" ":hi"
+printf '{{ tools|tojson }}{{ tools[0].v is string }}{{ messages|tojson }}' >tools/chat_template.jinja
+prompts '{"messages": [{"role": "user", "content": "hi", "w": -Infinity}], "tools": [{"v": NaN}]}'
+expect 0
+is "a row's numbers that JSON lacks" "$("$TOOL" get out prompt)" \
+    '[{"v": NaN}]False[{"role": "user", "content": "hi", "w": -Infinity}]'
 prompts '{"prompt": "hi", "tools": {"name": "f"}}' --chat
 expect 2 'row.jsonl:1:27: "tools" is an object; a list is needed'
 prompts '{"messages": [], "tools": "x"}'

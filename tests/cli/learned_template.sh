@@ -24,9 +24,9 @@ is "the copy for others" "$("$TOOL" get runs/file/checkpoints/step-1/model/token
 is "the rest of tokenizer_config.json" \
     "$("$TOOL" get runs/file/checkpoints/step-1/model/tokenizer_config.json eos_token)" "<|im_end|>"
 
-train run.name=text 'policy.tokenizer.chat_template="<{{ mood }}>{% for m in messages %}{{ m.content }};{% endfor %}"' \
-    'policy.tokenizer.chat_template_kwargs={mood: "calm", tags: [1, null]}'
-is "prompt with its variables" "$(prompt runs/text)" "<calm>2+2?;"
+train run.name=text 'policy.tokenizer.chat_template="<{{ mood }}{{ tags }}>{% for m in messages %}{{ m.content }};{% endfor %}"' \
+    'policy.tokenizer.chat_template_kwargs={mood: "calm", tags: [1, null, {a: .nan, b: -.inf}]}'
+is "prompt with its variables" "$(prompt runs/text)" "<calm[1, None, {'a': nan, 'b': -inf}]>2+2?;"
 
 train run.name=joined policy.tokenizer.chat_template=null
 is "prompt of contents joined" "$(prompt runs/joined)" "2+2?"

@@ -118,7 +118,7 @@ static void make_key(const opening *o, tp_split split, uint64_t n_rows, char ret
         tp_arithmetic_describe(options->arithmetic, &numbers);
     }
     TP_OWN(tp_buf) variables = {0};
-    tp_json_text(options->template_variables, &variables);
+    tp_json_text_tolerant(options->template_variables, &variables);
     const char *const texts[] = {
         o->source_hash,
         tp_tokenizer_fingerprint(o->ds->tok),

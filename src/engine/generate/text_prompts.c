@@ -36,11 +36,13 @@ static tp_status add_conversation(tp_prompt_list *p, tp_text_model *m, const cha
 {
     tp_text_prompt *item = add(p, place);
     TP_OWN(tp_buf) text = {0};
-    tp_json_w w = tp_json_w_open(&text, 0, '{');
-    tp_json_w_put_raw(&w, "messages", messages);
-    if (tools)
-        tp_json_w_put_value(&w, "tools", tools);
-    tp_json_w_end(&w, '}');
+    tp_buf_adds(&text, "{\"messages\":");
+    tp_buf_adds(&text, messages);
+    if (tools) {
+        tp_buf_adds(&text, ",\"tools\":");
+        tp_json_text_tolerant(tools, &text);
+    }
+    tp_buf_addc(&text, '}');
     tp_status status =
         tp_text_model_encode_chat(m, tp_buf_str(&text), text.len, &item->ids, &item->text, err);
     return check(item, status, err);
@@ -108,9 +110,7 @@ static tp_status add_row(tp_prompt_list *p, tp_text_model *m, const char *place,
         return add_text(p, m, place, value->text, tools, options, err);
     if (is_list) {
         TP_OWN(tp_buf) messages = {0};
-        tp_json_w w;
-        tp_json_w_init(&w, &messages, 0);
-        tp_json_w_value(&w, value);
+        tp_json_text_tolerant(value, &messages);
         return add_conversation(p, m, place, messages.data, tools, err);
     }
     if (options->key)

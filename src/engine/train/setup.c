@@ -111,13 +111,28 @@ static tp_status open_tokenizer(trainer *t, tp_error *err)
 
 /* ---- data ---- */
 
-/* A JSON value as Jinja writes it; only none, true and false are spelled otherwise, and alike. */
+/* A JSON value as Jinja writes it: it has other words for null, and none for NaN and infinities,
+ * which are made of their texts. */
 static void jinja_value(const tp_json *value, tp_buf *out)
 {
-    if (value->type == TP_JSON_NULL)
+    bool is_object = value->type == TP_JSON_OBJECT;
+    double number;
+    if (is_object || value->type == TP_JSON_ARRAY) {
+        tp_buf_addc(out, is_object ? '{' : '[');
+        for (const tp_json *v = value->child; v; v = v->next) {
+            if (is_object)
+                tp_json_quote(out, v->key.data, v->key.len);
+            tp_buf_adds(out, is_object ? ":" : "");
+            jinja_value(v, out);
+            tp_buf_adds(out, v->next ? "," : "");
+        }
+        tp_buf_addc(out, is_object ? '}' : ']');
+    } else if (value->type == TP_JSON_NULL) {
         tp_buf_adds(out, "none");
-    else
+    } else {
         tp_json_text(value, out);
+        tp_buf_adds(out, tp_json_f64(value, &number) && !isfinite(number) ? "|float" : "");
+    }
 }
 
 /* The template with the variables that it was given here as defaults.  The line break ends at the

@@ -147,6 +147,7 @@ typedef struct {
     int indent; /* spaces per level; 0 = one line */
     int depth;
     bool need_comma, after_key;
+    bool keeps_words; /* parsed values: NaN, Infinity and -Infinity stay words */
 } tp_json_w;
 
 void tp_json_w_init(tp_json_w *w, tp_buf *out, int indent);
@@ -164,6 +165,9 @@ void tp_json_w_null(tp_json_w *w);
 void tp_json_w_value(tp_json_w *w, const tp_json *v);
 /* A value on one line, behind what `out` has; of NULL nothing. */
 void tp_json_text(const tp_json *v, tp_buf *out);
+/* The same for who reads it with allow_nan: NaN and infinities are the words that they were, which
+ * JSON lacks. */
+void tp_json_text_tolerant(const tp_json *v, tp_buf *out);
 void tp_json_w_raw(tp_json_w *w, const char *s); /* a ready value */
 
 /* A key and its value. */

@@ -228,7 +228,7 @@ void tp_json_w_put_known(tp_json_w *w, const char *key, double v)
 static void write_number(tp_json_w *w, const tp_json *v)
 {
     bool is_finite = v->text.data[v->text.len - 1] <= '9';
-    if (is_finite)
+    if (is_finite || w->keeps_words)
         tp_json_w_raw(w, v->text.data);
     else
         tp_json_w_str(w, v->text.data);
@@ -275,13 +275,16 @@ void tp_json_w_value(tp_json_w *w, const tp_json *v)
     }
 }
 
-void tp_json_text(const tp_json *v, tp_buf *out)
+static void write_text(const tp_json *v, bool keeps_words, tp_buf *out)
 {
-    tp_json_w w;
-    tp_json_w_init(&w, out, 0);
+    tp_json_w w = {.out = out, .keeps_words = keeps_words};
     if (v)
         tp_json_w_value(&w, v);
 }
+
+void tp_json_text(const tp_json *v, tp_buf *out) { write_text(v, false, out); }
+
+void tp_json_text_tolerant(const tp_json *v, tp_buf *out) { write_text(v, true, out); }
 
 static void quote_byte(tp_buf *out, unsigned char c)
 {

@@ -562,6 +562,21 @@ static void a_document_is_written_as_it_was(void **state)
     tp_buf_release(&out);
 }
 
+static void numbers_that_json_lacks_are_texts_or_words(void **state)
+{
+    const char *text = "[NaN,{\"a\":-Infinity},Infinity,1.50]";
+    const tp_json *v;
+    tp_buf out = {0};
+    assert_int_equal(tp_json_parse(&arena, "t", text, strlen(text), &TP_JSON_TOLERANT, &v, NULL),
+                     TP_OK);
+    tp_json_text(v, &out);
+    assert_string_equal(out.data, "[\"NaN\",{\"a\":\"-Infinity\"},\"Infinity\",1.50]");
+    tp_buf_clear(&out);
+    tp_json_text_tolerant(v, &out);
+    assert_string_equal(out.data, text);
+    tp_buf_release(&out);
+}
+
 static void values_are_the_same_by_what_they_say(void **state)
 {
     assert_true(tp_json_same(parse("{\"a\": [1, {\"b\": 1e-3}]}"),
@@ -620,6 +635,7 @@ int main(void)
         cmocka_unit_test(writer_puts_commas_and_indents),
         cmocka_unit_test(strings_are_quoted),
         cmocka_unit_test(a_document_is_written_as_it_was),
+        cmocka_unit_test(numbers_that_json_lacks_are_texts_or_words),
         cmocka_unit_test(values_are_the_same_by_what_they_say),
         cmocka_unit_test(a_value_is_a_word_or_none),
     };
