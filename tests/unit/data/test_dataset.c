@@ -156,6 +156,17 @@ static void the_second_opening_hits_the_cache(void **state)
     ds = open_set(&options);
     assert_false(tp_dataset_get_report(ds)->cache_hit);
     tp_dataset_close(ds);
+    tp_json variables[2] = {{.type = TP_JSON_NUMBER, .text = TP_SLICE("NaN")},
+                            {.type = TP_JSON_STRING, .text = TP_SLICE("NaN")}};
+    for (int i = 0; i < 2; i++) { /* other variables, though they look alike */
+        variables[i].key = TP_SLICE("v");
+        options.template_variables =
+            &(tp_json){.type = TP_JSON_OBJECT, .n = 1, .child = &variables[i]};
+        ds = open_set(&options);
+        assert_false(tp_dataset_get_report(ds)->cache_hit);
+        tp_dataset_close(ds);
+    }
+    options.template_variables = NULL;
     options.rows.input_key = "answer";
     options.rows.output_key = "question";
     ds = open_set(&options);
