@@ -228,16 +228,30 @@ static bool is_computed(tp_slice text, const tp_number *v)
            !is_letter(byte_at(text, end + 2));
 }
 
+/* Does a word follow behind blanks, mark-up, a quote, a bracket or a slash: a **day**, a/day? */
+static bool leads_to_word(tp_slice text, size_t at)
+{
+    static const char *const gaps[] = {" ",  "~",  "\\,", "\\ ",          "\xc2\xa0",
+                                       "**", "\"", "(",   "\xe2\x80\x9c", NULL};
+    size_t from = at, n;
+    at += byte_at(text, at) == '/';
+    while ((n = word_at(text, at, gaps)))
+        at += n;
+    return at > from && has_word(text, at);
+}
+
 /* Does a word or an abbreviation begin with the letter at `at`, which no letter of ASCII follows:
- * "a day", "T-shirts", "o'clock", "p.m.", "pêches"? */
+ * "a day", "T-shirts", "D batteries", "o'clock", "p.m.", "pêches"? */
 static bool begins_word(tp_slice text, size_t at)
 {
-    char c = text.data[at], next = byte_at(text, at + 1);
+    static const char *const hyphens[] = {"-", "'", ".", "\xe2\x80\x90", "\xe2\x80\x91", NULL};
+    char c = text.data[at];
+    size_t n = word_at(text, at + 1, hyphens);
     uint32_t code = 0;
-    if ((c == 'a' || c == 'I') && next == ' ')
-        return has_word(text, at + 1);
-    if (next && strchr("-'.", next))
-        return is_letter(byte_at(text, at + 2));
+    if ((c == 'a' || (c >= 'A' && c <= 'Z')) && leads_to_word(text, at + 1))
+        return true;
+    if (n)
+        return is_letter(byte_at(text, at + 1 + n));
     return tp_utf8_decode(text.data + at + 1, text.len - at - 1, &code) > 1 && continues_word(code);
 }
 
@@ -299,24 +313,34 @@ static bool next_number(tp_slice text, size_t end, tp_number *ret)
     return false;
 }
 
-/* "(2,100)" is a pair: commas in brackets around the whole text part what is in them. */
-static bool is_tuple(tp_slice whole, tp_slice inner)
+/* "(2,100)" is a pair: where nothing but digits, blanks and commas stands in brackets, these part
+ * it.  Not "($2,100)", "(1,234 dollars)". */
+static bool is_of_tuple(tp_slice text, const tp_number *v)
 {
-    if (inner.data == whole.data)
-        return false;
-    for (size_t at = 0; at + 1 < inner.len; at++)
-        if (inner.data[at] == ',' && is_digit(inner.data[at + 1]))
-            return true;
-    return false;
+    static const char *const opening[] = {"(", "\xef\xbc\x88", NULL};
+    static const char *const closing[] = {")", "\\right)", "\xef\xbc\x89", NULL};
+    size_t from = v->begin, to = v->end;
+    bool has_comma = false;
+    while (from && (is_digit(text.data[from - 1]) || strchr(", -", text.data[from - 1])))
+        from--;
+    while (is_digit(byte_at(text, to)) || (byte_at(text, to) && strchr(", -", text.data[to])))
+        to++;
+    for (size_t i = from; i < to; i++)
+        has_comma |= text.data[i] == ',' && i + 1 < to;
+    bool is_plain_text = strspn(text.data + from, "0123456789, -") >= to - from;
+    bool opens = from && (word_at(text, from - 1, opening) == 1 ||
+                          (from > 2 && word_at(text, from - 3, opening) == 3));
+    return has_comma && is_plain_text && opens && word_at(text, to, closing);
 }
 
 bool tp_number_only(tp_slice whole, tp_number *ret)
 {
     tp_number v, other;
     tp_slice text = unbracket(whole);
-    if (is_tuple(whole, text) || !next_number(text, 0, &v) || next_number(text, v.end, &other) ||
-        is_joined(text, &v) || !is_plain(text, 0, v.begin, false) ||
-        !is_plain(text, v.end, text.len, false))
+    if (next_number(whole, 0, &v) && is_of_tuple(whole, &v))
+        return false;
+    if (!next_number(text, 0, &v) || next_number(text, v.end, &other) || is_joined(text, &v) ||
+        !is_plain(text, 0, v.begin, false) || !is_plain(text, v.end, text.len, false))
         return false;
     v.begin += (size_t)(text.data - whole.data);
     v.end += (size_t)(text.data - whole.data);
@@ -353,15 +377,13 @@ bool tp_number_in_words(tp_slice text, tp_number *ret)
 {
     tp_number v;
     size_t end = 0, n = 0;
-    if (is_tuple(text, unbracket(text)))
-        return false;
     for (size_t from = 0; next_number(text, from, &v); from = v.end) {
         if (n && letters_before(text, v.begin) > 1 && is_plain(text, end, v.begin, true)) {
             end = v.end; /* of a name: CO2 */
             continue;
         }
-        if (is_joined(text, &v) || !is_plain(text, end, v.begin, true) ||
-            (n && !parts_numbers(text, end, v.begin)))
+        if (is_joined(text, &v) || (!n && is_of_tuple(text, &v)) ||
+            !is_plain(text, end, v.begin, true) || (n && !parts_numbers(text, end, v.begin)))
             return false;
         if (n++ == 0)
             *ret = v;

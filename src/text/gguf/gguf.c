@@ -200,8 +200,10 @@ static tp_status read_tensors(walk *w, size_t alignment)
     TP_FREED uint64_t *offsets = tp_new(g->n_tensors, sizeof *offsets);
     /* A name and its NUL take less than its description. */
     TP_TRY(tp_arena_init(&g->names, left(w) + 1, w->err));
-    for (uint64_t i = 0; i < g->n_tensors; i++)
-        TP_TRY(read_tensor(w, g->tensors_sorted[i] = &g->tensors[i], &offsets[i]));
+    for (uint64_t i = 0; i < g->n_tensors; i++) {
+        g->tensors_sorted[i] = &g->tensors[i];
+        TP_TRY(read_tensor(w, &g->tensors[i], &offsets[i]));
+    }
     size_t data_at = (w->at + alignment - 1) / alignment * alignment;
     for (uint64_t i = 0; i < g->n_tensors; i++)
         TP_TRY(place(w, &g->tensors[i], offsets[i], data_at, alignment));
