@@ -16,7 +16,7 @@ typedef struct {
     tp_json *node, *last_child;
     tp_json *merge; /* the value of "<<", applied when the mapping ends */
     tp_slice key;
-    uint32_t key_line;
+    uint32_t key_line, column; /* where the container begins */
     bool has_key, key_is_merge;
 } frame;
 
@@ -31,7 +31,7 @@ typedef enum { IS_REFUSED, IS_TEXT, IS_AS_IN_1_1 } two_ways;
 
 typedef struct {
     tp_arena *arena;
-    const char *name;
+    const char *name, *source, *source_end;
     two_ways two_ways;
     struct fy_parser *parser;
     frame stack[TP_YAML_MAX_DEPTH];
@@ -471,6 +471,45 @@ static tp_status new_scalar(builder *b, place at, const char *text, size_t n, bo
     return TP_OK;
 }
 
+/* The column of the first line behind `from` that is not blank. */
+static uint32_t next_column(const char *from, const char *end)
+{
+    const char *line = from;
+    for (; from < end && strchr(" \r\n", *from); from++)
+        if (*from != ' ')
+            line = from + 1;
+    return (uint32_t)(from - line) + 1;
+}
+
+static bool is_block(struct fy_event *event)
+{
+    enum fy_scalar_style style = fy_token_scalar_style(event->scalar.value);
+    return style == FYSS_LITERAL || style == FYSS_FOLDED;
+}
+
+/* libfyaml 0.7 takes lines for an empty block's that are no deeper than the mapping or list
+ * around it, and so the keys and entries that follow. */
+static tp_status check_block(const builder *b, struct fy_event *event, const char *text,
+                             tp_error *err)
+{
+    const struct fy_mark *mark = fy_event_start_mark(event);
+    if (!b->depth || !mark || !text[strspn(text, " \n")] ||
+        next_column(b->source + mark->input_pos, b->source_end) > b->stack[b->depth - 1].column)
+        return TP_OK;
+    return fail_at(b, ((place){(uint32_t)mark->line, 1}), err,
+                   "an empty block of text; write \"\", or indent the lines that belong to it");
+}
+
+/* At the end of the file libfyaml 0.7 gives an empty block a NUL, and one a line feed that the
+ * file does not end with. */
+static size_t block_length(const builder *b, struct fy_event *event, const char *text)
+{
+    const struct fy_mark *end = fy_token_end_mark(event->scalar.value);
+    size_t n = strlen(text);
+    bool ends_file = end && b->source + end->input_pos == b->source_end;
+    return n - (n && text[n - 1] == '\n' && ends_file && !strchr(" \r\n", b->source_end[-1]));
+}
+
 static tp_status take_scalar(builder *b, struct fy_event *event, tp_error *err)
 {
     place at = place_of(event);
@@ -478,6 +517,10 @@ static tp_status take_scalar(builder *b, struct fy_event *event, tp_error *err)
     size_t n = text ? fy_token_get_text_length(event->scalar.value) : 0;
     text = text ? text : "";
     bool is_plain = fy_token_scalar_style(event->scalar.value) == FYSS_PLAIN;
+    if (is_block(event)) {
+        TP_TRY(check_block(b, event, text, err));
+        n = block_length(b, event, text);
+    }
     if (expects_key(b)) {
         if (event->scalar.anchor || event->scalar.tag)
             return fail_at(b, at, err, "a key takes neither anchor nor tag");
@@ -525,7 +568,7 @@ static tp_status open_container(builder *b, place at, tp_json_type type, struct 
     TP_TRY(new_node(b, at, type, &node, err));
     TP_TRY(name_anchor(b, at, anchor_token, node, err));
     TP_TRY(attach(b, at, node, err));
-    b->stack[b->depth++] = (frame){.node = node};
+    b->stack[b->depth++] = (frame){.node = node, .column = at.column};
     return TP_OK;
 }
 
@@ -701,13 +744,15 @@ tp_status tp_yaml_parse_plain(tp_arena *arena, const char *name, const char *tex
 static tp_status parse(tp_arena *arena, const char *name, const char *text, size_t n, two_ways how,
                        const tp_json **ret, tp_error *err)
 {
+    text = n ? text : "";
     TP_TRY(check_text(name, text, n, err));
     struct fy_diag *diag = silent_diag();
     if (!diag)
         return tp_fail(err, TP_ERR_NOMEM, "%s: out of memory", name);
-    builder b = {.arena = arena, .name = name, .two_ways = how};
+    builder b = {
+        .arena = arena, .name = name, .source = text, .source_end = text + n, .two_ways = how};
     size_t mark = tp_arena_mark(arena);
-    tp_status status = parse_with(&b, diag, n ? text : "", n, err);
+    tp_status status = parse_with(&b, diag, text, n, err);
     if (status == TP_OK && !b.root)
         status = new_node(&b, (place){1, 1}, TP_JSON_NULL, &b.root, err);
     if (status == TP_OK)
@@ -728,4 +773,10 @@ tp_status tp_yaml_parse_old(tp_arena *arena, const char *name, const char *text,
                             const tp_json **ret, tp_error *err)
 {
     return parse(arena, name, text, n, IS_AS_IN_1_1, ret, err);
+}
+
+tp_status tp_yaml_parse_words(tp_arena *arena, const char *name, const char *text, size_t n,
+                              const tp_json **ret, tp_error *err)
+{
+    return parse(arena, name, text, n, IS_TEXT, ret, err);
 }

@@ -34,6 +34,10 @@ TP_CHECKED tp_status tp_yaml_parse(tp_arena *arena, const char *name, const char
 TP_CHECKED tp_status tp_yaml_parse_old(tp_arena *arena, const char *name, const char *text,
                                        size_t n, const tp_json **ret, tp_error *err);
 
+/* The same with text for the plain scalars that the two versions read in two ways. */
+TP_CHECKED tp_status tp_yaml_parse_words(tp_arena *arena, const char *name, const char *text,
+                                         size_t n, const tp_json **ret, tp_error *err);
+
 /* The whole text as one plain scalar, as if it stood alone: "1e-5" is a number,
  * "a: b #c" a string, and so is what YAML 1.1 reads in another way. */
 TP_CHECKED tp_status tp_yaml_parse_plain(tp_arena *arena, const char *name, const char *text,

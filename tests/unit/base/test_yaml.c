@@ -128,6 +128,39 @@ static void quoted_and_block_scalars_are_strings(void **state)
                 "{\"a\":\"one\\n two\\n\",\"b\":\"fold ed\",\"c\":\"x\\n\\n\"}");
 }
 
+static void an_empty_block_takes_nothing_of_what_follows(void **state)
+{
+    static const char empty[] =
+        "an empty block of text; write \"\", or indent the lines that belong to it";
+    static const struct {
+        int line;
+        const char *text;
+    } refused[] = {
+        {2, "a:\n  b: |\n  c: 1\n"},
+        {2, "a:\n  b: |+\n\n  c: 1\n"},
+        {2, "a:\r\n  b: >-\r\n  c: 1\r\n"},
+        {2, "a:\n  b: &x !!str | # remark\n  c: 1\n"},
+        {2, "a:\n  b: |\n  # remark\n  c: 1\n"},
+        {2, "a:\n  - |\n  - b\n"},
+        {2, "a:\n  - - >\n    - b\n"},
+        {3, "a:\n  - x: 1\n    b: |\n    c: 1\n"},
+        {2, "a:\n  ? |\n  b\n  : c\n"},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(refused); i++) {
+        char message[200];
+        snprintf(message, sizeof message, "r.yaml:%d:1: %s", refused[i].line, empty);
+        refuse_text(refused[i].text, strlen(refused[i].text), message);
+    }
+    expect_json("a:\n  b: |\nc: >+\n\nd: |\ne: |",
+                "{\"a\":{\"b\":\"\"},\"c\":\"\\n\",\"d\":\"\",\"e\":\"\"}");
+    expect_json("a:\n  b: |1\n   x\n  c: |2\n  d: |\n\n   x\n  e: 1\n",
+                "{\"a\":{\"b\":\"x\\n\",\"c\":\"\",\"d\":\"\\nx\\n\",\"e\":1}}");
+    expect_json("- |\n- a:\n  - |\n   x\n  - b: >\n     y\n    c: |\n",
+                "[\"\",{\"a\":[\"x\\n\",{\"b\":\"y\\n\",\"c\":\"\"}]}]");
+    expect_json("|\n x\n", "\"x\\n\"");
+    expect_json("- |\n x\n- |+\n y", "[\"x\\n\",\"y\"]");
+}
+
 static void tags_may_state_what_is_the_case(void **state)
 {
     expect_json("[!!str 5, !!int 5, !!float 5, !!bool true, !!null ~, ! 5]",
@@ -331,6 +364,7 @@ int main(void)
         cmocka_unit_test(the_old_version_is_read_as_pyyaml_does),
         cmocka_unit_test(what_two_versions_read_in_two_ways_is_refused),
         cmocka_unit_test(quoted_and_block_scalars_are_strings),
+        cmocka_unit_test(an_empty_block_takes_nothing_of_what_follows),
         cmocka_unit_test(tags_may_state_what_is_the_case),
         cmocka_unit_test(aliases_are_copies),
         cmocka_unit_test(merge_keys_yield_to_what_is_written),
