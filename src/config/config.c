@@ -256,14 +256,43 @@ static tp_status make_parents(tp_config *config, const char *text, tp_slice path
     return TP_OK;
 }
 
+/* Hydra ends a key at its ':', YAML at a ':' with a blank behind it. */
+static void space_keys(const char *text, tp_buf *out)
+{
+    TP_OWN(tp_buf) around = {0}; /* the brackets that are open */
+    bool is_key = false;
+    char quote = 0, last = '['; /* last: before this one, blanks aside */
+    for (const char *p = text; *p; p++) {
+        tp_buf_addc(out, *p);
+        if (*p == '\\' && quote == '"' && p[1])
+            tp_buf_addc(out, *++p);
+        else if (quote)
+            quote = *p == quote ? 0 : quote;
+        else if ((*p == '"' || *p == '\'') && strchr("[{,:", last))
+            quote = *p;
+        else if (*p == '[' || *p == '{')
+            tp_buf_addc(&around, *p);
+        else if ((*p == ']' || *p == '}') && around.len)
+            around.len--;
+        else if (*p == ':' && is_key)
+            tp_buf_addc(out, ' ');
+        if (!quote && strchr("[]{}:,", *p))
+            is_key = strchr("{,", *p) && around.len && around.data[around.len - 1] == '{';
+        last = *p == ' ' ? last : *p;
+    }
+}
+
 static tp_status parse_value(tp_config *config, const char *text, const char *value,
                              const tp_json **ret, tp_error *err)
 {
     if (*value == 0)
         value = "\"\"";
-    tp_status status = strchr("[{\"'", *value)
-                           ? tp_yaml_parse(&config->arena, "value", value, strlen(value), ret, err)
-                           : tp_yaml_parse_plain(&config->arena, "value", value, ret, err);
+    TP_OWN(tp_buf) spaced = {0};
+    space_keys(value, &spaced);
+    tp_status status =
+        strchr("[{\"'", *value)
+            ? tp_yaml_parse_words(&config->arena, "value", spaced.data, spaced.len, ret, err)
+            : tp_yaml_parse_plain(&config->arena, "value", value, ret, err);
     if (status != TP_OK)
         return tp_error_prefix(err, status, "override \"%.200s\": ", text);
     return TP_OK;

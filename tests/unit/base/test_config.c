@@ -273,6 +273,16 @@ static void an_override_mark_replaces_a_section(void **state)
     assert_null(tp_config_find(config, "policy.optimizer.kwargs._override_"));
 }
 
+static void expect_json(const tp_json *value, const char *json)
+{
+    tp_buf out = {0};
+    tp_json_w w;
+    tp_json_w_init(&w, &out, 0);
+    tp_json_w_value(&w, value);
+    assert_string_equal(tp_buf_str(&out), json);
+    tp_buf_release(&out);
+}
+
 static void inheritance_goes_wrong_clearly(void **state)
 {
     put("recipes/a.yaml", "defaults: b.yaml\n");
@@ -338,6 +348,26 @@ static void override_values_are_yaml_scalars(void **state)
     assert_string_equal(o.tokenizer_name, "");
     assert_int_equal(o.passes.n, 1);
     assert_string_equal(o.passes.v[0], "a: b #c");
+}
+
+/* All as Hydra reads them. */
+static void a_key_of_an_override_ends_at_its_colon(void **state)
+{
+    static const char *const values[][2] = {
+        {"{a:false,b:{c:2,d: 3},e:[x:y,{f:1}]}",
+         "{\"a\":false,\"b\":{\"c\":2,\"d\":3},\"e\":[\"x:y\",{\"f\":1}]}"},
+        {"{a:\"x,y:z\",'b:c':1, d:http://x:1}", "{\"a\":\"x,y:z\",\"b:c\":1,\"d\":\"http://x:1\"}"},
+        {"{a: \"}\\\":1\", b:it's, c:'it''s:1'}",
+         "{\"a\":\"}\\\":1\",\"b\":\"it's\",\"c\":\"it's:1\"}"},
+        {"[a:b, yes, 'c']", "[\"a:b\",\"yes\",\"c\"]"},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(values); i++) {
+        char text[200];
+        snprintf(text, sizeof text, "x=%s", values[i][0]);
+        load(NULL);
+        override(text);
+        expect_json(tp_config_find(config, "x"), values[i][1]);
+    }
 }
 
 static void bad_overrides_are_explained(void **state)
@@ -1121,6 +1151,7 @@ int main(void)
         CASE(inheritance_goes_wrong_clearly),
         CASE(overrides_set_add_and_delete),
         CASE(override_values_are_yaml_scalars),
+        CASE(a_key_of_an_override_ends_at_its_colon),
         CASE(bad_overrides_are_explained),
         CASE(an_heir_is_what_the_settings_make),
         CASE(an_heir_inherits_and_nests),
