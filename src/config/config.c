@@ -14,24 +14,72 @@ static const char command_line[] = "command line";
 static tp_status load_file(tp_config *config, const char *path, tp_config_node **ret,
                            tp_error *err);
 
+static tp_status merge(tp_config *config, tp_config_node *onto, tp_config_node *from,
+                       tp_error *err);
+
+/* A reference to a section becomes a copy of that, as it stands by now: as in OmegaConf, the
+ * members that the heir does not set are then still there. */
+static tp_status expand(tp_config *config, tp_config_node **old, tp_error *err)
+{
+    tp_config_node *copy = NULL;
+    const tp_config_node *target = NULL;
+    TP_TRY(tp_config_section(*old, &target, err));
+    if (!target)
+        return TP_OK;
+    TP_TRY(tp_node_import(config, &target->value, NULL, NULL, tp_node_depth(*old), &copy, err));
+    tp_node_replace(*old, copy);
+    *old = copy;
+    return TP_OK;
+}
+
+static tp_status check_kinds(const tp_config_node *old, const tp_config_node *node, tp_error *err)
+{
+    bool is_map = node->value.type == TP_JSON_OBJECT;
+    if (!tp_node_is_container(old) || !tp_node_is_container(node) || node->replaces ||
+        old->value.type == node->value.type)
+        return TP_OK;
+    return tp_node_fail(old, err,
+                        "a %s, with which a %s (%s) cannot be merged; write the same in both%s",
+                        is_map ? "list" : "mapping", is_map ? "mapping" : "list", node->origin,
+                        is_map ? ", or _override_: true in the mapping" : "");
+}
+
+static bool are_sections(const tp_config_node *old, const tp_config_node *node)
+{
+    return old->value.type == TP_JSON_OBJECT && node->value.type == TP_JSON_OBJECT &&
+           !node->replaces;
+}
+
+static tp_status merge_member(tp_config *config, tp_config_node *old, tp_config_node *node,
+                              tp_error *err)
+{
+    bool is_silent = config->is_old && tp_node_is_missing(node); /* as OmegaConf takes it */
+    if (is_silent || (tp_node_is_container(node) && !node->replaces))
+        TP_TRY(expand(config, &old, err));
+    if (is_silent)
+        return TP_OK;
+    TP_TRY(check_kinds(old, node, err));
+    if (!are_sections(old, node)) {
+        tp_node_replace(old, node);
+        return TP_OK;
+    }
+    old->origin = node->origin;
+    return merge(config, old, node, err);
+}
+
 /* Lay `from` over `onto`: mappings merge member by member, anything else takes the
  * place of what was there.  Nodes of `from` move.  Calls nest as deep as the tree. */
-static void merge(tp_config_node *onto, tp_config_node *from)
+static tp_status merge(tp_config *config, tp_config_node *onto, tp_config_node *from, tp_error *err)
 {
     for (const tp_json *v = from->value.child, *next; v; v = next) {
         next = v->next;
-        tp_config_node *node = tp_node_of(v);
         tp_config_node *old = tp_node_child(onto, v->key);
-        if (!old) {
-            tp_node_append(onto, v->key, node);
-        } else if (old->value.type == TP_JSON_OBJECT && v->type == TP_JSON_OBJECT &&
-                   !node->replaces) {
-            old->origin = node->origin;
-            merge(old, node);
-        } else {
-            tp_node_replace(old, node);
-        }
+        if (!old)
+            tp_node_append(onto, v->key, tp_node_of(v));
+        else
+            TP_TRY(merge_member(config, old, tp_node_of(v), err));
     }
+    return TP_OK;
 }
 
 static tp_status load_parent(tp_config *config, const char *path, const tp_config_node *named_by,
@@ -53,8 +101,7 @@ static tp_status load_parent(tp_config *config, const char *path, const tp_confi
     tp_status status = load_file(config, full.data, &tree, err);
     if (status != TP_OK)
         return tp_error_prefix(err, status, "%s: defaults: ", named_by->origin);
-    merge(onto, tree);
-    return TP_OK;
+    return merge(config, onto, tree, err);
 }
 
 /* The parents that `tree` names, merged in order, with `tree` itself on top. */
@@ -75,9 +122,8 @@ static tp_status inherit(tp_config *config, const char *path, tp_config_node *tr
         TP_TRY(load_parent(config, path, defaults, base, err));
     }
     tp_node_remove(defaults);
-    merge(base, tree);
     *ret = base;
-    return TP_OK;
+    return merge(config, base, tree, err);
 }
 
 static tp_status parse_file(tp_config *config, const char *path, tp_config_node **ret,
@@ -320,11 +366,12 @@ static tp_status set_key(tp_config *config, const char *text, const char *origin
     TP_TRY(make_parents(config, text, path, origin, &parent, &last, err));
     TP_TRY(tp_node_import(config, value, NULL, origin, tp_node_depth(parent) + 1, &node, err));
     tp_config_node *old = tp_node_child(parent, last);
+    if (old && origin == command_line)
+        TP_TRY(check_kinds(old, node, err));
     if (!old)
         tp_node_append(parent, last, node);
-    else if (old->value.type == TP_JSON_OBJECT && node->value.type == TP_JSON_OBJECT &&
-             !node->replaces)
-        merge(old, node);
+    else if (are_sections(old, node))
+        return merge(config, old, node, err);
     else {
         node->replaces |= old->value.type != TP_JSON_OBJECT;
         tp_node_replace(old, node);

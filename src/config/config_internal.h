@@ -125,6 +125,10 @@ typedef struct {
 /* config_keys.c: note every key that the table does not have as a fault. */
 void tp_binder_check_keys(const tp_binder *b);
 
+/* The section that `node` stands for, where its text is one whole reference to it, unresolved;
+ * otherwise NULL. */
+tp_status tp_config_section(tp_config_node *node, const tp_config_node **ret, tp_error *err);
+
 /* Replace interpolations everywhere below `node`. */
 tp_status tp_config_resolve(tp_config *config, tp_config_node *node, tp_error *err);
 

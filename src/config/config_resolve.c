@@ -93,19 +93,26 @@ static void suggest(const tp_config_node *parent, tp_slice part, char *out, size
     }
 }
 
-/* The node a path names, seen from `at`: one leading dot is its parent, each
- * further one a level higher. */
+/* Where a path starts, seen from `at`: one leading dot is its parent, each further one a level
+ * higher; NULL above the top.  The dots are cut off. */
+static tp_config_node *start_of(tp_config_node *at, tp_slice *path)
+{
+    bool is_relative = path->len && path->data[0] == '.';
+    for (; path->len && path->data[0] == '.' && at; *path = sub(*path, 1, path->len))
+        at = at->parent;
+    while (!is_relative && at->parent)
+        at = at->parent;
+    return at;
+}
+
+/* The node a path names, seen from `at`. */
 static tp_status find(resolver *r, tp_config_node *at, tp_slice path, tp_config_node **ret,
                       tp_error *err)
 {
     tp_slice rest = path, part;
-    tp_config_node *node = path.len && path.data[0] == '.' ? at : r->config->root;
-    while (rest.len && rest.data[0] == '.') {
-        if (!node->parent)
-            return tp_node_fail(at, err, "${%.*s} goes above the top", shown(path), path.data);
-        node = node->parent;
-        rest = sub(rest, 1, rest.len);
-    }
+    tp_config_node *node = start_of(at, &rest);
+    if (!node)
+        return tp_node_fail(at, err, "${%.*s} goes above the top", shown(path), path.data);
     if (!rest.len)
         return tp_node_fail(at, err, "${%.*s} names nothing", shown(path), path.data);
     while (tp_path_next(&rest, &part)) {
@@ -422,6 +429,39 @@ static tp_status resolve(resolver *r, tp_config_node *node, tp_error *err)
     node->state = TP_NODE_BUSY;
     TP_TRY(resolve_contents(r, node, err));
     node->state = TP_NODE_RESOLVED;
+    return TP_OK;
+}
+
+/* At most `left` references are followed, so cycles end.  Calls nest as deep as that. */
+static tp_config_node *follow(tp_config_node *node, int *left)
+{
+    tp_slice text = node->value.text, part;
+    if (tp_node_is_container(node))
+        return node;
+    if (!tp_node_text(node) || !opens_at(text, 0) || find_closing(text, 0) != text.len - 1 ||
+        --*left < 0)
+        return NULL;
+    tp_slice path = trim(sub(text, 2, text.len - 1));
+    tp_config_node *at = start_of(node, &path);
+    while (at && tp_path_next(&path, &part)) {
+        at = follow(at, left);
+        at = at ? tp_node_child(at, part) : NULL;
+    }
+    return at ? follow(at, left) : NULL;
+}
+
+tp_status tp_config_section(tp_config_node *node, const tp_config_node **ret, tp_error *err)
+{
+    int left = MAX_CHAIN;
+    const char *text = tp_node_text(node);
+    if (text && opens_at(node->value.text, 0) && strstr(text + 2, "${"))
+        return tp_node_fail(node, err,
+                            "a recipe that inherits from this one sets members of a section that "
+                            "is named by ${ within ${; write the name out");
+    *ret = text ? follow(node, &left) : NULL;
+    for (const tp_config_node *p = node->parent; p; p = p->parent)
+        if (p == *ret) /* a circle, for whoever resolves it */
+            *ret = NULL;
     return TP_OK;
 }
 

@@ -283,6 +283,69 @@ static void expect_json(const tp_json *value, const char *json)
     tp_buf_release(&out);
 }
 
+static void expect_tree(const char *path, const char *json)
+{
+    load(path);
+    expect_json(tp_config_resolved(config), json);
+}
+
+/* All as OmegaConf.merge does. */
+static void a_section_that_is_a_reference_keeps_its_members(void **state)
+{
+    put("recipes/base.yaml",
+        "t: {p: 1, q: \"${.p}\"}\nv: ${t}\nw: \"${ v }\"\nx: ${y}\ny: ${x}\n"
+        "d: {l: [1], m: \"${.l}\", s: \"${d.r.u}\", r: \"${z}\"}\nz: {u: {k: 1}, o: \"${z}\"}\n");
+    put("recipes/child.yaml", "defaults: base.yaml\nw: {p: 2}\nt: {p: 3}\nv: {a: 1}\nx: {a: 1}\n"
+                              "d: {m: [2], s: {a: 1}}\nz: {o: {a: 1}}\n");
+    expect_tree("recipes/child.yaml",
+                "{\"t\":{\"p\":3,\"q\":\"${.p}\"},\"v\":{\"p\":3,\"q\":\"${.p}\",\"a\":1},"
+                "\"w\":{\"p\":2,\"q\":\"${.p}\"},\"x\":{\"a\":1},\"y\":\"${x}\","
+                "\"d\":{\"l\":[1],\"m\":[2],\"s\":{\"k\":1,\"a\":1},\"r\":\"${z}\"},"
+                "\"z\":{\"u\":{\"k\":1},\"o\":{\"a\":1}}}");
+    put("recipes/base.yaml", "n: t\nt: {p: 1}\nv: ${${n}}\n");
+    put("recipes/child.yaml", "defaults: base.yaml\nv: {a: 1}\n");
+    expect_load_error("recipes/child.yaml",
+                      "recipes/base.yaml:3: v: a recipe that inherits from this one sets members "
+                      "of a section that is named by ${ within ${; write the name out");
+}
+
+/* A recipe of Temper asks for a value; for OmegaConf what is there stays. */
+static void what_is_missing_in_an_heir_is_asked_for(void **state)
+{
+    put("recipes/base.yaml", "a: 1\nb: {c: 1}\nd: null\nf: ${b}\n");
+    put("recipes/child.yaml",
+        "defaults: base.yaml\na: \?\?\?\nb: \?\?\?\nd: \?\?\?\ne: \?\?\?\nf: \?\?\?\n");
+    expect_tree(
+        "recipes/child.yaml",
+        "{\"a\":\"\?\?\?\",\"b\":\"\?\?\?\",\"d\":\"\?\?\?\",\"f\":\"\?\?\?\",\"e\":\"\?\?\?\"}");
+    tp_config_release(config);
+    config = NULL;
+    assert_int_equal(tp_config_load_old(&config, "recipes/child.yaml", &err), TP_OK);
+    expect_json(tp_config_resolved(config),
+                "{\"a\":1,\"b\":{\"c\":1},\"d\":null,\"f\":{\"c\":1},\"e\":\"\?\?\?\"}");
+}
+
+static void lists_and_mappings_do_not_merge(void **state)
+{
+    put("recipes/base.yaml", "a: {b: 1}\nc: [1]\n");
+    put("recipes/child.yaml", "defaults: base.yaml\na: [1]\n");
+    expect_load_error("recipes/child.yaml",
+                      "recipes/base.yaml:1: a: a mapping, with which a list (recipes/child.yaml:2) "
+                      "cannot be merged; write the same in both");
+    put("recipes/child.yaml", "defaults: base.yaml\nc: {b: 1}\n");
+    expect_load_error("recipes/child.yaml",
+                      "recipes/base.yaml:2: c: a list, with which a mapping "
+                      "(recipes/child.yaml:2) cannot be merged; write the same in both, or "
+                      "_override_: true in the mapping");
+    load("recipes/base.yaml");
+    assert_int_equal(tp_config_override(config, "a=[2]", &err), TP_ERR_CONFIG);
+    assert_string_equal(err.message,
+                        "recipes/base.yaml:1: a: a mapping, with which a list (command "
+                        "line) cannot be merged; write the same in both");
+    put("recipes/child.yaml", "defaults: base.yaml\na: 1\nc: {_override_: true, b: 1}\n");
+    expect_tree("recipes/child.yaml", "{\"a\":1,\"c\":{\"b\":1}}");
+}
+
 static void inheritance_goes_wrong_clearly(void **state)
 {
     put("recipes/a.yaml", "defaults: b.yaml\n");
@@ -445,7 +508,8 @@ static void an_heir_is_what_the_settings_make(void **state)
         {name, "policy.scheduler=null"},
         {name, "policy.scheduler=[]"},
         {name, "policy.scheduler=[{name: \"a: b\", _override_: true}, [1, [2]], {}]"},
-        {name, "policy.scheduler={\"a b: c\": \"off\", '010': 0x10, d: [yes_, \"no\"]}",
+        {name,
+         "policy.scheduler={_override_: true, \"a b: c\": \"off\", '010': 0x10, d: [yes_, \"no\"]}",
          "policy.scheduler.x=3"},
         {name, "policy.scheduler=5", "policy.scheduler={a: 1}", "policy.scheduler.b=2"},
         {name, NULL},
@@ -1148,6 +1212,9 @@ int main(void)
         CASE(recipes_inherit),
         CASE(several_parents_merge_in_order),
         CASE(an_override_mark_replaces_a_section),
+        CASE(a_section_that_is_a_reference_keeps_its_members),
+        CASE(what_is_missing_in_an_heir_is_asked_for),
+        CASE(lists_and_mappings_do_not_merge),
         CASE(inheritance_goes_wrong_clearly),
         CASE(overrides_set_add_and_delete),
         CASE(override_values_are_yaml_scalars),

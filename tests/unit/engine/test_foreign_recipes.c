@@ -209,7 +209,6 @@ static void what_changes_the_result_is_refused(void **state)
         "async_rl.sampler.max_staleness_versions=1",
         "data.use_multiple_dataloader=true",
         "data.validation.repeat=16",
-        "data.train=[{data_path: a}]",
         "policy.optimizer.kwargs.exp_avg_dtype=torch.bfloat16",
         "policy.optimizer.name=transformer_engine.pytorch.optimizers.fused_adam.FusedAdam",
         "policy.megatron_cfg={enabled: true, peft: {enabled: true}}"};
@@ -221,6 +220,12 @@ static void what_changes_the_result_is_refused(void **state)
         if (tp_train_options_bind(config, &o, &err) != TP_ERR_CONFIG)
             fail_msg("%s was taken", cases[i]);
     }
+    load("base.yaml");
+    assert_int_equal(tp_config_override(config, "data.train=[{data_path: a}]", &err),
+                     TP_ERR_CONFIG); /* over a mapping */
+    override("data.train=null");
+    override("data.train=[{data_path: a}]");
+    assert_int_equal(tp_train_options_bind(config, &o, &err), TP_ERR_CONFIG);
 }
 
 static const char megatron[] =
