@@ -228,7 +228,24 @@ static bool spell_sixties(const char *p, bool is_negative, tp_buf *out)
     return !p[1 + count_digits(p + 1)];
 }
 
-/* 0b101, 017, 0x1f, 1_000 and 1:30, all with a sign.  Of exponents OmegaConf asks no point. */
+/* Of the digits behind the sign: a point in front has no sign, and a sign in its exponent.
+ * PyYAML's numbers have a point and a sign in the exponent, and any "_"; OmegaConf's, which may
+ * lack either, have one "_" at a time, between digits. */
+static bool is_old_decimal(const char *p, bool has_sign)
+{
+    const char *exponent = p + strcspn(p, "eE");
+    bool is_signed = *exponent && (exponent[1] == '+' || exponent[1] == '-');
+    if (*p == '.')
+        return !has_sign && (!*exponent || is_signed);
+    size_t whole = strspn(p, "0123456789_");
+    bool is_loose = !*exponent || (p[whole] == '.' && is_signed);
+    for (size_t i = 0; !is_loose && i < whole; i++)
+        if (p[i] == '_' && !isdigit((unsigned char)p[i + 1]))
+            return false;
+    return true;
+}
+
+/* 0b101, 017, 0x1f, 1_000 and 1:30, all with a sign, and decimal numbers. */
 static bool spell_old(const char *text, tp_buf *out)
 {
     TP_OWN(tp_buf) digits = {0};
@@ -250,6 +267,8 @@ static bool spell_old(const char *text, tp_buf *out)
         return spell_in_base(d + 2, d[1] == 'x' ? 16 : 2, is_negative, out);
     if (d[0] == '0' && all > 1 && !d[count_digits(d)])
         return spell_in_base(d, 8, is_negative, out);
+    if (!is_old_decimal(p, p > text))
+        return false;
     if (is_negative)
         tp_buf_addc(out, '-');
     return spell_decimal(d, out);
@@ -268,7 +287,7 @@ static tp_json_type resolve_old(const char *text, size_t n, tp_buf *out)
     tp_buf_clear(out);
     tp_json_type type = resolve_plain(text, n, out);
     bool is_finite = type == TP_JSON_NUMBER && !strpbrk(tp_buf_str(out), "IN");
-    return is_finite ? TP_JSON_STRING : type; /* 0o17 */
+    return is_finite ? TP_JSON_STRING : type; /* 0o17, -.5 */
 }
 
 /* ---- one scalar ---- */
@@ -289,6 +308,9 @@ static tp_status resolve(const builder *b, place at, const char *text, size_t n,
     tp_json_type old = resolve_old(text, n, &number);
     *ret = resolve_plain(text, n, out);
     if (*ret == old && (old != TP_JSON_NUMBER || !strcmp(out->data, number.data)))
+        return TP_OK;
+    bool is_decimal = !text[strspn(text, "0123456789+-.eE")]; /* then one for Hydra: -.5, .5e3 */
+    if (b->two_ways == IS_TEXT && *ret == TP_JSON_NUMBER && old == TP_JSON_STRING && is_decimal)
         return TP_OK;
     if (b->two_ways == IS_REFUSED) {
         const char *now = shown(*ret, out), *then = shown(old, &number);

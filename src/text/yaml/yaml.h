@@ -3,13 +3,13 @@
  * One document per text, YAML 1.2 core schema: plain scalars are null, booleans
  * (true, false), integers, floats (1e-5 and .inf among them) or else strings;
  * quoted and block scalars are strings, unless they have another tag.  What YAML
- * 1.1 reads in another way (yes, 010, 1_000, 12:30; PyYAML and OmegaConf do) is
+ * 1.1 reads in another way (yes, 010, 1_000, 12:30, -.5; PyYAML and OmegaConf do) is
  * refused.  Anchors, aliases and merge keys (<<) are
  * resolved into copies.  Refused: duplicate and non-scalar keys, tags other than
  * the core ones, cycles, and whatever exceeds the limits below (they also bound
  * what aliases may expand to).
  *
- * Numbers come out in JSON's spelling ("+.5" as "0.5", "0x10" as "16"); infinities
+ * Numbers come out in JSON's spelling ("5." as "5.0", "0x10" as "16"); infinities
  * and not-a-number as "Infinity", "-Infinity", "NaN", which tp_json_f64() reads.
  * A member's `line` is the line of its key.  Errors say "name:line:column: ...". */
 #ifndef TP_TEXT_YAML_YAML_H

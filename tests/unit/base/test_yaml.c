@@ -70,8 +70,8 @@ static void plain_scalars_follow_the_core_schema(void **state)
     expect_json("[null, Null, NULL, ~, true, True, TRUE, false, False, FALSE]",
                 "[null,null,null,null,true,true,true,false,false,false]");
     expect_json("[0, 12, -3, +4, 007, 0x1F]", "[0,12,-3,4,7,31]");
-    expect_json("[1e-5, 5.0e-6, .5, -.5, 5., 1E3, +2.5, 00.5, 6.02e+23]",
-                "[1e-5,5.0e-6,0.5,-0.5,5.0,1E3,2.5,0.5,6.02e+23]");
+    expect_json("[1e-5, 5.0e-6, .5, .5e-1, 5., 1E3, +2.5, 00.5, 6.02e+23]",
+                "[1e-5,5.0e-6,0.5,0.5e-1,5.0,1E3,2.5,0.5,6.02e+23]");
     expect_json("[.inf, -.Inf, +.INF, .nan, .NaN]",
                 "[\"Infinity\",\"-Infinity\",\"Infinity\",\"NaN\",\"NaN\"]");
     expect_json("[y, N, 1.2.3, 0x, 0o8, e5, '.', ., -x, 1e, tRUE, 00:30:45, 1:60, _1]",
@@ -89,7 +89,8 @@ static void the_old_version_is_read_as_pyyaml_does(void **state)
     static const char text[] =
         "[yes, No, ON, off, y, true, 010, -017, 08, 0o17, 0b101, -0x1F, 1_024, 1__0.5_0, 0_7,\n"
         " 1:30, -190:20:30, 190:20:30.15, 0:30, 1:60, 1e-5, .inf, .nan, ~, 'off', 1e5_0, _1, 0x_1f,"
-        " !!bool \"yes\", !!int '010', 1.e+3, 99999999999999999999:59]";
+        " !!bool \"yes\", !!int '010', 1.e+3, 99999999999999999999:59,"
+        " -.5, +.5, .5e3, .5E-3, ._5, .5_e+3, 1_0e5, 1_e5, 1__0e5, 1_0.5e5, 1_.5e5, 1_.5e+5]";
     const tp_json *root = NULL;
     tp_buf out = {0};
     tp_json_w w;
@@ -99,7 +100,9 @@ static void the_old_version_is_read_as_pyyaml_does(void **state)
     assert_string_equal(
         out.data, "[true,false,true,false,\"y\",true,8,-15,\"08\",\"0o17\",5,-31,1024,10.50,7,"
                   "90,-685230,685230.15,\"0:30\",\"1:60\",1e-5,\"Infinity\",\"NaN\",null,"
-                  "\"off\",\"1e5_0\",\"_1\",31,true,8,1.0e+3,\"99999999999999999999:59\"]");
+                  "\"off\",\"1e5_0\",\"_1\",31,true,8,1.0e+3,\"99999999999999999999:59\","
+                  "\"-.5\",\"+.5\",\".5e3\",0.5E-3,\"._5\",0.5e+3,10e5,\"1_e5\",\"1__0e5\","
+                  "10.5e5,\"1_.5e5\",1.5e+5]");
     tp_buf_release(&out);
 }
 
@@ -116,6 +119,8 @@ static void what_two_versions_read_in_two_ways_is_refused(void **state)
                       "\"0o17\" for the text");
     REFUSE("a: 12:30:45", "r.yaml:1:4: 12:30:45 is text in YAML 1.2 and 45045 in YAML 1.1; write "
                           "45045, or \"12:30:45\" for the text");
+    REFUSE("a: -.5", "r.yaml:1:4: -.5 is -0.5 in YAML 1.2 and text in YAML 1.1; write -0.5, or "
+                     "\"-.5\" for the text");
     expect_json("{off: 'off', b: !!str 010, c: \"yes\"}",
                 "{\"off\":\"off\",\"b\":\"010\",\"c\":\"yes\"}");
 }
@@ -279,6 +284,8 @@ static void one_plain_scalar_is_read_alone(void **state)
     assert_string_equal(tp_json_str(v), "a: [b #c");
     assert_int_equal(tp_yaml_parse_plain(&arena, "x", "010", &v, NULL), TP_OK);
     assert_string_equal(tp_json_str(v), "010");
+    assert_int_equal(tp_yaml_parse_plain(&arena, "x", "-.5e3", &v, NULL), TP_OK);
+    assert_int_equal(v->type, TP_JSON_NUMBER);
     assert_int_equal(tp_yaml_parse_plain(&arena, "x", "off", &v, NULL), TP_OK);
     assert_string_equal(tp_json_str(v), "off");
     assert_int_equal(tp_yaml_parse_plain(&arena, "x", "~", &v, NULL), TP_OK);
