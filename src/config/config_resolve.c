@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "text/template/python_text.h"
 #include "text/yaml/yaml.h"
 
 /* Interpolation.  A value is resolved when somebody asks for it, so references may
@@ -165,17 +166,9 @@ static bool combine_ints(operation op, int64_t a, int64_t b, int64_t *ret)
         return !__builtin_sub_overflow(a, b, ret);
     case MUL:
         return !__builtin_mul_overflow(a, b, ret);
-    case DIV:
-        /* A quotient that is whole stays whole. */
-        if (b == 0 || (a == INT64_MIN && b == -1) || a % b != 0)
-            return false;
-        *ret = a / b;
-        return true;
-    case MAX:
-        *ret = TP_MAX(a, b);
-        return true;
+    default: /* a quotient is never whole */
+        return false;
     }
-    return false;
 }
 
 static double combine_floats(operation op, double a, double b)
@@ -187,16 +180,16 @@ static double combine_floats(operation op, double a, double b)
         return a - b;
     case MUL:
         return a * b;
-    case DIV:
+    default:
         return a / b;
-    case MAX:
-        return TP_MAX(a, b);
     }
-    return NAN;
 }
 
+/* As Python computes. */
 static number combine(operation op, number a, number b)
 {
+    if (op == MAX)
+        return b.f > a.f ? b : a;
     number result = {.is_int = a.is_int && b.is_int};
     if (result.is_int && combine_ints(op, a.i, b.i, &result.i))
         result.f = (double)result.i;
@@ -213,6 +206,8 @@ static tp_status number_node(resolver *r, const tp_config_node *at, number v, tp
         snprintf(text, sizeof text, "%lld", (long long)v.i);
     else
         tp_json_f64_text(v.f, text);
+    if (!v.is_int && !strpbrk(text, ".e"))
+        strcat(text, ".0"); /* and no whole number from here on */
     TP_TRY(tp_node_new(r->config, TP_JSON_NUMBER, at->origin, ret, err));
     return tp_node_text_copy(r->config, text, strlen(text), &(*ret)->value.text, err);
 }
@@ -334,6 +329,21 @@ static void add_unescaped(tp_buf *out, tp_slice literal)
     }
 }
 
+/* As OmegaConf puts a value into text: by Python's str(). */
+static void add_word(tp_buf *out, const tp_json *v)
+{
+    char number[TP_PYTHON_NUMBER_MAX];
+    double f = 0;
+    bool is_float = v->type == TP_JSON_NUMBER && strpbrk(v->text.data, ".eEIN");
+    if (is_float && tp_json_f64(v, &f))
+        tp_buf_add(out, number, tp_python_float(f, number));
+    else
+        tp_buf_adds(out, v->type == TP_JSON_NULL    ? "None"
+                         : v->type == TP_JSON_TRUE  ? "True"
+                         : v->type == TP_JSON_FALSE ? "False"
+                                                    : tp_json_word(v));
+}
+
 /* Text with expressions in it becomes text. */
 static tp_status concatenate(resolver *r, tp_config_node *at, tp_slice text, tp_buf *out,
                              tp_error *err)
@@ -351,7 +361,7 @@ static tp_status concatenate(resolver *r, tp_config_node *at, tp_slice text, tp_
         if (tp_node_is_container(value))
             return tp_node_fail(at, err, "%.*s is a section and cannot be put into text",
                                 shown(sub(text, open, close + 1)), text.data + open);
-        tp_buf_adds(out, tp_json_word(&value->value));
+        add_word(out, &value->value);
         if (out->len > TP_CONFIG_MAX_TEXT)
             return tp_node_fail(at, err, "the text becomes longer than %d bytes",
                                 TP_CONFIG_MAX_TEXT);

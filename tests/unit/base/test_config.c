@@ -736,13 +736,29 @@ static void references_are_resolved(void **state)
     tp_json_w_value(&w, o.scheduler);
     assert_string_equal(
         out.data,
-        "{\"a\":512,\"b\":512,\"c\":32,\"d\":\"x-512-bfloat16\",\"e\":1536,\"f\":3.5,\"g\":4,"
+        "{\"a\":512,\"b\":512,\"c\":32,\"d\":\"x-512-bfloat16\",\"e\":1536,\"f\":3.5,\"g\":4.0,"
         "\"h\":11,\"i\":0.4,\"j\":[0.98],\"k\":{\"kwargs\":{\"lr\":5.0e-6,\"betas\":[0.9,0.98]}},"
         "\"l\":\"${not this} 512\",\"m\":\"bfloat16\",\"n\":\"precision\",\"o\":5.0e-6,"
-        "\"p\":[1.5,1.5,0.5,-2],\"q\":\"true null bfloat16\"}");
+        "\"p\":[1.5,1.5,0.5,-2],\"q\":\"True None bfloat16\"}");
     assert_int_equal(o.budget, 1024);
     assert_string_equal(tp_config_origin(config, "policy.scheduler.a"), "r.yaml:5");
     tp_buf_release(&out);
+}
+
+/* All as OmegaConf does with NeMo RL's functions. */
+static void values_in_text_are_spelled_as_python_does(void **state)
+{
+    put("r.yaml",
+        "a: [1e-5, 1.0e-5, 1e5, 1.50, 5, .inf, .nan, 1e16, 123456789012345678, 0.0001]\n"
+        "b: v${a.0} v${a.1} v${a.2} v${a.3} v${a.4} v${a.5} v${a.6} v${a.7} v${a.8} v${a.9}\n"
+        "c: ${div:6,2} ${mul:${div:6,2},2} ${mul:0.5,2} ${max:2,1.5} ${max:2,2.5}\n"
+        "d: [\"${mul:3,4}\", \"${max:1.0,2}\", \"${add:1.5,1.5}\"]\n");
+    load("r.yaml");
+    assert_int_equal(bind(), TP_ERR_CONFIG); /* of keys, after resolving */
+    expect_json(tp_config_find(config, "b"), "\"v1e-05 v1e-05 v100000.0 v1.5 v5 vinf vnan v1e+16 "
+                                             "v123456789012345678 v0.0001\"");
+    expect_json(tp_config_find(config, "c"), "\"3.0 6.0 1.0 2 2.5\"");
+    expect_json(tp_config_find(config, "d"), "[12,2,3.0]");
 }
 
 static void a_section_may_refer_to_another(void **state)
@@ -1234,6 +1250,7 @@ int main(void)
         CASE(whole_numbers_may_be_written_with_exponents),
         CASE(text_takes_numbers),
         CASE(references_are_resolved),
+        CASE(values_in_text_are_spelled_as_python_does),
         CASE(a_section_may_refer_to_another),
         CASE(bad_references_are_explained),
         CASE(a_function_of_what_is_missing_is_missing),
