@@ -332,11 +332,11 @@ static void add_unescaped(tp_buf *out, tp_slice literal)
 /* As OmegaConf puts a value into text: by Python's str(). */
 static void add_word(tp_buf *out, const tp_json *v)
 {
-    char number[TP_PYTHON_NUMBER_MAX];
+    char spelled[TP_PYTHON_NUMBER_MAX];
     double f = 0;
     bool is_float = v->type == TP_JSON_NUMBER && strpbrk(v->text.data, ".eEIN");
     if (is_float && tp_json_f64(v, &f))
-        tp_buf_add(out, number, tp_python_float(f, number));
+        tp_buf_add(out, spelled, tp_python_float(f, spelled));
     else
         tp_buf_adds(out, v->type == TP_JSON_NULL    ? "None"
                          : v->type == TP_JSON_TRUE  ? "True"
