@@ -1,6 +1,7 @@
 /* stats.c - columns chosen from a file, and what is asked of them. */
 #include "temper/stats.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,12 +162,14 @@ static void number_rows(selection *s, const tp_column *y)
         s->at = (tp_stats_column){"row", s->owned_at, n, 0, 0};
 }
 
+/* Equal but for 1 % of the distance, as of 0.333, 0.667, 1, and the rounding of what is large. */
 static void note_distances(selection *s)
 {
     const double *x = s->at.x;
     double distance = s->at.n > 1 ? x[1] - x[0] : 0;
     for (size_t i = 2; i < s->at.n; i++)
-        if (fabs(x[i] - x[i - 1] - distance) > 1e-6 * fabs(distance)) {
+        if (fabs(x[i] - x[i - 1] - distance) >
+            0.01 * fabs(distance) + 4 * DBL_EPSILON * fabs(x[i])) {
             tp_buf_addf(&s->notes,
                         "the places (%.60s) are not equally far apart: slopes and change points "
                         "are at them, while the correction for autocorrelation and the decay take "
@@ -228,11 +231,14 @@ static tp_status choose(const tp_stats_dataset *data, const char *const *words, 
     return TP_OK;
 }
 
-static void note_first_line(const tp_stats_dataset *data, tp_buf *notes)
+static void note_reading(const tp_stats_dataset *data, tp_buf *notes)
 {
     if (data->is_first_mixed)
-        tp_buf_adds(notes, "the first line has words and numbers: it was read as values, not as "
-                           "names\n");
+        tp_buf_addf(notes, "the first line has words and numbers: it was read as %s\n",
+                    data->has_names ? "names, not as values" : "values, not as names");
+    if (data->cut_line)
+        tp_buf_addf(notes, "line %zu, the last, is cut off within quotes: it was left out\n",
+                    data->cut_line);
     if (data->has_row_names)
         tp_buf_adds(notes,
                     "the line of names has one less than the rows: their first column has the "
@@ -248,7 +254,7 @@ static tp_status select_columns(const tp_stats_options *f, const tp_stats_datase
     if (f->by)
         TP_TRY(find(data, f->by, &by, err));
     TP_TRY(choose(data, words, n_words, by, chosen, &n, &s->notes, err));
-    note_first_line(data, &s->notes);
+    note_reading(data, &s->notes);
     if ((by || f->trend) && n != 1)
         return tp_fail(err, TP_ERR_CONFIG,
                        "%s has %zu columns of numbers; --%s takes one: name it after the file",

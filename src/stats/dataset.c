@@ -48,12 +48,13 @@ static bool is_delimiter(char c, char delimiter)
     return c == delimiter || (delimiter == ' ' && is_space(c));
 }
 
-/* Where the line of `p` ends: not within the quotes of a field; NULL: those do not end. */
-static const char *end_of_line(const char *p, const char *end, char delimiter)
+/* Where the line of `p` ends: not within quotes of a field; NULL: those at *quote do not end. */
+static const char *end_of_line(const char *p, const char *end, char delimiter, const char **quote)
 {
     bool is_begin = true;
     while (p && p < end && *p != '\n' && *p != '\r') {
         if (is_begin && *p == '"') {
+            *quote = p;
             p = behind_quotes(p, end);
             is_begin = false;
             continue;
@@ -143,6 +144,7 @@ typedef struct {
 
 typedef struct {
     const char *from, *at, *end; /* with and without the spaces in front; NULL: quotes do not end */
+    const char *quote;           /* where those begin */
     size_t number;
 } text_line;
 
@@ -159,9 +161,10 @@ static const char *next_line(const table *t, const char *text, text_line *ret, s
     while (text < t->end) {
         const char *at = text + blanks(text, t->end);
         bool is_comment = at < t->end && *at == '#';
-        const char *stop =
-            is_comment ? end_of_row(at, t->end) : end_of_line(text, t->end, t->delimiter);
-        *ret = (text_line){.from = text, .at = at, .end = stop, .number = *n_lines + 1};
+        *ret = (text_line){.from = text, .at = at, .number = *n_lines + 1};
+        const char *stop = is_comment ? end_of_row(at, t->end)
+                                      : end_of_line(text, t->end, t->delimiter, &ret->quote);
+        ret->end = stop;
         if (!stop)
             return t->end;
         for (;; ++*n_lines) { /* a break within quotes is one of the text */
@@ -185,9 +188,8 @@ typedef struct {
     uint8_t kinds[TP_DATASET_MAX_COLUMNS];
     size_t n, counts[N_KINDS];
     bool has_text, ends_empty;
-    bool is_count; /* "", 0, 1, 2 ... */
-    bool rises;    /* three or more whole numbers that rise behind words: years, sizes */
-    bool is_even;  /* and at equal distances */
+    bool is_count;                  /* "", 0, 1, 2 ... */
+    bool rises, are_years, doubles; /* three or more numbers, all behind words */
 } line_form;
 
 static field_kind kind_of(const tp_buf *field)
@@ -200,10 +202,11 @@ static field_kind kind_of(const tp_buf *field)
 
 static line_form form_of(table *t, const text_line *line)
 {
-    line_form f = {.is_count = true, .rises = true, .is_even = true};
+    line_form f = {.is_count = true, .rises = true, .are_years = true, .doubles = true};
     const char *at = t->delimiter == '\t' ? line->from : line->at;
-    double last = NAN, distance = NAN, v;
+    double last = NAN, v;
     bool more = true;
+    int unused;
     for (; next_field(&at, line->end, t->delimiter, &more, &t->field); f.n++) {
         const char *text = tp_buf_str(&t->field);
         field_kind kind = kind_of(&t->field);
@@ -217,21 +220,23 @@ static line_form form_of(table *t, const text_line *line)
             f.kinds[f.n] = (uint8_t)kind;
         if (kind == NUMBER) {
             v = tp_str_to_f64(text, &v) ? v : (double)NAN;
-            f.rises &= f.counts[WORD] && v == floor(v) && !(v <= last);
-            f.is_even &= f.counts[NUMBER] < 3 || v - last == distance;
-            distance = v - last;
+            bool is_first = f.counts[NUMBER] == 1;
+            f.rises &= f.counts[WORD] && (is_first || v > last);
+            f.are_years &= v >= 1000 && v < 3000 && v == floor(v) && (is_first || v == last + 1);
+            f.doubles &= v >= 1 && frexp(v, &unused) == 0.5 && (is_first || v == 2 * last);
             last = v;
         }
         f.rises &= kind != WORD || !f.counts[NUMBER];
     }
     f.rises &= f.counts[NUMBER] > 2;
-    f.is_even &= f.rises;
+    f.are_years &= f.rises;
+    f.doubles &= f.rises;
     return f;
 }
 
 /* Words alone are names; words and numbers are where the line below has numbers below the words,
- * or where the numbers alone of this line rise as years do.  So are 0, 1, 2 ... behind an empty
- * field: pandas' table of what has no names. */
+ * where the numbers are years and those below are none, or double and those below do not rise.  So
+ * are 0, 1, 2 ... behind an empty field: pandas' table of what has no names. */
 static bool are_names(const line_form *first, const line_form *second, bool has_row_names)
 {
     bool below = first->n <= second->n;
@@ -242,7 +247,8 @@ static bool are_names(const line_form *first, const line_form *second, bool has_
     for (size_t i = 0; i + has_row_names < TP_DATASET_MAX_COLUMNS && i < first->n; i++)
         below &= first->kinds[i] != WORD || second->kinds[i + has_row_names] == NUMBER;
     return first->counts[WORD] && second->n &&
-           (below || (first->rises && !second->rises) || (first->is_even && !second->is_even));
+           (below || (first->are_years && !second->are_years) ||
+            (first->doubles && !second->rises));
 }
 
 /* The form of the table, from its first two lines: a column of names may have none itself, so that
@@ -263,7 +269,8 @@ static bool begin(table *t, const text_line *first, const char *rest)
     bool ret = are_names(&names, &second, has_less);
     t->has_columns = true;
     t->data->has_row_names = ret && has_less;
-    t->data->is_first_mixed = !ret && names.counts[WORD] && names.counts[NUMBER];
+    t->data->is_first_mixed = names.counts[WORD] && names.counts[NUMBER];
+    t->data->has_names = ret;
     return ret;
 }
 
@@ -315,16 +322,25 @@ static tp_status read_line(table *t, const text_line *line, const char *rest, tp
     return TP_OK;
 }
 
+/* What was killed while it wrote leaves a last line that ends within quotes: behind rows it is left
+ * out.  Lines behind the quote would be lost with it. */
+static tp_status leave_out_cut(table *t, const text_line *line, tp_error *err)
+{
+    const char *stop = end_of_row(line->quote, t->end);
+    if (!t->row || behind_break(stop, t->end) < t->end)
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%zu: a quote that begins a field does not end",
+                       t->data->name, line->number);
+    t->data->cut_line = line->number;
+    return TP_OK;
+}
+
 static tp_status read_table(const char *text, size_t n, tp_stats_dataset *data, tp_error *err)
 {
     table t = {.data = data, .end = text + n};
     tp_status status = TP_OK;
     text_line line;
     while (status == TP_OK && (text = next_line(&t, text, &line, &t.n_lines)))
-        status = line.end ? read_line(&t, &line, text, err)
-                          : tp_fail(err, TP_ERR_FORMAT,
-                                    "%s:%zu: a quote that begins a field does not end", data->name,
-                                    line.number);
+        status = line.end ? read_line(&t, &line, text, err) : leave_out_cut(&t, &line, err);
     tp_buf_release(&t.field);
     return status;
 }

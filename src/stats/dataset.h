@@ -2,11 +2,12 @@
  *
  * Text in columns: separated by tabs, commas, semicolons or spaces, with or without a line
  * of names, which may be numbers beside words where the line below has numbers below the words, or
- * where they rise as years do; it may leave out the first column, which has names of rows; '#'
- * begins a comment; a field in quotes may hold line breaks; an empty cell, NA, null or - is
- * missing.  A column whose first cell is no number holds labels.  JSON: an array of numbers or of
- * arrays, an object of arrays ({"x": .., "y": ..}, {"groups": ..}), an array of objects, or one
- * object per line (metrics.jsonl; members of inner objects are "outer.inner").
+ * where they are years or double (8, 16, 32); it may leave out the first column, which has names of
+ * rows; '#' begins a comment; a field in quotes may hold line breaks, and the last line may end in
+ * it; an empty cell, NA, null or - is missing.  A column whose first cell is no number holds
+ * labels. JSON: an array of numbers or of arrays, an object of arrays ({"x": .., "y": ..},
+ * {"groups": ..}), an array of objects, or one object per line (metrics.jsonl; members of inner
+ * objects are "outer.inner").
  *
  * Reading fails only on the form.  A cell that is not a finite number where numbers began
  * spoils its column, and tp_dataset_numbers() of that column says where it is. */
@@ -39,7 +40,9 @@ typedef struct {
     size_t n_columns, n_rows;
     bool is_json;
     bool has_row_names;  /* in a first column that the line of names leaves out */
-    bool is_first_mixed; /* the first line has words and numbers, and was read as a row */
+    bool has_names;      /* a table whose first line was read as names */
+    bool is_first_mixed; /* the first line has words and numbers: either was guessed */
+    size_t cut_line;     /* the last, which ends within quotes and was left out; 0: none */
     bool is_records; /* JSON objects, one a row: columns are different things, not samples of one */
 } tp_stats_dataset;
 

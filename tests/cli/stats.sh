@@ -267,6 +267,13 @@ is "the last ten" "$("$TOOL" get out last10.ols.slope)" 1
 case $("$TOOL" get out notes.0) in "the places (row) are not equally"*) ;; *) fail "no note in JSON" ;; esac
 run stats turn.txt --trend --json
 grep -q '"notes"' out && fail "a note on equal steps"
+# Equal but for what rounding leaves.
+awk 'BEGIN { print "t,u,v"; for (i = 0; i < 20; i++) printf "%.1f,%.3f,%d\n", 1.7e9 + i / 10, i / 3, i % 7 }' >rounded.csv
+for at in t u; do
+    run stats rounded.csv v --trend --at $at
+    expect 0
+    grep -q "equally far" out && fail "a note on steps that are equal but for rounding: $at"
+done
 
 # Columns without values are left out where none is named, and a first line of words and numbers is told.
 printf 'a,b,\n1,2,\n3,4,\n5,7,\n' >trail.csv
@@ -280,8 +287,11 @@ run stats unnamed.csv
 expect_out "n = 2" "Note: the first line has words and numbers: it was read as values"
 printf 'Country Name,Code,1960,1961,1962\nAruba,ABW,4.8,4.6,4.5\nChad,TCD,7,8,9.5\n' >wide.csv
 run stats wide.csv 1961
-expect_out "1961: mean 6.3" "n = 2."
-grep -q Note out && fail "a note on names"
+expect_out "1961: mean 6.3" "n = 2." "Note: the first line has words and numbers: it was read as names"
+printf 'step,note,loss\n1,ok,0.5\n2,ok,0.25\n3,"run' >cut.csv
+run stats cut.csv loss
+expect 0
+expect_out "n = 2" "Note: line 4, the last, is cut off within quotes: it was left out."
 printf 'x y\n1 5 6\n2 7 8\n' >rows.txt
 run stats rows.txt
 expect 0

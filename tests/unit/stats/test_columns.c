@@ -88,23 +88,31 @@ static void names_may_be_numbers_that_rise(void **state)
         "Country Name,Code,1960,1961,1962\nAruba,ABW,5.5,6.5,6\nChad,TCD,7,8,9\n",
         "\"model\",\"v\",\"1\",\"2\",\"4\",\n\"a\",\"x\",\"5.5\",\"6.5\",\"6\",\n\"b\",\"x\",7,8,9,"
         "\n",
-        "land,code,1960,1961,1962\na,A,5.5,6.5,7.5\nb,B,7,8,9\n"};
-    static const char *const first[] = {"1960", "1", "1960"}, *const second[] = {"1961", "2",
-                                                                                 "1961"};
-    for (size_t i = 0; i < 3; i++) {
+        "land,code,1960,1961,1962\na,A,5.5,6.5,7.5\nb,B,7,8,9\n",
+        "id,2020,2021,2022\na,5.5,6.5,7\nb,7,8,9\n"};
+    static const char *const first[] = {"1960", "1", "1960", "2020"};
+    static const char *const second[] = {"1961", "2", "1961", "2021"};
+    for (size_t i = 0; i < 4; i++) {
         tp_stats_dataset data = read_text(texts[i]);
         check_column(&data, first[i], (const double[]){5.5, 7}, 2);
         check_column(&data, second[i], (const double[]){6.5, 8}, 2);
-        assert_false(data.is_first_mixed);
+        assert_true(data.has_names && data.is_first_mixed);
         tp_dataset_release(&data);
     }
     /* Rows that rise are rows, and so is one whose numbers are none of names. */
-    static const char *const rows[] = {"a,1,2,4\nb,2,3,9\n", "a,1,3,2\nb,2,5,9\n", "a,1,3\nb,2,5\n",
-                                       "1,2,3,a\n2,3,1,b\n", "a,1,2.5,3\nb,2,1,9\n"};
-    for (size_t i = 0; i < 5; i++) {
+    static const char *const rows[] = {"a,1,2,4\nb,2,3,9\n",
+                                       "a,1,3,2\nb,2,5,9\n",
+                                       "a,1,3\nb,2,5\n",
+                                       "1,2,3,a\n2,3,1,b\n",
+                                       "a,1,2.5,3\nb,2,1,9\n",
+                                       "a,10,25,99\nb,12.5,25.1,98\n",
+                                       "a,100,200,300\nb,90,210,310\n",
+                                       "a,2001,2002,2003\nb,2004,2005,2006\n",
+                                       "a,3,6,12\nb,3,5,1\n"};
+    for (size_t i = 0; i < 9; i++) {
         tp_stats_dataset data = read_text(rows[i]);
         assert_int_equal(data.n_rows, 2);
-        assert_true(data.is_first_mixed);
+        assert_true(data.is_first_mixed && !data.has_names);
         tp_dataset_release(&data);
     }
 }
@@ -128,6 +136,21 @@ static void a_field_in_quotes_may_hold_lines(void **state)
     tp_dataset_release(&data);
     check_refusal("a,b\n1,\"x\ny\"\n1,2,3\n", "in:4: more fields");
     check_refusal("a,b\n1,2\n3,\"4\n5,6\n", "in:3: a quote that begins a field does not end");
+    check_refusal("a,b\n3,\"4", "in:2: a quote that begins a field does not end");
+}
+
+/* As of a program that was killed while it wrote. */
+static void a_last_line_cut_within_quotes_is_left_out(void **state)
+{
+    static const char *const texts[] = {"n,x\na,1\nb,\"2", "n,x\na,1\n\"b\"\"", "n,x\na,1\n\"\n",
+                                        "n,x\na,1\n\"b\nc\",\"2"};
+    for (size_t i = 0; i < 4; i++) {
+        tp_stats_dataset data = read_text(texts[i]);
+        check_column(&data, "x", (const double[]){1}, 1);
+        assert_int_equal(data.n_rows, 1);
+        assert_int_equal(data.cut_line, 3);
+        tp_dataset_release(&data);
+    }
 }
 
 static void a_line_of_names_may_leave_out_those_of_rows(void **state)
@@ -297,6 +320,7 @@ int main(void)
         cmocka_unit_test(names_may_be_numbers_beside_words),
         cmocka_unit_test(names_may_be_numbers_that_rise),
         cmocka_unit_test(a_field_in_quotes_may_hold_lines),
+        cmocka_unit_test(a_last_line_cut_within_quotes_is_left_out),
         cmocka_unit_test(a_line_of_names_may_leave_out_those_of_rows),
         cmocka_unit_test(what_is_no_text_or_number_is_refused),
         cmocka_unit_test(lines_end_with_carriage_returns_too),
