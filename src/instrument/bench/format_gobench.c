@@ -284,7 +284,18 @@ static void name_of(const reader *in, const char *word, tp_buf *out)
             tp_buf_addf(out, " %s:%s", s->key, s->value);
 }
 
-static tp_status result_of(reader *in, const char *name, tp_bench_result **ret)
+/* The lines that tell benchmarks of two files apart: of all keys, or of those in the name. */
+static const char *lines_of(const reader *in, const char *word, bool all)
+{
+    TP_OWN(tp_buf) lines = {0};
+    tp_buf_addf(&lines, "%s\n", word);
+    for (const setting *s = in->settings; s < in->settings + in->n_settings; s++)
+        if (all ? s->value != NULL : s->varies)
+            tp_buf_addf(&lines, "%s:%s\n", s->key, s->value ? s->value : "");
+    return tp_arena_strdup(&in->report->arena, tp_buf_str(&lines));
+}
+
+static tp_status result_of(reader *in, const char *name, const char *word, tp_bench_result **ret)
 {
     tp_bench_report *r = in->report;
     *ret = tp_bench_report_find(r, name);
@@ -303,6 +314,8 @@ static tp_status result_of(reader *in, const char *name, tp_bench_result **ret)
     }
     *ret = tp_bench_report_add(r, name, TP_BENCH_MAX_METRICS);
     (*ret)->n_metrics = 0;
+    (*ret)->keys = lines_of(in, word, true);
+    (*ret)->named = lines_of(in, word, false);
     return TP_OK;
 }
 
@@ -390,7 +403,7 @@ static tp_status read_line(reader *in, char *line, size_t number)
         return TP_OK;
     }
     name_of(in, word + strlen("Benchmark"), &name);
-    TP_TRY(result_of(in, tp_buf_str(&name), &result));
+    TP_TRY(result_of(in, tp_buf_str(&name), word, &result));
     result->work = v >= 1 && v < 1e18 ? (uint64_t)v : 0;
     for (char *value; (value = strtok_r(NULL, " \t", &rest));) {
         char *unit = strtok_r(NULL, " \t", &rest);

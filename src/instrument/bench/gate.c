@@ -304,7 +304,7 @@ tp_status tp_gate_compare_stored(const tp_bench_report *base, tp_bench_report *c
 {
     for (size_t i = 0; i < current->n_results; i++) {
         tp_bench_result *result = &current->results[i];
-        const tp_bench_result *before = tp_bench_report_find(base, result->name);
+        const tp_bench_result *before = tp_bench_report_match(base, current, result);
         if (result->verdict == TP_BENCH_FAILED)
             continue;
         if (before)
@@ -314,7 +314,8 @@ tp_status tp_gate_compare_stored(const tp_bench_report *base, tp_bench_report *c
     }
     for (size_t i = 0; i < base->n_results; i++) {
         const char *name = base->results[i].name;
-        if ((matches && !matches(user, name)) || tp_bench_report_find(current, name))
+        if ((matches && !matches(user, name)) ||
+            tp_bench_report_match(current, base, &base->results[i]))
             continue;
         tp_bench_report_add(current, name, 0)->verdict = TP_BENCH_MISSING;
     }

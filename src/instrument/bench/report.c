@@ -40,6 +40,35 @@ tp_bench_result *tp_bench_report_find(const tp_bench_report *r, const char *name
     return NULL;
 }
 
+/* Whether each line of `some` is one of `all`; "key:" says that there is none of the key. */
+static bool holds_lines(const char *all, const char *some)
+{
+    for (size_t n; *some; some += n) {
+        n = strcspn(some, "\n") + 1;
+        bool is_none = n > 1 && some[n - 2] == ':';
+        const char *line = all;
+        while (*line && strncmp(line, some, n - is_none) != 0)
+            line += strcspn(line, "\n") + 1;
+        if ((*line == 0) != is_none)
+            return false;
+    }
+    return true;
+}
+
+const tp_bench_result *tp_bench_report_match(const tp_bench_report *r,
+                                             const tp_bench_report *others,
+                                             const tp_bench_result *other)
+{
+    const tp_bench_result *found = tp_bench_report_find(r, other->name);
+    if (found || !other->keys)
+        return found;
+    for (const tp_bench_result *a = r->results; a < r->results + r->n_results; a++)
+        if (a->keys && holds_lines(a->keys, other->named) && holds_lines(other->keys, a->named) &&
+            !tp_bench_report_find(others, a->name))
+            return a;
+    return NULL;
+}
+
 const tp_bench_result *tp_bench_report_worst(const tp_bench_report *r, const tp_bench_result *x)
 {
     int v = x ? (int)x->verdict : TP_BENCH_COUNT - 1;

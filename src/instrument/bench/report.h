@@ -38,6 +38,9 @@ typedef struct {
 
 typedef struct {
     const char *name;
+    /* Of a file of Go, else NULL: its first word and its "key:value", a line each, all and those
+     * that its name was made of, where "key:" stands for none. */
+    const char *keys, *named;
     const char *message;   /* why it failed, or NULL */
     const char *note;      /* NULL, or a remark */
     const char *work_unit; /* may be NULL */
@@ -80,6 +83,13 @@ void tp_bench_report_release(tp_bench_report *r); /* zeroed is a no-op */
 /* A new result with room for n_metrics metrics, all zero.  Valid until the next add. */
 tp_bench_result *tp_bench_report_add(tp_bench_report *r, const char *name, size_t n_metrics);
 tp_bench_result *tp_bench_report_find(const tp_bench_report *r, const char *name); /* NULL: none */
+
+/* That of the name of `other`, which is one of `others`, or else the one that is the same by its
+ * keys: "Sort" of a file of one architecture is "Sort goarch:arm64" of a file of two.  NULL: none.
+ */
+const tp_bench_result *tp_bench_report_match(const tp_bench_report *r,
+                                             const tp_bench_report *others,
+                                             const tp_bench_result *other);
 /* Results, gravest first and in order among equals: the one behind `x` (NULL: the first), or NULL.
  */
 const tp_bench_result *tp_bench_report_worst(const tp_bench_report *r, const tp_bench_result *x);

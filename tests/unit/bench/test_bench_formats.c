@@ -845,6 +845,37 @@ static void read_or_fail(const char *text, tp_bench_report *ret)
         fail_msg("%s", err.message);
 }
 
+/* What else is in a file makes no other benchmark of one that both have. */
+static void benchmarks_of_go_match_by_their_keys(void **state)
+{
+#define AMD "goos: linux\ngoarch: amd64\n"
+#define ARM "goos: linux\ngoarch: arm64\n"
+    static const struct {
+        const char *before, *after;
+        size_t n_pass, n_new, n_missing;
+    } cases[] = {
+        {AMD FIVE_GO("Y-8", ""), AMD FIVE_GO("Y-8", "") ARM FIVE_GO("Y-8", ""), 1, 1, 0},
+        {AMD FIVE_GO("Y-8", ""), ARM FIVE_GO("Y-8", "") AMD FIVE_GO("Y-8", ""), 1, 1, 0},
+        {AMD FIVE_GO("Y-8", "") ARM FIVE_GO("Y-8", ""), AMD FIVE_GO("Y-8", ""), 1, 0, 1},
+        {AMD "pkg: a\n" FIVE_GO("Y-8", "") "pkg: b\n" FIVE_GO("Y-8", ""),
+         AMD "pkg: a\n" FIVE_GO("Y-8", "") ARM FIVE_GO("Y-8", ""), 1, 1, 1},
+        {AMD FIVE_GO("Y-8", ""), AMD FIVE_GO("Z-8", "") ARM FIVE_GO("Y-8", ""), 0, 2, 1},
+        {AMD "ok: 1\n" FIVE_GO("Y-8", ""), FIVE_GO("Y-8", "") AMD "ok: 1\n" FIVE_GO("Y-8", ""), 1,
+         1, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tp_bench_report r;
+        size_t n[TP_BENCH_COUNT] = {0};
+        compare_texts(cases[i].before, cases[i].after, &r, false);
+        for (size_t k = 0; k < r.n_results; k++)
+            n[r.results[k].verdict]++;
+        assert_int_equal(n[TP_BENCH_PASS], cases[i].n_pass);
+        assert_int_equal(n[TP_BENCH_NEW], cases[i].n_new);
+        assert_int_equal(n[TP_BENCH_MISSING], cases[i].n_missing);
+        tp_bench_report_release(&r);
+    }
+}
+
 /* Up to version 1.4.1 nothing says what is a repetition. */
 static void old_aggregates_of_google_are_none(void **state)
 {
@@ -899,9 +930,9 @@ static void entries_of_trackers_keep_their_names(void **state)
 #define ENTRY(name) "{\"name\": \"" name "\", \"unit\": \"ms/op\", \"value\": 1.5}"
     tp_bench_report r;
     read_or_fail(
-        "[" ENTRY("m - 1") "," ENTRY("m - 2") "," ENTRY("m - 3") "," ENTRY("m - 4") "," ENTRY("m - "
-                                                                                              "5") "," ENTRY("m - 6") "," ENTRY("m - 7") "," ENTRY(
-            "m - 8") "," ENTRY("m - 9") "," ENTRY("m - 10") "," ENTRY("m - 11") "," ENTRY("m - 12") "," ENTRY("m - 13") "," ENTRY("x - y") "]",
+        "[" ENTRY("m - 1") "," ENTRY("m - 2") "," ENTRY("m - 3") "," ENTRY("m - 4") "," ENTRY(
+            "m - "
+            "5") "," ENTRY("m - 6") "," ENTRY("m - 7") "," ENTRY("m - 8") "," ENTRY("m - 9") "," ENTRY("m - 10") "," ENTRY("m - 11") "," ENTRY("m - 12") "," ENTRY("m - 13") "," ENTRY("x - y") "]",
         &r);
     assert_int_equal(r.n_results, 14);
     assert_string_equal(r.results[0].name, "m - 1");
@@ -990,6 +1021,7 @@ int main(void)
         cmocka_unit_test(what_is_not_understood_is_named),
         cmocka_unit_test(lines_of_go_are_read_with_their_units),
         cmocka_unit_test(benchmarks_of_go_are_kept_apart),
+        cmocka_unit_test(benchmarks_of_go_match_by_their_keys),
         cmocka_unit_test(old_aggregates_of_google_are_none),
         cmocka_unit_test(entries_of_trackers_keep_their_names),
         cmocka_unit_test(the_newest_entries_of_suites_are_read),
