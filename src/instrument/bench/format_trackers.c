@@ -14,6 +14,8 @@ static bool is_shown(const tp_bench_result *result, const tp_bench_metric *m)
     return result->verdict != TP_BENCH_FAILED && m->n_b > 0 && isfinite(m->side_b.median);
 }
 
+static const char own_extra[] = "median of "; /* and how many rounds: tells entries of ours */
+
 static void write_tracker(const tp_bench_report *r, tp_direction direction, tp_buf *out)
 {
     tp_json_w w = tp_json_w_open(out, 2, '[');
@@ -38,7 +40,7 @@ static void write_tracker(const tp_bench_report *r, tp_direction direction, tp_b
                 tp_json_w_str(&w, text);
             }
             tp_json_w_key(&w, "extra");
-            snprintf(text, sizeof text, "median of %zu round%s", m->n_b,
+            snprintf(text, sizeof text, "%s%zu round%s", own_extra, m->n_b,
                      tp_plural((uint64_t)m->n_b));
             tp_json_w_str(&w, text);
             tp_json_w_end(&w, '}');
@@ -92,24 +94,15 @@ static bool direction_of(const char *unit, tp_direction *ret)
     return is_rate || is_cost;
 }
 
-/* "NAME - METRIC" is how we write it: the length of NAME, or of all. */
-static size_t plain_length(const char *name)
+/* "NAME - METRIC" is how we write it: the length of NAME.  In entries of others, whose `extra` is
+ * another, all is name: what else is in the file does not matter. */
+static size_t plain_length(const tp_json *e, const char *name)
 {
-    const char *dash = NULL;
-    for (const char *p = name; (p = strstr(p, " - ")); p++)
+    const char *extra = tp_json_str(tp_json_get(e, "extra")), *dash = NULL;
+    bool is_own = extra && tp_str_starts(extra, own_extra);
+    for (const char *p = name; is_own && (p = strstr(p, " - ")); p++)
         dash = p;
     return dash ? (size_t)(dash - name) : strlen(name);
-}
-
-/* Where others have more of one NAME than a benchmark has metrics, " - " is part of names. */
-static bool has_room(const tp_json *list, const char *name, size_t n)
-{
-    size_t count = 0;
-    for (const tp_json *e = list->child; e; e = e->next) {
-        const char *other = tp_json_str(tp_json_get(e, "name"));
-        count += other && strncmp(other, name, n) == 0 && plain_length(other) == n;
-    }
-    return count <= TP_BENCH_MAX_METRICS;
 }
 
 /* The action takes a number in a string as well, and needs no unit. */
@@ -138,11 +131,9 @@ static tp_status read_entry(const entries *in, const tp_json *e, tp_error *err)
     if (!name || !value_of(e, &value))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: an entry needs a name and a value", in->file,
                        e->line);
-    size_t n = plain_length(name);
-    if (name[n] && has_room(in->list, name, n))
+    size_t n = plain_length(e, name);
+    if (name[n])
         metric = name + n + 3;
-    else
-        n = strlen(name);
     const char *plain = tp_bench_report_printf(r, "%s%s%.*s", in->suite ? in->suite : "",
                                                in->suite ? "/" : "", (int)n, name);
     tp_bench_result *result = tp_bench_report_find(r, plain);
@@ -154,7 +145,10 @@ static tp_status read_entry(const entries *in, const tp_json *e, tp_error *err)
         result->n_metrics = 0;
         result->rounds = 1;
     }
-    if (tp_result_metric(result, metric) || result->n_metrics == TP_BENCH_MAX_METRICS)
+    if (result->n_metrics == TP_BENCH_MAX_METRICS)
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: '%.80s' has more than %d metrics", in->file,
+                       e->line, plain, TP_BENCH_MAX_METRICS);
+    if (tp_result_metric(result, metric))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: two entries are called '%.80s'; rename one",
                        in->file, e->line, name);
     tp_bench_metric *m = &result->metrics[result->n_metrics++];
