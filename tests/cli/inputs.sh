@@ -215,6 +215,17 @@ expect 0 "'many/execution_details.json' is no trace: left out"
 expect_out "rank0.json" "rank1.json"
 run trace many/execution_details.json
 expect 2 "'many/execution_details.json' is a list without events"
+gzip -c many/execution_details.json >many/packed.json.gz
+{
+    printf '['
+    yes '{"file": "rank0.json", "mode": "FULL"},' | head -n 40000
+    printf '{}]'
+} >many/large.json
+echo '[]' >many/void.json
+run trace many
+expect 0 "'many/packed.json.gz' is no trace: left out" "'many/large.json' is no trace: left out" \
+    "'many/void.json' is no trace: left out"
+rm many/packed.json.gz many/large.json many/void.json
 run trace many ranks --json
 is "file of a rank" "$("$TOOL" get out ranks.1.file)" many/rank1.json
 

@@ -105,16 +105,33 @@ static answer is_zstd(const char *p, size_t n, bool is_all)
     return begins(p, n, "\x28\xb5\x2f\xfd", 4) ? YES : NO;
 }
 
-/* Its first member is the first plane, which begins with its name. */
+/* Behind a tag of one byte and a number, as protobuf writes both; NULL: something else. */
+static const char *behind_field(const char *p, const char *end, char tag)
+{
+    enum { LONGEST = 10 };
+    if (p == end || *p != tag)
+        return NULL;
+    for (int k = 0; ++p < end && k < LONGEST; k++)
+        if (!(*p & 0x80))
+            return p + 1;
+    return NULL;
+}
+
+/* Its first member is the first plane, whose first ones are a number, if it has one, and its name.
+ */
 static answer is_xplane(const char *p, size_t n, bool is_all)
 {
-    enum { HEAD = 64 };
-    if (n == 0 || p[0] != '\n')
+    enum { HEAD = 64, PLANE = '\n', NUMBER = '\b', NAME = '\x12' };
+    const char *end = p + TP_MIN(n, (size_t)HEAD);
+    if (n == 0 || p[0] != PLANE)
         return NO;
     if (n < HEAD && !is_all)
         return NEEDS_MORE;
-    n = TP_MIN(n, (size_t)HEAD);
-    return memmem(p, n, "/host:", 6) || memmem(p, n, "/device:", 8) ? YES : NO;
+    const char *plane = behind_field(p, end, PLANE);
+    const char *numbered = plane ? behind_field(plane, end, NUMBER) : NULL;
+    const char *name = plane ? behind_field(numbered ? numbered : plane, end, NAME) : NULL;
+    size_t left = name ? (size_t)(end - name) : 0;
+    return begins(name, left, "/host:", 6) || begins(name, left, "/device:", 8) ? YES : NO;
 }
 
 static answer is_empty(const char *p, size_t n, bool is_all)

@@ -144,12 +144,11 @@ static tp_status first_byte(tp_kineto *k, const char **ret, tp_error *err)
     return TP_OK;
 }
 
-/* A list by itself is a trace if one of its elements is an event. */
+/* A list by itself is a trace if one of its elements is an event; of one that was cut nobody
+ * knows. */
 static tp_status check_list(const tp_kineto *k, tp_error *err)
 {
-    const tp_event_counts *c = &k->events->counts;
-    bool has_others = c->ph[0] || (c->skipped_events && !c->truncated);
-    if (c->events > c->ph[0] || !has_others)
+    if (k->has_phases || k->events->counts.truncated)
         return TP_OK;
     return tp_fail(err, TP_ERR_FORMAT,
                    "'%s' is a list without events: nothing in it has a phase (\"ph\"); it is no "

@@ -52,6 +52,7 @@ typedef struct {
     size_t member_bytes;
     unsigned n_lost_members;
     bool has_events; /* an array of events was found */
+    bool has_phases; /* one of its elements says a phase, of any length */
     bool unfinished; /* and has no end */
 
     bool is_skipping;

@@ -323,6 +323,7 @@ bool tp_kineto_event(tp_event_scan *scan)
     tp_kineto *k = scan->context;
     tp_event_counts *counts = &k->events->counts;
     unsigned char phase = phase_of(k);
+    k->has_phases |= tp_scan_has(scan, TP_KEY_PH);
     if (k->resyncing) {
         k->rejected = !phase;
         if (k->rejected)

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "instrument/ingest/text_source.h"
 
 enum { FILES_MAX = 4096 };
 
@@ -28,20 +29,26 @@ static bool looks_like_a_trace(const char *name)
     return false;
 }
 
-/* A small object or list without events, as a configuration or an index that lies beside traces.
- * A list of lists is a memory timeline. */
+/* A list without events, or a small object, as an index or a configuration that lies beside
+ * traces: the first megabyte tells.  A list of lists is a memory timeline. */
 static bool is_something_else(const char *path)
 {
     enum { MOST = 1 << 20 };
     static const char space[] = " \t\r\n";
-    TP_OWN(tp_buf) text = {0};
-    if (!tp_str_ends(path, ".json") || tp_file_size(path) > MOST ||
-        tp_file_read(path, MOST, &text, NULL) != TP_OK)
+    const tp_ingest_options options = {.one_thread = true};
+    TP_CLEANUP(tp_source_close) tp_source s = {0};
+    bool is_json = tp_str_ends(path, ".json") || tp_str_ends(path, ".json.gz");
+    if (!is_json || tp_source_open(&s, path, NULL, 0, &options, NULL) != TP_OK)
         return false;
-    const char *at = tp_buf_str(&text);
+    while (!s.is_final && s.end - s.begin < MOST)
+        if (tp_source_next(&s, s.begin, NULL) != TP_OK)
+            return false;
+    if (tp_source_is_truncated(&s) || tp_source_damage(&s))
+        return false;
+    const char *at = s.begin + tp_utf8_mark(s.begin, (size_t)(s.end - s.begin));
     at += strspn(at, space);
     if (*at == '{')
-        return !strstr(at, "\"traceEvents\"");
+        return s.is_final && !strstr(at, "\"traceEvents\"");
     return *at == '[' && at[1 + strspn(at + 1, space)] != '[' && !strstr(at, "\"ph\"");
 }
 

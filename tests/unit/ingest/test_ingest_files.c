@@ -9,6 +9,7 @@
 #include <malloc.h>
 
 #include "base/output.h"
+#include "base/platform.h"
 #include "instrument/ingest/event_builder.h"
 #include "support/ingest.h"
 
@@ -39,6 +40,13 @@ static void what_is_no_trace_is_told_with_a_remedy(void **state)
            "'l.json' is a list without events: nothing in it has a phase (\"ph\"); it is no trace");
     REFUSE("l.json", "[1, 2]",
            "'l.json' is a list without events: nothing in it has a phase (\"ph\"); it is no trace");
+    REFUSE("l.json", "[]",
+           "'l.json' is a list without events: nothing in it has a phase (\"ph\"); it is no trace");
+    REFUSE("l.json", "[{}]",
+           "'l.json' is a list without events: nothing in it has a phase (\"ph\"); it is no trace");
+    REFUSE("j.xplane.pb", "\n{\x12\x9/host:CPU..................",
+           "'j.xplane.pb' is an XPlane profile of TensorFlow or JAX, which is not read; give the "
+           ".trace.json.gz beside it, or convert it to JSON with XProf");
     REFUSE("j.xplane.pb", "\n\xe3\xdc\7\b\1\x12\xe/host:metadata",
            "'j.xplane.pb' is an XPlane profile of TensorFlow or JAX, which is not read; give the "
            ".trace.json.gz beside it, or convert it to JSON with XProf");
@@ -48,9 +56,24 @@ static void what_is_no_trace_is_told_with_a_remedy(void **state)
     REFUSE("p.pftrace", "\n\x12\x42\2\b\1 ..............",
            "'p.pftrace' looks like Perfetto's native format, which is written but not read; "
            "convert it to JSON with traceconv");
+    REFUSE("p.pftrace", "\n\x2a\xe2\3\x20\b\1\x1a\x1c\b\1\x32\x18/host:CPU 2 ..............",
+           "'p.pftrace' looks like Perfetto's native format, which is written but not read; "
+           "convert it to JSON with traceconv");
     REFUSE("t.txt", "hello",
            "'t.txt' is none of: Kineto or Chrome trace (JSON, gzip), Nsight Systems export "
            "(SQLite), PyTorch memory snapshot (pickle), memory timeline");
+}
+
+/* A newline in front, names of XPlane inside, a list that was cut, a phase that is none. */
+static void what_looks_odd_is_a_trace_all_the_same(void **state)
+{
+    static const char *const texts[] = {
+        "\n[{\"ph\":\"M\",\"name\":\"process_name\",\"args\":{\"name\":\"/host:CPU\"}}]",
+        "\n{\"traceEvents\":[{\"name\":\"/device:GPU:0\",\"ph\":\"X\",\"ts\":1,\"dur\":2}]}",
+        "[{\"a\":1},{\"ph\":\"X\"", "[{\"ph\":\"XX\",\"ts\":1,\"dur\":3,\"name\":\"a\"}]"};
+    (void)state;
+    for (size_t i = 0; i < TP_COUNTOF(texts); i++)
+        tp_trace_close(ingest_text(texts[i], strlen(texts[i]), 0));
 }
 
 static void a_database_that_is_no_export(void **state)
@@ -203,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_trace_is_told_with_a_remedy),
+        cmocka_unit_test(what_looks_odd_is_a_trace_all_the_same),
         cmocka_unit_test(a_database_that_is_no_export),
         cmocka_unit_test(a_file_that_is_not_there),
         cmocka_unit_test(columns_grow_together),
