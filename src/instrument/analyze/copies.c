@@ -56,7 +56,9 @@ static tp_copy_direction from_name(tp_slice name)
                 {"HostToHost", TP_COPY_HOST_TO_HOST}, {"HtoA", TP_COPY_HOST_TO_DEVICE},
                 {"AtoH", TP_COPY_DEVICE_TO_HOST},     {"M2D", TP_COPY_HOST_TO_DEVICE},
                 {"H2D", TP_COPY_HOST_TO_DEVICE},      {"D2M", TP_COPY_DEVICE_TO_HOST},
-                {"D2H", TP_COPY_DEVICE_TO_HOST},      {"D2D", TP_COPY_DEVICE_TO_DEVICE}};
+                {"D2H", TP_COPY_DEVICE_TO_HOST},      {"D2D", TP_COPY_DEVICE_TO_DEVICE},
+                {"H2H", TP_COPY_HOST_TO_HOST},        {"H2M", TP_COPY_HOST_TO_HOST},
+                {"M2H", TP_COPY_HOST_TO_HOST},        {"M2M", TP_COPY_HOST_TO_HOST}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (tp_name_matches(name, rows[i].word))
             return rows[i].direction;

@@ -13,7 +13,7 @@
 typedef struct {
     int64_t *delays, *calls;
     tp_keyed *changes; /* of the queue: time, +1 as index 1, -1 as index 0 */
-    bool *is_short;    /* of each work: its call took longer than all that it launched */
+    bool *is_short;    /* of each event that is a call: it took longer than all that it launched */
 } scratch;
 
 static void summarize(tp_launch_row *row, scratch *s)
@@ -78,7 +78,7 @@ static void add_call(const tp_selection *sel, const tp_keyed *works, size_t n, t
         int64_t begun = sel->v[works[k].index].start;
         row->before_call += begun < start;
         row->during_call += begun >= start && begun < end;
-        row->short_works += s->is_short[works[k].index];
+        row->short_works += s->is_short[launch];
     }
     row->launched += (int64_t)n;
     s->delays[row->calls] = first > end ? tp_subtract_saturating(first, end) : 0;
@@ -86,6 +86,16 @@ static void add_call(const tp_selection *sel, const tp_keyed *works, size_t n, t
     s->changes[2 * row->calls] = (tp_keyed){tp_key_of(start), 1};
     s->changes[2 * row->calls + 1] = (tp_keyed){tp_key_of(TP_MAX(first, start)), 0};
     row->calls++;
+}
+
+/* The works by their calls; those of one in order of their starts. */
+static tp_keyed *by_call(const tp_selection *sel)
+{
+    tp_keyed *works = tp_vec_new(sel->n, sizeof *works);
+    for (size_t i = 0; i < sel->n; i++)
+        works[i] = (tp_keyed){sel->launch[i], (uint32_t)i};
+    tp_sort_keyed(works, sel->n); /* stable */
+    return works;
 }
 
 /* How many from works[0] on have the same call. */
@@ -97,16 +107,30 @@ static size_t of_one_call(const tp_selection *sel, const tp_keyed *works, size_t
     return k;
 }
 
-static void find_short(const tp_selection *sel, const tp_keyed *works, size_t n, scratch *s)
+static void find_short(const tp_selection *sel, scratch *s)
 {
-    int64_t sum = 0, launch = sel->launch[works[0].index];
-    if (launch == TP_NO_ROW)
-        return;
-    for (size_t k = 0; k < n; k++)
-        sum = tp_add_saturating(sum, sel->v[works[k].index].end - sel->v[works[k].index].start);
-    for (size_t k = 0; k < n; k++)
-        s->is_short[works[k].index] =
-            sum < tp_event_end(sel->events, (size_t)launch) - sel->events->start[launch];
+    const tp_events *e = sel->events;
+    TP_FREED tp_keyed *works = by_call(sel);
+    for (size_t from = 0, n; from < sel->n; from += n) {
+        uint32_t launch = sel->launch[works[from].index];
+        int64_t sum = 0;
+        n = of_one_call(sel, works + from, sel->n - from);
+        for (size_t i = from; i < from + n; i++)
+            sum = tp_add_saturating(sum, sel->v[works[i].index].end - sel->v[works[i].index].start);
+        if (launch != TP_NO_ROW)
+            s->is_short[launch] = sum < tp_event_end(e, launch) - e->start[launch];
+    }
+}
+
+/* What a stream or a name leaves out was launched all the same. */
+static void find_short_of_all(const tp_selection *sel, scratch *s)
+{
+    TP_OWN(tp_selection) all = {0};
+    tp_select_options options = sel->options;
+    options.has_stream = false;
+    options.name = NULL;
+    tp_selection_make(sel->events, &options, &all);
+    find_short(&all, s);
 }
 
 TP_ORDER(by_works, tp_launch_row, TP_COMPARE(y->works, x->works) ?: TP_COMPARE(x->track, y->track))
@@ -114,16 +138,17 @@ TP_ORDER(by_works, tp_launch_row, TP_COMPARE(y->works, x->works) ?: TP_COMPARE(x
 void tp_launches_make(const tp_selection *sel, tp_launch_table *ret)
 {
     scratch s = {tp_vec_new(sel->n, sizeof *s.delays), tp_vec_new(sel->n, sizeof *s.calls),
-                 tp_vec_new(2 * sel->n, sizeof *s.changes), tp_vec_new(sel->n, sizeof *s.is_short)};
-    TP_FREED tp_keyed *order = tp_vec_new(sel->n, sizeof *order);
+                 tp_vec_new(2 * sel->n, sizeof *s.changes),
+                 tp_vec_new(sel->events->n, sizeof *s.is_short)};
+    TP_FREED tp_keyed *order = by_call(sel);
     tp_launch_table t = {.all = {.queue_mean = (double)NAN}};
     size_t cap = 0;
-    for (size_t i = 0; i < sel->n; i++)
-        order[i] = (tp_keyed){sel->launch[i], (uint32_t)i};
-    tp_sort_keyed(order, sel->n); /* stable: those of a call in order of their starts */
+    if (sel->options.has_stream || sel->options.name)
+        find_short_of_all(sel, &s);
+    else
+        find_short(sel, &s);
     for (size_t from = 0, n; from < sel->n; from += n) {
         n = of_one_call(sel, order + from, sel->n - from);
-        find_short(sel, order + from, n, &s);
         add_call(sel, order + from, n, &t.all, &s);
     }
     summarize(&t.all, &s);

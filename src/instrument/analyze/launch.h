@@ -6,7 +6,7 @@
  * delay = start of the work - end of its launching call, at least 0; work that starts
  * before its call even began is a sign of clocks that differ, and is counted.  A call that
  * launches many works, such as that of a graph, is one call: its work starts with the first
- * of them, and is short when all of them together are.
+ * of them, and is short when all of them together are, those of other streams and names too.
  * The queue of a stream is what was launched and has not started: +1 at the start of a
  * call, -1 at the start of its work.  Its mean is weighted by time.  A queue at 0 means the
  * device waits for the host; one at its limit (1024) makes the host wait. */

@@ -39,6 +39,8 @@ size_t tp_number_index_forget_shared(tp_number_index *index,
         for (to = from + 1; to < index->n && index->v[to].key == index->v[from].key; to++)
             is_shared = is_shared || owner(context, index->v[to].index) != first;
         forgotten += is_shared;
+        if (is_shared)
+            index->v[kept++] = (tp_keyed){index->v[from].key, TP_NO_ROW};
         for (size_t i = from; i < to && !is_shared; i++)
             index->v[kept++] = index->v[i];
     }
@@ -69,6 +71,12 @@ static size_t lower_bound(tp_number_index *index, uint64_t key)
     TP_BISECT(low, high, i, index->v[i].key < key);
     index->hint = low;
     return low;
+}
+
+bool tp_number_index_is_shared(tp_number_index *index, uint64_t key)
+{
+    size_t at = lower_bound(index, key);
+    return at < index->n && index->v[at].key == key && index->v[at].index == TP_NO_ROW;
 }
 
 uint32_t tp_number_index_first(tp_number_index *index, uint64_t key)

@@ -5,6 +5,8 @@
 #ifndef TP_INSTRUMENT_ANALYZE_NUMBER_INDEX_H
 #define TP_INSTRUMENT_ANALYZE_NUMBER_INDEX_H
 
+#include <stdbool.h>
+
 #include "instrument/analyze/sort.h"
 #include "instrument/ingest/number_map.h"
 
@@ -19,10 +21,14 @@ void tp_number_index_add(tp_number_index *index, uint64_t key, uint32_t row);
 /* After the last add, before the first look-up. */
 void tp_number_index_finish(tp_number_index *index);
 
-/* Forget every key whose rows are not all of one owner: it says nothing.  Returns how many. */
+/* Forget the rows of every key whose rows are not all of one owner: it says nothing.  Returns how
+ * many keys. */
 size_t tp_number_index_forget_shared(tp_number_index *index,
                                      int64_t (*owner)(const void *context, uint32_t row),
                                      const void *context);
+
+/* Whether its rows were forgotten. */
+bool tp_number_index_is_shared(tp_number_index *index, uint64_t key);
 
 /* The row that was added first (or last) under the key, or TP_NO_ROW. */
 uint32_t tp_number_index_first(tp_number_index *index, uint64_t key);

@@ -39,14 +39,38 @@ static tp_event_kind operator_kind(const tp_events *events)
 
 /* ---- host time ---- */
 
+/* The operator around an annotation, or TP_NO_PARENT. */
+static uint32_t around(const tp_events *e, const tp_operators *o, size_t annotation)
+{
+    uint32_t i =
+        tp_spans_at(o->spans, o->n_spans, o->parent, e->track[annotation], e->start[annotation]);
+    while (i != TP_NO_PARENT && o->spans[i].end < tp_event_end(e, annotation))
+        i = o->parent[i];
+    return i;
+}
+
+/* An annotation between two operators, or beside the inner one, is below the outer one too. */
+static void count_annotations(const tp_events *e, const tp_operators *o, uint32_t *children)
+{
+    for (size_t i = 0; i < e->n; i++) {
+        uint32_t up = e->kind[i] == TP_EVENT_ANNOTATION && e->phase[i] == 'X' ? around(e, o, i)
+                                                                              : TP_NO_PARENT;
+        if (up != TP_NO_PARENT)
+            children[up]++;
+    }
+}
+
 /* The time of a repeat by itself is its caller's. */
 static void find_repeats(const tp_events *events, tp_operators *o, int64_t *self_sum)
 {
     TP_FREED uint32_t *children = tp_vec_new(o->n_spans, sizeof *children);
     o->is_repeat = tp_vec_new(o->n_spans, sizeof *o->is_repeat);
-    for (size_t i = 0; i < o->n_spans && o->kind == TP_EVENT_CPU_OP; i++)
+    if (o->kind != TP_EVENT_CPU_OP)
+        return;
+    for (size_t i = 0; i < o->n_spans; i++)
         if (o->parent[i] != TP_NO_PARENT)
             children[o->parent[i]]++;
+    count_annotations(events, o, children);
     for (size_t i = o->n_spans; i-- > 0;) {
         uint32_t up = o->parent[i];
         if (up == TP_NO_PARENT || children[up] != 1 ||

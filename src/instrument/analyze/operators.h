@@ -2,9 +2,9 @@
  *
  * Operators are the cpu_op events (in traces without any: the spans of other kinds on
  * host threads; in Nsight exports: NVTX ranges).  They nest by time on their thread
- * (nesting.h).  One whose only operator below is of its own name is called once, as PyTorch's
- * profiler counts: aten::sum that dispatches to aten::sum.  Of a scope of steps, calls that
- * begin in them count.  Per name, over all threads:
+ * (nesting.h).  One that has nothing but an operator of its own name below, no annotation
+ * either, is called once, as PyTorch's profiler counts: aten::sum that dispatches to aten::sum.
+ * Of a scope of steps, calls that begin in them count.  Per name, over all threads:
  *
  *     total by sum    every call's duration; a recursive call counts in itself and its caller
  *     total by union  time in which at least one call was running, thread by thread

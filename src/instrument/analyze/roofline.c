@@ -121,12 +121,12 @@ static double flops_of(const tp_events *e, uint32_t event)
     return p ? flops_of_shapes(p, tp_events_str(e, op->dims)) : -1;
 }
 
-/* A linear layer is the product inside it where the file has that. */
+/* A linear layer is the product inside it where the file has that; its own repeat is none. */
 static void drop_wrappers(const tp_events *e, const tp_operators *o, double *flops)
 {
     TP_FREED bool *has_inner = tp_vec_new(o->n_spans, sizeof *has_inner);
     for (size_t i = 0; i < o->n_spans; i++)
-        for (uint32_t up = flops[i] > 0 ? o->parent[i] : TP_NO_PARENT;
+        for (uint32_t up = flops[i] > 0 && !o->is_repeat[i] ? o->parent[i] : TP_NO_PARENT;
              up != TP_NO_PARENT && !has_inner[up]; up = o->parent[up])
             has_inner[up] = true;
     for (size_t i = 0; i < o->n_spans; i++) {

@@ -198,8 +198,9 @@ static int64_t process_of(const void *events, uint32_t event)
     return e->tracks[e->track[event]].pid;
 }
 
-/* Files of several ranks that were joined into one have the same numbers again and again, and the
- * device's side of them does not say the process.  Without work there is nothing to mistake. */
+/* The calls by their numbers.  Files of several ranks that were joined into one have the same
+ * numbers again and again, and the device's side of them does not say the process.  Without work
+ * there is nothing to mistake. */
 static void index_launches(const tp_events *events, tp_number_index *index, size_t *ret_shared)
 {
     if (!has_device_work(events))
@@ -234,14 +235,38 @@ bool tp_event_is_migration(const tp_events *events, size_t i)
     return copy && copy->copy_kind >= FIRST && copy->copy_kind <= LAST;
 }
 
-/* Work whose call is not in the file may be of the step before, however late it starts. */
-static int64_t step_of(const tp_selection *s, size_t event, uint32_t launch)
+/* The call of a device work, or TP_NO_ROW. */
+static uint32_t call_of(const tp_events *events, size_t i, tp_number_index *launches)
+{
+    return events->correlation[i] == TP_UNKNOWN
+               ? TP_NO_ROW
+               : tp_number_index_first(launches, launch_key(events, i));
+}
+
+static bool calls_link(const tp_selection *s, tp_number_index *launches)
+{
+    const tp_events *e = s->events;
+    for (size_t i = 0; i < e->n && launches->n; i++)
+        if (is_work(s, i) && call_of(e, i, launches) != TP_NO_ROW)
+            return true;
+    return false;
+}
+
+/* Work whose call is not in the file may be of the step before, however late it starts.  Where
+ * nothing tells its call, its start is all that there is. */
+static bool goes_by_start(const tp_selection *s, size_t i, tp_number_index *launches)
+{
+    const tp_events *e = s->events;
+    return !s->has_calls || tp_event_is_migration(e, i) ||
+           (e->correlation[i] != TP_UNKNOWN &&
+            tp_number_index_is_shared(launches, launch_key(e, i)));
+}
+
+static int64_t step_of(const tp_selection *s, size_t i, uint32_t launch, tp_number_index *launches)
 {
     if (launch != TP_NO_ROW)
         return tp_steps_at(&s->steps, s->events->start[launch]);
-    if (s->has_calls && !tp_event_is_migration(s->events, event))
-        return -1;
-    return tp_steps_at(&s->steps, s->events->start[event]);
+    return goes_by_start(s, i, launches) ? tp_steps_at(&s->steps, s->events->start[i]) : -1;
 }
 
 static bool wants_step(const tp_selection *s, int64_t step)
@@ -257,14 +282,13 @@ bool tp_selection_has_time(const tp_selection *s, int64_t at)
     return wants_step(s, tp_steps_at(&s->steps, at));
 }
 
-static bool in_scope(tp_selection *s, size_t i, uint32_t launch)
+static bool in_scope(tp_selection *s, size_t i, uint32_t launch, int64_t step)
 {
     const tp_events *events = s->events;
     if (s->options.scope == TP_SCOPE_LINKED && launch == TP_NO_ROW)
         return false;
     if (s->options.has_stream && events->tracks[events->track[i]].stream != s->options.stream)
         return false;
-    int64_t step = step_of(s, i, launch);
     if (step < 0) {
         s->n_stepless++;
         s->stepless_ns = tp_add_saturating(s->stepless_ns, TP_MAX(events->dur[i], 0));
@@ -299,7 +323,7 @@ static void collect(const tp_events *events, const uint32_t *device_of, tp_numbe
                     tp_selection *s)
 {
     TP_FREED uint8_t *names = tp_vec_new(events->strings.n + 1, 1);
-    size_t cap = 0, cap_launch = 0;
+    size_t cap = 0, cap_launch = 0, cap_step = 0;
     for (size_t i = 0; i < events->n; i++) {
         uint8_t kind = events->kind[i];
         if (!is_work(s, i) || events->phase[i] != 'X')
@@ -309,16 +333,14 @@ static void collect(const tp_events *events, const uint32_t *device_of, tp_numbe
             continue;
         }
         uint32_t name = events->name[i];
-        uint32_t launch = s->is_host ? (uint32_t)i /* its own */
-                          : events->correlation[i] == TP_UNKNOWN
-                              ? TP_NO_ROW
-                              : tp_number_index_first(launches, launch_key(events, i));
+        uint32_t launch = s->is_host ? (uint32_t)i /* its own */ : call_of(events, i, launches);
+        int64_t step = step_of(s, i, launch, launches);
         s->n_all++;
         s->n_linked += launch != TP_NO_ROW;
         s->n_migrations += launch == TP_NO_ROW && tp_event_is_migration(events, i);
         if (!names[name])
             names[name] = look_at_name(events, name, &s->options);
-        if (!(names[name] & NAME_WANTED) || !in_scope(s, i, launch))
+        if (!(names[name] & NAME_WANTED) || !in_scope(s, i, launch, step))
             continue;
         if (tp_event_is_beyond(events, i)) {
             s->n_beyond++;
@@ -327,7 +349,9 @@ static void collect(const tp_events *events, const uint32_t *device_of, tp_numbe
         s->n_negative += events->dur[i] < 0;
         s->v = tp_vec_room(s->v, &cap, s->n + 1, sizeof *s->v);
         s->launch = tp_vec_room(s->launch, &cap_launch, s->n + 1, sizeof *s->launch);
+        s->step = tp_vec_room(s->step, &cap_step, s->n + 1, sizeof *s->step);
         s->launch[s->n] = launch;
+        s->step[s->n] = (int32_t)step;
         s->v[s->n++] =
             (tp_activity){.start = events->start[i],
                           .end = tp_event_end(events, i),
@@ -347,14 +371,18 @@ static void order_by_start(tp_selection *s)
     tp_sort_keyed(keyed, s->n);
     tp_activity *v = tp_vec_new(s->n, sizeof *v);
     uint32_t *launch = tp_vec_new(s->n, sizeof *launch);
+    int32_t *step = tp_vec_new(s->n, sizeof *step);
     for (size_t i = 0; i < s->n; i++) {
         v[i] = s->v[keyed[i].index];
         launch[i] = s->launch[keyed[i].index];
+        step[i] = s->step[keyed[i].index];
     }
     free(s->v);
     free(s->launch);
+    free(s->step);
     s->v = v;
     s->launch = launch;
+    s->step = step;
 }
 
 void tp_selection_make(const tp_events *events, const tp_select_options *options, tp_selection *ret)
@@ -365,7 +393,7 @@ void tp_selection_make(const tp_events *events, const tp_select_options *options
     tp_steps_find(events, &s.steps);
     TP_FREED uint32_t *device_of = number_devices(events, &s);
     index_launches(events, &launches, &s.n_shared);
-    s.has_calls = launches.n > 0;
+    s.has_calls = calls_link(&s, &launches);
     collect(events, device_of, &launches, &s);
     order_by_start(&s);
     count_gloo(events, &s);
@@ -376,6 +404,7 @@ void tp_selection_release(tp_selection *s)
 {
     free(s->v);
     free(s->launch);
+    free(s->step);
     free(s->devices);
     free(s->device_ids);
     tp_steps_release(&s->steps);
@@ -396,7 +425,4 @@ int64_t tp_launch_time(const tp_selection *s, size_t i)
     return s->launch[i] != TP_NO_ROW ? s->events->start[s->launch[i]] : s->v[i].start;
 }
 
-int64_t tp_work_step(const tp_selection *s, size_t i)
-{
-    return step_of(s, s->v[i].event, s->launch[i]);
-}
+int64_t tp_work_step(const tp_selection *s, size_t i) { return s->step[i]; }

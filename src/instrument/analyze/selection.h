@@ -7,7 +7,8 @@
  *     all      every device activity of the file
  *     linked   those whose launching call is in the file (same correlation)
  *     steps    those launched inside a step (ProfilerStep#N); those whose call is not in the file
- *              belong to none.  A file without calls that link has only starts to go by
+ *              belong to none.  Where no call links, and where the number is one of several
+ *              processes, there are only starts to go by
  *
  * A file without device activities that has events of category collective_comm is of a rank that
  * computes on its processor: operators count in their place, those collectives as communication.
@@ -41,6 +42,7 @@ typedef struct {
     tp_select_options options;
     tp_activity *v;   /* by start */
     uint32_t *launch; /* of each: the event of the launching call, or TP_NO_ROW */
+    int32_t *step;    /* of each: that of `steps`, or -1 */
     size_t n;
     char (*devices)[32]; /* keys of per_device, in order of their texts */
     int64_t *device_ids; /* the same as numbers, or TP_UNKNOWN */
@@ -53,7 +55,7 @@ typedef struct {
     size_t n_migrations; /* of memory pages, which no call launches */
     size_t n_stepless;   /* in scope but for steps, and launched in none: how many, how long */
     int64_t stepless_ns;
-    bool has_calls;       /* of the host, whose correlations link */
+    bool has_calls;       /* of the host, one of which at least launched a work of the file */
     size_t n_shared;      /* correlations that calls of several processes have: they link nothing */
     size_t n_graphs;      /* whole graph launches (Nsight), which hide their kernels */
     size_t n_by_metadata; /* kernels that communicate by their metadata alone */

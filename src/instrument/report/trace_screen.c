@@ -63,13 +63,15 @@ static void put_scope(const tp_trace_report *r, int width, tp_buf *out)
     static const char *const meaning[] = {"every device activity of the file",
                                           "device work whose launch is in the file",
                                           "device work launched inside a step"};
+    size_t by_calls = s->n_all - s->n_migrations;
     char time[32];
     TP_OWN(tp_buf) line = {0};
     tp_buf_addf(&line, "  scope %s: %s; %zu of %zu", tp_scope_name(o->scope), meaning[o->scope],
                 s->n, s->n_all);
-    if (s->n_all)
-        tp_buf_addf(&line, " (%.1f %% of all have their launch here)",
-                    100 * (double)s->n_linked / (double)s->n_all);
+    if (by_calls)
+        tp_buf_addf(&line, " (%.1f %% of %s have their launch here)",
+                    100 * (double)s->n_linked / (double)by_calls,
+                    s->n_migrations ? "what calls launch" : "all");
     if (o->has_step)
         tp_buf_addf(&line, "; step %lld only", (long long)o->step);
     if (s->n_stepless && (o->has_step || o->scope == TP_SCOPE_STEPS))

@@ -10,6 +10,7 @@
 #include "instrument/analyze/launch.h"
 #include "instrument/analyze/roofline.h"
 #include "instrument/analyze/suspicious.h"
+#include "instrument/report/trace_report.h"
 
 /* stream 7   [gemm 100..150)            [relu 180..190)  [gemm 300..340)
  * stream 8        [nccl 120..170)
@@ -581,6 +582,52 @@ static void without_calls_work_is_of_the_step_that_it_starts_in(void **state)
     tp_trace_close(file);
 }
 
+/* How many works `options` select, and how long those of no step take. */
+static size_t select_from(const tp_trace_file *file, const tp_select_options *options,
+                          int64_t *ret_stepless_ns)
+{
+    tp_selection s;
+    tp_selection_make(file->events, options, &s);
+    size_t n = s.n;
+    *ret_stepless_ns = s.stepless_ns;
+    tp_selection_release(&s);
+    return n;
+}
+
+/* The call that has a number waits; those of the kernels were not recorded. */
+static void a_call_that_launched_nothing_links_nothing(void **state)
+{
+    tp_trace_file *file = READ(NOTE("ProfilerStep#3", 1, 100, 100), KERNEL("a", 7, 110, 40, 1),
+                               CALL("cudaDeviceSynchronize", 1, 160, 10, 900));
+    int64_t stepless;
+    (void)state;
+    assert_int_equal(select_from(file, &(tp_select_options){.scope = TP_SCOPE_STEPS}, &stepless),
+                     1);
+    assert_int_equal(stepless, 0);
+    tp_trace_close(file);
+}
+
+/* Ranks joined into one file, whose numbers repeat in part: 1 is of both, 2 of one, 3 of none. */
+static void work_whose_number_is_shared_goes_by_its_start(void **state)
+{
+    static const char other[] = "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":"
+                                "\"cudaLaunchKernel\",\"pid\":8,\"tid\":1,\"ts\":105,\"dur\":5,"
+                                "\"args\":{\"correlation\":1}}";
+    tp_trace_file *file =
+        READ(NOTE("ProfilerStep#3", 1, 100, 100), other, CALL("cudaLaunchKernel", 1, 105, 5, 1),
+             KERNEL("a", 7, 120, 10, 1), ON_DEVICE("kernel", "a", 1, 7, 120, 10, 1, ""),
+             CALL("cudaLaunchKernel", 1, 150, 5, 2), KERNEL("b", 7, 300, 10, 2),
+             KERNEL("before", 7, 101, 7, 3));
+    int64_t stepless;
+    (void)state;
+    assert_int_equal(select_from(file, &(tp_select_options){.scope = TP_SCOPE_STEPS}, &stepless),
+                     3);
+    assert_int_equal(stepless, 7000);
+    assert_int_equal(select_from(file, &(tp_select_options){.scope = TP_SCOPE_LINKED}, &stepless),
+                     1);
+    tp_trace_close(file);
+}
+
 /* A graph of three kernels, 30 us together, launched in 20 us; and one of 1 us on its own. */
 static void a_call_of_many_works_is_one_call(void **state)
 {
@@ -601,6 +648,27 @@ static void a_call_of_many_works_is_one_call(void **state)
     assert_int_equal(t.rows[1].call_sum_ns, 20000);
     tp_launches_release(&t);
     tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+/* A stream or a name is shown; what the call launched beside it was launched all the same. */
+static void filters_make_no_work_short(void **state)
+{
+    tp_trace_file *file = READ(CALL("cudaGraphLaunch", 1, 100, 25, 1), KERNEL("a", 7, 130, 10, 1),
+                               KERNEL("a", 7, 140, 10, 1), KERNEL("c", 8, 150, 10, 1),
+                               CALL("cudaLaunchKernel", 1, 170, 5, 2), KERNEL("a", 7, 180, 1, 2));
+    const tp_select_options filters[] = {{.has_stream = true, .stream = 7}, {.name = "a"}};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        tp_selection s;
+        tp_launch_table t;
+        tp_selection_make(file->events, &filters[i], &s);
+        tp_launches_make(&s, &t);
+        assert_int_equal(t.all.launched, 3);
+        assert_int_equal(t.all.short_works, 1);
+        tp_launches_release(&t);
+        tp_selection_release(&s);
+    }
     tp_trace_close(file);
 }
 
@@ -650,6 +718,63 @@ static void an_operator_that_calls_itself_is_called_once(void **state)
     tp_trace_close(file);
 }
 
+/* Between the two, or beside the inner one, an annotation is something else below; not inside. */
+static void an_annotation_ends_a_repeat(void **state)
+{
+    tp_trace_file *file =
+        READ(OP("between", 1, 0, 100), NOTE("n", 1, 5, 90), OP("between", 1, 10, 30),
+             OP("beside", 1, 200, 100), OP("beside", 1, 210, 30), NOTE("n", 1, 250, 20),
+             OP("inside", 1, 400, 100), OP("inside", 1, 410, 80), NOTE("n", 1, 420, 20),
+             OP("other", 2, 0, 500), OP("other", 2, 10, 400));
+    tp_selection s = select_all(file);
+    tp_operators o;
+    (void)state;
+    tp_operators_make(&s, &o);
+    assert_int_equal(row_of(&o, file->events, "between")->calls, 2);
+    assert_int_equal(row_of(&o, file->events, "beside")->calls, 2);
+    assert_int_equal(row_of(&o, file->events, "inside")->calls, 1);
+    assert_int_equal(row_of(&o, file->events, "other")->calls, 1);
+    tp_operators_release(&o);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+#define LINEAR(ts, dur)                                                                          \
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::linear\",\"pid\":9,\"tid\":1,\"ts\":" #ts \
+    ",\"dur\":" #dur ",\"args\":{\"Input Dims\":[[4,3],[5,3]],\"Input type\":[\"float\","        \
+    "\"float\"]}}"
+
+/* The repeat's time by the host's clock is the outer one's, and so are its FLOPs. */
+static void a_repeated_linear_keeps_its_flops(void **state)
+{
+    tp_trace_file *file = READ(LINEAR(0, 100), LINEAR(10, 80));
+    tp_selection s = select_all(file);
+    tp_operators o;
+    tp_roofline r;
+    (void)state;
+    tp_operators_make(&s, &o);
+    tp_roofline_make(&s, &o, &r);
+    assert_int_equal(r.n, 1);
+    assert_int_equal(r.rows[0].calls, 1);
+    assert_true(r.rows[0].flops == 120);
+    assert_int_equal(r.rows[0].device_ns, 100000);
+    tp_roofline_release(&r);
+    tp_operators_release(&o);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+static void assert_screen_has(const tp_trace_file *file, const char *text)
+{
+    tp_trace_report report;
+    TP_OWN(tp_buf) screen = {0};
+    tp_trace_report_make(file, &(tp_select_options){.scope = TP_SCOPE_LINKED}, &report);
+    tp_trace_report_screen(&report, 10, 200, &screen);
+    if (!strstr(tp_buf_str(&screen), text))
+        fail_msg("no '%s' in %s", text, tp_buf_str(&screen));
+    tp_trace_report_release(&report);
+}
+
 /* Pages of unified memory: no call is missing, and no cause of the gap before them. */
 static void pages_move_without_a_call(void **state)
 {
@@ -676,23 +801,30 @@ static void pages_move_without_a_call(void **state)
     assert_int_equal(idle.rows[0].host_ns, 25000 + 5000);
     tp_idle_release(&idle);
     tp_selection_release(&s);
+    assert_screen_has(file, "1 of 3 (100.0 % of what calls launch have their launch here)");
     tp_trace_close(file);
 }
 
 static void copies_of_sycl_have_directions(void **state)
 {
-    tp_trace_file *file = READ(COPY("Memcpy M2D (MEMORY(Unknown) -> DEVICE)", 7, 0, 9, 1, 100),
-                               COPY("Memcpy D2M (DEVICE -> MEMORY(Unknown))", 7, 10, 8, 2, 200),
-                               COPY("Memcpy D2D (DEVICE -> DEVICE)", 7, 20, 7, 3, 300));
+    tp_trace_file *file =
+        READ(COPY("Memcpy M2D (MEMORY(Unknown) -> DEVICE)", 7, 0, 9, 1, 100),
+             COPY("Memcpy D2M (DEVICE -> MEMORY(Unknown))", 7, 10, 8, 2, 200),
+             COPY("Memcpy D2D (DEVICE -> DEVICE)", 7, 20, 7, 3, 300),
+             COPY("Memcpy H2H (HOST -> HOST)", 7, 30, 1, 4, 1),
+             COPY("Memcpy H2M (HOST -> MEMORY(Unknown))", 7, 32, 1, 5, 1),
+             COPY("Memcpy M2H (MEMORY(Unknown) -> HOST)", 7, 34, 1, 6, 1),
+             COPY("Memcpy M2M (MEMORY(Unknown) -> MEMORY(Unknown))", 7, 36, 1, 7, 1));
     const tp_copy_direction expected[] = {TP_COPY_HOST_TO_DEVICE, TP_COPY_DEVICE_TO_HOST,
-                                          TP_COPY_DEVICE_TO_DEVICE};
+                                          TP_COPY_DEVICE_TO_DEVICE, TP_COPY_HOST_TO_HOST};
     tp_selection s = select_all(file);
     tp_copy_table copies;
     (void)state;
     tp_copies_make(&s, &copies);
-    assert_int_equal(copies.n, 3);
-    for (int i = 0; i < 3; i++)
+    assert_int_equal(copies.n, 4);
+    for (int i = 0; i < 4; i++)
         assert_int_equal(copies.rows[i].direction, expected[i]);
+    assert_int_equal(copies.rows[3].count, 4);
     tp_selection_release(&s);
     tp_trace_close(file);
 }
@@ -836,9 +968,14 @@ int main(void)
         cmocka_unit_test(the_scope_changes_the_answer),
         cmocka_unit_test(what_was_launched_before_is_of_no_step),
         cmocka_unit_test(without_calls_work_is_of_the_step_that_it_starts_in),
+        cmocka_unit_test(a_call_that_launched_nothing_links_nothing),
+        cmocka_unit_test(work_whose_number_is_shared_goes_by_its_start),
         cmocka_unit_test(a_call_of_many_works_is_one_call),
+        cmocka_unit_test(filters_make_no_work_short),
         cmocka_unit_test(calls_of_other_steps_are_not_counted),
         cmocka_unit_test(an_operator_that_calls_itself_is_called_once),
+        cmocka_unit_test(an_annotation_ends_a_repeat),
+        cmocka_unit_test(a_repeated_linear_keeps_its_flops),
         cmocka_unit_test(pages_move_without_a_call),
         cmocka_unit_test(copies_of_sycl_have_directions),
         cmocka_unit_test(numbers_that_link_nothing_are_not_shared),
