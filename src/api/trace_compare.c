@@ -160,8 +160,10 @@ static tp_status compare(const char *const *paths, const tp_trace_report_options
         if (status == TP_OK && !files[k]->events)
             status = tp_fail(err, TP_ERR_UNSUPPORTED, "'%s' is a %s: only traces of events compare",
                              paths[k], tp_file_kind_about(files[k]->kind));
-        if (status == TP_OK)
-            tp_selection_make(files[k]->events, select, &sel[k]);
+        if (status != TP_OK)
+            break;
+        tp_selection_make(files[k]->events, select, &sel[k]);
+        status = tp_selection_check_steps(&sel[k], files[k]->path, err);
     }
     if (status == TP_OK)
         status = tp_compare(&sel[0], &sel[1], &c, err);

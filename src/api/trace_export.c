@@ -33,13 +33,14 @@ static tp_status to_output(void *context, const void *bytes, size_t n, tp_error 
                   : tp_output_write(w->output, bytes, n, err);
 }
 
-static tp_status export_collapsed(const tp_events *events, const tp_trace_export_options *o,
+static tp_status export_collapsed(const tp_trace_file *file, const tp_trace_export_options *o,
                                   tp_export_sink *sink, tp_error *err)
 {
     tp_select_options options = {0};
     TP_OWN(tp_selection) selection = {0};
     TP_TRY(tp_trace_scope_read(o->scope, &options.scope, err));
-    tp_selection_make(events, &options, &selection);
+    tp_selection_make(file->events, &options, &selection);
+    TP_TRY(tp_selection_check_steps(&selection, file->path, err));
     return tp_export_collapsed(&selection, o->device ? TP_STACKS_DEVICE : TP_STACKS_HOST, sink,
                                err);
 }
@@ -76,7 +77,7 @@ static tp_status export_to(const char *path, const format *f, const tp_trace_fil
         TP_HAVE(w.zip);
     }
     tp_status status = f->write ? f->write(file->events, &sink, err)
-                                : export_collapsed(file->events, o, &sink, err);
+                                : export_collapsed(file, o, &sink, err);
     if (status == TP_OK && w.zip)
         status = write_zipped(&w, "", 0, true, err);
     tp_buf_release(&sink.pending);

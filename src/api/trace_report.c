@@ -48,6 +48,18 @@ static unsigned wanted(const char *view)
     return keep;
 }
 
+/* Of a step in which nothing was launched, these views show what the host did. */
+static bool shows_the_host(const request *r)
+{
+    static const char *const views[] = {"operators", "threads", "stacks", "memory"};
+    const tp_select_options *s = &r->select;
+    bool by_steps_alone = !s->has_stream && !s->name && s->scope != TP_SCOPE_LINKED;
+    for (size_t i = 0; i < sizeof views / sizeof *views && r->o->view; i++)
+        if (strcmp(r->o->view, views[i]) == 0)
+            return by_steps_alone;
+    return false;
+}
+
 /* A step, stream or scope that selects nothing is a mistake of the user, told as one. */
 static tp_status check_filter(const request *r, const tp_trace_report *report, tp_error *err)
 {
@@ -55,12 +67,11 @@ static tp_status check_filter(const request *r, const tp_trace_report *report, t
     const char *path = report->file->path;
     TP_OWN(tp_buf) rest = {0};
     char time[32];
-    if (!report->file->events || s->n > 0 || s->n_all == 0)
+    if (!report->file->events)
         return TP_OK;
-    if (r->select.scope == TP_SCOPE_STEPS && s->steps.n == 0)
-        return tp_fail(err, TP_ERR_ARG, "%s has no steps (ProfilerStep#N): use --scope all", path);
-    if (r->select.has_step && s->steps.n == 0)
-        return tp_fail(err, TP_ERR_ARG, "%s has no steps (ProfilerStep#N): leave out --step", path);
+    TP_TRY(tp_selection_check_steps(s, path, err));
+    if (s->n > 0 || s->n_all == 0 || shows_the_host(r))
+        return TP_OK;
     if (s->n_stepless)
         tp_buf_addf(&rest, "; " TP_NOTE_STEPLESS, s->n_stepless, tp_human_ns(s->stepless_ns, time));
     if (r->select.has_step)

@@ -86,7 +86,7 @@ is "communication by the user's pattern" "$("$TOOL" get out all_devices.compute_
 run trace kineto-rank-0.json --stream 7 --json
 expect 0
 run trace kineto-rank-0.json --step 77
-expect 2 "no device work in step 77" "1 to 3"
+expect 2 "there is no step 77" "1 to 3"
 for option in --comm --name; do
     run trace kineto-rank-0.json "$option" ""
     expect 2 "${option#--}' is empty"
@@ -144,9 +144,42 @@ done
 expect_out "after   left.json (1 step)"
 run trace stats left.json --per-step
 expect_out "device work of no step: 1 (40.000 us)"
-echo "{\"traceEvents\": [$step, $left, $call]}" >left.json
+mm='{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":9,"tid":1,"ts":130,"dur":20,"args":{}}'
+before='{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":1,"ts":60,"dur":2,"args":{"correlation":9}}'
+echo "{\"traceEvents\": [$step, $before, $left, $mm]}" >left.json
 run trace left.json --scope steps
 expect 2 "no device work in the steps of left.json" "device work of no step: 1 (40.000 us)"
+
+# what the host did in a step is shown all the same; a step that is not there is refused
+for scope in "--step 3" "--scope steps"; do
+    for view in operators threads stacks memory; do
+        run trace left.json $view $scope
+        expect 0
+    done
+    run trace left.json kernels $scope
+    expect 2 "no device work in"
+    run trace left.json operators $scope --stream 7
+    expect 2 "no device work in"
+    run trace left.json operators $scope --json
+    is "calls of a step" "$("$TOOL" get out operators.0.calls)" 1
+done
+echo "{\"traceEvents\": [$step, $mm]}" >host.json
+echo "{\"traceEvents\": [$mm]}" >none.json
+run trace host.json operators --step 3 --json
+is "calls of a step of the host" "$("$TOOL" get out operators.0.calls)" 1
+for view in "" operators; do
+    run trace host.json $view --step 4
+    expect 2 "there is no step 4 in host.json, whose steps are 3 to 3"
+    run trace none.json $view --step 4
+    expect 2 "none.json has no steps (ProfilerStep#N): leave out --step"
+done
+for command in "" stats "compare host.json"; do
+    run trace $command none.json --scope steps
+    expect 2 "none.json has no steps (ProfilerStep#N): use --scope all"
+done
+run trace export --collapsed none.json --scope steps -o none.txt
+expect 2 "none.json has no steps"
+[ ! -e none.txt ] || fail "a refused export left a file"
 
 # stats: several recordings of the same work; before_N has one gemm of 100 + N us a step, after_N
 # one of 120 + N us

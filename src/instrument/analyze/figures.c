@@ -210,10 +210,13 @@ static tp_status add_trace(list *l, const tp_trace_file *file, const tp_select_o
     if (per_step)
         select.scope = TP_SCOPE_STEPS;
     tp_selection_make(file->events, &select, &sel);
-    if (per_step && sel.steps.n == 0) {
+    tp_status status = tp_selection_check_steps(&sel, file->path, err);
+    if (per_step && sel.steps.n == 0)
+        status = tp_fail(err, TP_ERR_ARG,
+                         "'%s' marks no steps (ProfilerStep#N): leave out --per-step", file->path);
+    if (status != TP_OK) {
         tp_selection_release(&sel);
-        return tp_fail(err, TP_ERR_ARG,
-                       "'%s' marks no steps (ProfilerStep#N): leave out --per-step", file->path);
+        return status;
     }
     if (per_step)
         l->divisor = (double)sel.steps.n;
@@ -225,7 +228,7 @@ static tp_status add_trace(list *l, const tp_trace_file *file, const tp_select_o
     add_device(l, &sel);
     add_launches(l, &sel);
     tp_operators_make(&sel, &o);
-    tp_status status = add_memory(l, &sel, &o, err);
+    status = add_memory(l, &sel, &o, err);
     add_names(l, &sel, &o, per_step);
     tp_selection_release(&sel);
     return status;

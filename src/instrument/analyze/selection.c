@@ -426,3 +426,21 @@ int64_t tp_launch_time(const tp_selection *s, size_t i)
 }
 
 int64_t tp_work_step(const tp_selection *s, size_t i) { return s->step[i]; }
+
+tp_status tp_selection_check_steps(const tp_selection *s, const char *path, tp_error *err)
+{
+    const tp_select_options *o = &s->options;
+    bool is_there = !o->has_step;
+    if (!o->has_step && o->scope != TP_SCOPE_STEPS)
+        return TP_OK;
+    if (s->steps.n == 0)
+        return tp_fail(err, TP_ERR_ARG, "%s has no steps (ProfilerStep#N): %s", path,
+                       o->has_step ? "leave out --step" : "use --scope all");
+    for (size_t i = 0; i < s->steps.n; i++)
+        is_there |= s->steps.v[i].number == o->step;
+    if (is_there)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_ARG, "there is no step %lld in %s, whose steps are %lld to %lld",
+                   (long long)o->step, path, (long long)s->steps.v[0].number,
+                   (long long)s->steps.v[s->steps.n - 1].number);
+}

@@ -69,6 +69,10 @@ void tp_selection_make(const tp_events *events, const tp_select_options *options
                        tp_selection *ret);
 void tp_selection_release(tp_selection *selection);
 
+/* Steps that are asked for and not in the file at `path` are a mistake of the user. */
+TP_CHECKED tp_status tp_selection_check_steps(const tp_selection *selection, const char *path,
+                                              tp_error *err);
+
 /* Its model as the file has it, or "". */
 const char *tp_selection_device_name(const tp_selection *selection, size_t device);
 
