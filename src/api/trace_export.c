@@ -46,16 +46,16 @@ static tp_status export_collapsed(const tp_trace_file *file, const tp_trace_expo
 }
 
 typedef struct {
-    const char *name;
-    unsigned keep; /* of what is read */
+    const char *name, *what; /* what: what is written */
+    unsigned keep;           /* of what is read */
     tp_status (*write)(const tp_events *events, tp_export_sink *sink, tp_error *err);
 } format;
 
 static const format formats[] = {
-    {"chrome", TP_KEEP_ALL, tp_export_chrome},
-    {"perfetto", TP_KEEP_FAST | TP_KEEP_MEMORY, tp_export_perfetto},
-    {"collapsed", TP_KEEP_FAST | TP_KEEP_OPS, NULL}, /* has options: export_collapsed() */
-    {"csv", TP_KEEP_FAST | TP_KEEP_MEMORY, tp_export_csv},
+    {"chrome", "event", TP_KEEP_ALL, tp_export_chrome},
+    {"perfetto", "event", TP_KEEP_FAST | TP_KEEP_MEMORY, tp_export_perfetto},
+    {"collapsed", "stack", TP_KEEP_FAST | TP_KEEP_OPS, NULL}, /* has options: export_collapsed() */
+    {"csv", "event", TP_KEEP_FAST | TP_KEEP_MEMORY, tp_export_csv},
 };
 
 static const format *find(const char *name)
@@ -66,8 +66,12 @@ static const format *find(const char *name)
     return NULL;
 }
 
+typedef struct {
+    uint64_t bytes, written; /* written: events, or lines of stacks */
+} exported;
+
 static tp_status export_to(const char *path, const format *f, const tp_trace_file *file,
-                           const tp_trace_export_options *o, uint64_t *ret_bytes, tp_error *err)
+                           const tp_trace_export_options *o, exported *ret, tp_error *err)
 {
     written w = {0};
     TP_TRY(tp_output_open(&w.output, path, err));
@@ -76,33 +80,47 @@ static tp_status export_to(const char *path, const format *f, const tp_trace_fil
         w.zip = tp_gzip_new();
         TP_HAVE(w.zip);
     }
-    tp_status status = f->write ? f->write(file->events, &sink, err)
-                                : export_collapsed(file, o, &sink, err);
+    tp_status status =
+        f->write ? f->write(file->events, &sink, err) : export_collapsed(file, o, &sink, err);
     if (status == TP_OK && w.zip)
         status = write_zipped(&w, "", 0, true, err);
     tp_buf_release(&sink.pending);
     tp_buf_release(&w.zipped);
     tp_gzip_free(w.zip);
+    ret->written = sink.n_written;
     if (status == TP_OK)
-        return tp_output_close(w.output, ret_bytes, err);
+        return tp_output_close(w.output, &ret->bytes, err);
     tp_output_abandon(w.output);
     return status;
 }
 
-static char *describe(const char *path, const tp_trace_file *file, uint64_t bytes, bool json)
+/* Memory is a counter in Perfetto: the events that say no total have no value for it. */
+static uint64_t left_out(const format *f, const tp_events *e)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < e->n_memory && f->write == tp_export_perfetto; i++)
+        n += e->memory[i].allocated == TP_UNKNOWN;
+    return n;
+}
+
+static char *describe(const char *path, const format *f, const tp_events *e, const exported *x,
+                      bool json)
 {
     char size[32];
-    uint64_t n = file->events->n + file->events->n_memory;
+    uint64_t n = left_out(f, e);
     tp_buf out = {0};
     if (!json) {
-        tp_buf_addf(&out, "%s: %s, %llu event%s\n", path, tp_human_bytes((double)bytes, size),
-                    (unsigned long long)n, tp_plural(n));
+        tp_buf_addf(&out, "%s: %s, %llu %s%s", path, tp_human_bytes((double)x->bytes, size),
+                    (unsigned long long)x->written, f->what, tp_plural(x->written));
+        if (n)
+            tp_buf_addf(&out, "; left out: %llu of memory without totals", (unsigned long long)n);
+        tp_buf_addc(&out, '\n');
         return out.data;
     }
     tp_json_w w = tp_json_w_open(&out, 0, '{');
     tp_json_w_put_str(&w, "output", path);
-    tp_json_w_put_i64(&w, "bytes", (int64_t)bytes);
-    tp_json_w_put_i64(&w, "events", (int64_t)n);
+    tp_json_w_put_i64(&w, "bytes", (int64_t)x->bytes);
+    tp_json_w_put_i64(&w, "events", (int64_t)x->written);
     tp_json_w_close(&w, '}');
     return out.data;
 }
@@ -115,7 +133,7 @@ tp_status tp_trace_report_export(const char *path, const char *output,
     tp_trace_export_options o;
     TP_OWN(tp_trace_paths) one = {0};
     tp_trace_file *file;
-    uint64_t bytes = 0;
+    exported x = {0};
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_trace_export_options", err));
     const format *f = find(o.format);
     if (!f)
@@ -130,11 +148,11 @@ tp_status tp_trace_report_export(const char *path, const char *output,
     if (status != TP_OK)
         return status;
     status = file->events
-                 ? export_to(output, f, file, &o, &bytes, err)
+                 ? export_to(output, f, file, &o, &x, err)
                  : tp_fail(err, TP_ERR_UNSUPPORTED, "'%s' is a %s: it has no events to export",
                            path, tp_file_kind_about(file->kind));
     if (status == TP_OK)
-        *ret = strcmp(output, "-") ? describe(output, file, bytes, o.json) : NULL;
+        *ret = strcmp(output, "-") ? describe(output, f, file->events, &x, o.json) : NULL;
     tp_trace_close(file);
     return status;
 }

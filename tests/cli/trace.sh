@@ -274,6 +274,11 @@ is "lines of CSV" "$(wc -l <out)" \
 is "memory in CSV" "$(grep -c ",memory,.*\[memory\]" out)" "$("$TOOL" get expected.json 0.memory_instants)"
 run trace export --csv kineto-rank-0.json -o exported.csv --json
 is "events of CSV" "$("$TOOL" get out events)" "$(($(wc -l <exported.csv) - 1))"
+sed 's/, "Total Allocated": [0-9]*//g' kineto-rank-0.json >no-totals.json
+run trace export --perfetto no-totals.json -o exported.perfetto
+expect_out "; left out: $("$TOOL" get expected.json 0.memory_instants) of memory without totals"
+run trace export --collapsed kineto-rank-0.json -o exported.collapsed
+expect_out ", $(wc -l <exported.collapsed) stacks"
 run trace export --chrome kineto-rank-0.json -o exported.json.gz
 expect 0
 gzip -dc exported.json.gz >unpacked.json || fail "a name in .gz is not compressed"

@@ -123,8 +123,12 @@ static void put_memory(tp_buf *out, const tp_events *e, const tp_memory_instant 
     put_row(out, e, m->track);
     tp_buf_adds(out, ",\"ts\":");
     put_us(out, m->ts);
-    tp_buf_addf(out, ",\"args\":{\"Addr\":%llu,\"Bytes\":%lld,\"Device Id\":%d,\"Device Type\":%d",
-                (unsigned long long)m->addr, (long long)m->bytes, m->device, m->device_type);
+    tp_buf_addf(out, ",\"args\":{\"Addr\":%llu,\"Bytes\":%lld", (unsigned long long)m->addr,
+                (long long)m->bytes);
+    if (m->device != TP_NO_DEVICE)
+        tp_buf_addf(out, ",\"Device Id\":%d", m->device);
+    if (m->device_type >= 0)
+        tp_buf_addf(out, ",\"Device Type\":%d", m->device_type);
     if (m->allocated != TP_UNKNOWN)
         tp_buf_addf(out, ",\"Total Allocated\":%lld", (long long)m->allocated);
     if (m->reserved != TP_UNKNOWN)
@@ -200,19 +204,19 @@ tp_status tp_export_chrome(const tp_events *e, tp_export_sink *sink, tp_error *e
         put_metadata(out, e, (uint32_t)t);
     for (size_t i = 0; i < e->n; i++) {
         put_event(out, e, i);
-        TP_TRY(tp_export_flush(sink, false, err));
+        TP_TRY(tp_export_written(sink, err));
     }
     for (size_t i = 0; i < e->n_memory; i++) {
         put_memory(out, e, &e->memory[i]);
-        TP_TRY(tp_export_flush(sink, false, err));
+        TP_TRY(tp_export_written(sink, err));
     }
     for (size_t i = 0; i < e->n_flows; i++) {
         put_flow(out, e, &e->flows[i]);
-        TP_TRY(tp_export_flush(sink, false, err));
+        TP_TRY(tp_export_written(sink, err));
     }
     for (size_t i = 0; i < e->n_counters; i++) {
         put_counter(out, e, &e->counters[i]);
-        TP_TRY(tp_export_flush(sink, false, err));
+        TP_TRY(tp_export_written(sink, err));
     }
     tp_buf_adds(out, "\n]}\n");
     return tp_export_flush(sink, true, err);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "base/vec.h"
 #include "instrument/analyze/export.h"
 #include "instrument/analyze/nesting.h"
@@ -159,6 +160,7 @@ static tp_status put_begin(writer *w, uint64_t track, const tp_time_span *span)
     const tp_event_copy *copy = tp_events_copy(e, i);
     put_debug(w, "bytes", copy ? copy->bytes : TP_UNKNOWN);
     put_message(&w->packet, PACKET_TRACK_EVENT, &w->part);
+    w->sink->n_written++;
     return end_packet(w);
 }
 
@@ -321,11 +323,12 @@ static tp_status put_memory(writer *w)
         const tp_memory_instant *m = &e->memory[i];
         uint64_t key = (uint64_t)(uint16_t)m->device_type << 32 | (uint32_t)m->device;
         uint32_t track = tp_number_map_get(&tracks, key);
-        if (m->allocated == TP_UNKNOWN || m->ts < w->base)
+        if (m->allocated == TP_UNKNOWN)
             continue;
         if (track == TP_NO_ROW) {
-            char name[64];
-            snprintf(name, sizeof name, "memory allocated, device %d", m->device);
+            char name[64] = "memory allocated";
+            if (m->device != TP_NO_DEVICE)
+                snprintf(name, sizeof name, "memory allocated, device %d", m->device);
             track = (uint32_t)w->next_track++;
             tp_number_map_add(&tracks, key, track);
             tp_buf_clear(&w->inner);
@@ -343,20 +346,23 @@ static tp_status put_memory(writer *w)
         put_uint(&w->part, EVENT_TRACK, track);
         put_uint(&w->part, EVENT_COUNTER, (uint64_t)m->allocated);
         put_message(&w->packet, PACKET_TRACK_EVENT, &w->part);
+        w->sink->n_written++;
         if (status == TP_OK)
             status = end_packet(w);
     }
     return status;
 }
 
+/* *ret_first: the first time of all, where that is below 0. */
 static size_t collect(const tp_events *e, tp_time_span **ret, int64_t *ret_first)
 {
     tp_time_span *v = tp_vec_new(e->n, sizeof *v);
     for (size_t i = 0; i < e->n; i++) {
         v[i] = (tp_time_span){e->start[i], tp_event_end(e, i), (uint32_t)i, e->track[i]};
-        if (i == 0 || v[i].start < *ret_first)
-            *ret_first = v[i].start;
+        *ret_first = TP_MIN(*ret_first, v[i].start);
     }
+    for (size_t i = 0; i < e->n_memory; i++)
+        *ret_first = TP_MIN(*ret_first, e->memory[i].ts);
     tp_spans_sort(v, e->n);
     *ret = v;
     return e->n;
@@ -370,7 +376,7 @@ tp_status tp_export_perfetto(const tp_events *e, tp_export_sink *sink, tp_error 
     writer w = {.e = e,
                 .sink = sink,
                 .known_names = tp_vec_new(e->strings.n + 1, 1),
-                .base = first < 0 ? first : 0,
+                .base = first,
                 .next_track = 1,
                 .processes = tp_vec_new(e->n_tracks, sizeof *w.processes),
                 .is_first = true,

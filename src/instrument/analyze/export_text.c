@@ -14,6 +14,12 @@ tp_status tp_export_flush(tp_export_sink *sink, bool all, tp_error *err)
     return status;
 }
 
+tp_status tp_export_written(tp_export_sink *sink, tp_error *err)
+{
+    sink->n_written++;
+    return tp_export_flush(sink, false, err);
+}
+
 tp_status tp_export_collapsed(const tp_selection *sel, tp_stacks_of what, tp_export_sink *sink,
                               tp_error *err)
 {
@@ -25,7 +31,7 @@ tp_status tp_export_collapsed(const tp_selection *sel, tp_stacks_of what, tp_exp
             continue;
         tp_stack_path(&stacks, (uint32_t)i, &sink->pending);
         tp_buf_addf(&sink->pending, " %lld\n", (long long)stacks.v[i].ns);
-        status = tp_export_flush(sink, false, err);
+        status = tp_export_written(sink, err);
     }
     return status == TP_OK ? tp_export_flush(sink, true, err) : status;
 }
@@ -76,8 +82,9 @@ static tp_status put_memory(const tp_events *e, tp_export_sink *sink, tp_error *
         const tp_memory_instant *m = &e->memory[i];
         tp_buf_addf(out, "%lld,0,i,,memory", (long long)m->ts);
         put_track(out, &e->tracks[m->track], e);
-        tp_buf_addf(out, ",%d,,,,%lld,[memory]\n", m->device, (long long)m->bytes);
-        TP_TRY(tp_export_flush(sink, false, err));
+        put_number(out, m->device == TP_NO_DEVICE ? TP_UNKNOWN : m->device);
+        tp_buf_addf(out, ",,,,%lld,[memory]\n", (long long)m->bytes);
+        TP_TRY(tp_export_written(sink, err));
     }
     return TP_OK;
 }
@@ -104,7 +111,7 @@ tp_status tp_export_csv(const tp_events *e, tp_export_sink *sink, tp_error *err)
         tp_buf_addc(out, ',');
         put_text(out, tp_events_str(e, e->name[i]));
         tp_buf_addc(out, '\n');
-        TP_TRY(tp_export_flush(sink, false, err));
+        TP_TRY(tp_export_written(sink, err));
     }
     TP_TRY(put_memory(e, sink, err));
     return tp_export_flush(sink, true, err);

@@ -25,6 +25,7 @@
 
 /* "The file does not say", for numbers that may be 0. */
 #define TP_UNKNOWN INT64_MIN
+#define TP_NO_DEVICE INT32_MIN
 
 /* What an event is, from its category (tp_event_kind_of) or its Nsight table. */
 typedef enum {
@@ -129,7 +130,7 @@ typedef struct {
     int64_t bytes;               /* > 0 allocation, < 0 free                             */
     int64_t allocated, reserved; /* totals of the device; TP_UNKNOWN when absent         */
     int64_t index;               /* Ev Idx                                               */
-    int32_t device;              /* -1: the CPU                                          */
+    int32_t device;              /* -1: the CPU; TP_NO_DEVICE when absent                */
     int16_t device_type;         /* c10: 0 CPU, 1 CUDA, 6 HIP; -1 unknown                */
     uint32_t track;
 } tp_memory_instant;

@@ -112,7 +112,7 @@ void tp_kineto_memory(tp_kineto *k, int64_t ts, uint32_t track)
     m->allocated = tp_kineto_i64(k, TP_KEY_TOTAL_ALLOCATED);
     m->reserved = tp_kineto_i64(k, TP_KEY_TOTAL_RESERVED);
     m->index = tp_kineto_i64(k, TP_KEY_INDEX);
-    m->device = device >= INT32_MIN && device <= INT32_MAX ? (int32_t)device : -1;
+    m->device = device >= INT32_MIN && device <= INT32_MAX ? (int32_t)device : TP_NO_DEVICE;
     m->device_type = type >= 0 && type <= INT16_MAX ? (int16_t)type : -1;
 }
 

@@ -382,16 +382,16 @@ static void read_memory(tp_nsight *n)
         int64_t device = tp_nsight_device(n, pid, tp_nsight_i64(&q, DEVICE_ID));
         tp_event_track track = {
             .pid = pid, .tid = TP_UNKNOWN, .device = device, .stream = TP_UNKNOWN};
-        *TP_VEC_PUSH(e->memory, e->n_memory, n->builder.memory_cap) =
-            (tp_memory_instant){.ts = ts,
-                                .addr = address == TP_UNKNOWN ? 0 : (uint64_t)address,
-                                .bytes = frees ? -bytes : bytes,
-                                .allocated = TP_UNKNOWN,
-                                .reserved = TP_UNKNOWN,
-                                .index = index,
-                                .device = device >= 0 && device <= INT32_MAX ? (int32_t)device : -1,
-                                .device_type = 1,
-                                .track = tp_builder_track(&n->builder, &track)};
+        *TP_VEC_PUSH(e->memory, e->n_memory, n->builder.memory_cap) = (tp_memory_instant){
+            .ts = ts,
+            .addr = address == TP_UNKNOWN ? 0 : (uint64_t)address,
+            .bytes = frees ? -bytes : bytes,
+            .allocated = TP_UNKNOWN,
+            .reserved = TP_UNKNOWN,
+            .index = index,
+            .device = device >= 0 && device <= INT32_MAX ? (int32_t)device : TP_NO_DEVICE,
+            .device_type = 1,
+            .track = tp_builder_track(&n->builder, &track)};
     }
     tp_nsight_end(&q);
 }

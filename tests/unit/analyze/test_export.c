@@ -78,14 +78,19 @@ static void counters_that_are_no_numbers_stay(void **state)
     tp_trace_close(file);
 }
 
-/* A line per event, memory too. */
+#define MEMORY(ts, args)                                                              \
+    "{\"ph\":\"i\",\"s\":\"t\",\"name\":\"[memory]\",\"pid\":9,\"tid\":1,\"ts\":" #ts \
+    ",\"args\":{" args "}}"
+
+/* A line per event, memory too; -1 is the host, and no device is none. */
 static void csv_has_memory(void **state)
 {
-    static const char both[] =
-        OP("aten::empty", 1, 2, 3) ",{\"ph\":\"i\",\"s\":\"t\",\"name\":\"[memory]\",\"pid\":9,"
-                                   "\"tid\":1,\"ts\":3.5,\"args\":{\"Bytes\":-64,\"Device Type\":1,"
-                                   "\"Device Id\":2}}";
-    tp_trace_file *file = read_trace("memory.json", both);
+    static const char device[] = MEMORY(3.5, "\"Bytes\":-64,\"Device Type\":1,\"Device Id\":2");
+    static const char host[] = MEMORY(4, "\"Bytes\":8,\"Device Type\":0,\"Device Id\":-1");
+    static const char unknown[] = MEMORY(5, "\"Bytes\":8");
+    TP_OWN(tp_buf) both = {0};
+    tp_buf_addf(&both, "%s,%s,%s,%s", OP("aten::empty", 1, 2, 3), device, host, unknown);
+    tp_trace_file *file = read_trace("memory.json", tp_buf_str(&both));
     TP_OWN(tp_buf) text = {0};
     tp_export_sink sink = {.write = append, .context = &text};
     tp_error err = {0};
@@ -93,7 +98,14 @@ static void csv_has_memory(void **state)
     assert_int_equal(tp_export_csv(file->events, &sink, &err), TP_OK);
     assert_string_equal(strchr(tp_buf_str(&text), '\n') + 1,
                         "2000,3000,X,cpu_op,operator,9,1,,,,,,aten::empty\n"
-                        "3500,0,i,,memory,9,1,2,,,,-64,[memory]\n");
+                        "3500,0,i,,memory,9,1,2,,,,-64,[memory]\n"
+                        "4000,0,i,,memory,9,1,-1,,,,8,[memory]\n"
+                        "5000,0,i,,memory,9,1,,,,,8,[memory]\n");
+    assert_int_equal(sink.n_written, 4);
+    tp_buf_clear(&text);
+    assert_int_equal(tp_export_chrome(file->events, &sink, &err), TP_OK);
+    assert_non_null(strstr(tp_buf_str(&text), "\"Bytes\":8,\"Device Id\":-1,\"Device Type\":0}"));
+    assert_non_null(strstr(tp_buf_str(&text), "\"Bytes\":8}"));
     tp_buf_release(&sink.pending);
     tp_trace_close(file);
 }
@@ -176,6 +188,21 @@ static void perfetto_is_well_formed(void **state)
     tp_trace_close(file);
 }
 
+/* Memory is a counter there: without a total it has no value. */
+static void perfetto_counts_what_it_wrote(void **state)
+{
+    static const char memory[] = OP("aten::empty", 1, 2, 3) "," MEMORY(
+        3, "\"Bytes\":64") "," MEMORY(-4, "\"Bytes\":64,\"Total Allocated\":64");
+    tp_trace_file *file = read_trace("memory.json", memory);
+    TP_OWN(tp_buf) bytes = {0};
+    tp_export_sink sink = {.write = append, .context = &bytes};
+    (void)state;
+    assert_int_equal(tp_export_perfetto(file->events, &sink, NULL), TP_OK);
+    assert_int_equal(sink.n_written, 2);
+    tp_buf_release(&sink.pending);
+    tp_trace_close(file);
+}
+
 static void collapsed_stacks_have_clean_lines(void **state)
 {
     tp_trace_file *file = read_trace("events.json", events);
@@ -236,6 +263,7 @@ int main(void)
                                        cmocka_unit_test(counters_that_are_no_numbers_stay),
                                        cmocka_unit_test(csv_has_memory),
                                        cmocka_unit_test(perfetto_is_well_formed),
+                                       cmocka_unit_test(perfetto_counts_what_it_wrote),
                                        cmocka_unit_test(collapsed_stacks_have_clean_lines),
                                        cmocka_unit_test(operators_hang_below_their_modules)};
     return cmocka_run_group_tests(tests, NULL, NULL);
