@@ -186,12 +186,12 @@ static void put_job_notes(request *r, const tp_trace_job *job)
 }
 
 /* All files at once: the view `ranks`, and what several files show without a view. */
-static void put_job(request *r, const tp_trace_job *job)
+static tp_status put_job(request *r, const tp_trace_job *job, tp_error *err)
 {
-    tp_rank_grids grids;
+    TP_OWN(tp_rank_grids) grids = {0};
     tp_grid_page *page = &r->page;
     bool is_json = page->form == TP_FORM_JSON;
-    tp_trace_report_ranks(job, &r->select, &grids);
+    TP_TRY(tp_trace_report_ranks(job, &r->select, &grids, err));
     if (is_json)
         tp_json_w_begin(&page->w, '{');
     tp_grid_page_put(page, &grids.ranks, page->top, false);
@@ -201,7 +201,7 @@ static void put_job(request *r, const tp_trace_job *job)
         tp_json_w_end(&page->w, '}');
     if (is_prose(r))
         put_job_notes(r, job);
-    tp_rank_grids_release(&grids);
+    return TP_OK;
 }
 
 static bool is_wanted(const request *r, const tp_trace_file *file)
@@ -257,8 +257,7 @@ static tp_status put(request *r, const tp_trace_job *job, tp_error *err)
         TP_TRY(tp_trace_job_check_ranks(job, err));
     if (!wants_ranks && !(is_overview && ranks_differ(r, job)))
         return put_files(r, job, err);
-    put_job(r, job);
-    return TP_OK;
+    return put_job(r, job, err);
 }
 
 tp_status tp_trace_report_write(const char *const *paths, size_t n,

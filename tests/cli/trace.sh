@@ -87,6 +87,8 @@ run trace kineto-rank-0.json --stream 7 --json
 expect 0
 run trace kineto-rank-0.json --step 77
 expect 2 "there is no step 77" "1 to 3"
+run trace kineto-rank-0.json kineto-rank-1.json --step 77
+expect 2 "there is no step 77 in kineto-rank-0.json, whose steps are 1 to 3"
 for option in --comm --name; do
     run trace kineto-rank-0.json "$option" ""
     expect 2 "${option#--}' is empty"

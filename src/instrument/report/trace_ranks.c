@@ -155,8 +155,18 @@ static void fill_collectives(const tp_rank_table *t, tp_grid *g)
     }
 }
 
-void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *options,
-                           tp_rank_grids *ret)
+/* One that has the step is enough: another rank may have been recorded at other times. */
+static tp_status check_steps(const tp_selection *sel, const char *const *paths, size_t n,
+                             tp_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (tp_selection_check_steps(&sel[i], paths[i], NULL) == TP_OK)
+            return TP_OK;
+    return n ? tp_selection_check_steps(&sel[0], paths[0], err) : TP_OK;
+}
+
+tp_status tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *options,
+                                tp_rank_grids *ret, tp_error *err)
 {
     TP_FREED tp_selection *sel = tp_new(job->n + 1, sizeof *sel);
     TP_FREED const tp_selection **list = tp_new(job->n + 1, sizeof *list);
@@ -173,13 +183,17 @@ void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *opt
         paths[n] = f->path;
         ranks[n++] = f->rank == TP_UNKNOWN ? (int64_t)i : f->rank;
     }
-    tp_ranks_make(list, ranks, n, &table);
-    *ret = (tp_rank_grids){.ranks = {.name = "ranks"}, .collectives = {.name = "collectives"}};
-    fill_ranks(&table, paths, &ret->ranks);
-    add_verdict(&table, &ret->ranks);
-    fill_collectives(&table, &ret->collectives);
+    tp_status status = check_steps(sel, paths, n, err);
+    if (status == TP_OK) {
+        tp_ranks_make(list, ranks, n, &table);
+        *ret = (tp_rank_grids){.ranks = {.name = "ranks"}, .collectives = {.name = "collectives"}};
+        fill_ranks(&table, paths, &ret->ranks);
+        add_verdict(&table, &ret->ranks);
+        fill_collectives(&table, &ret->collectives);
+    }
     for (size_t i = 0; i < n; i++)
         tp_selection_release(&sel[i]);
+    return status;
 }
 
 void tp_rank_grids_release(tp_rank_grids *grids)
