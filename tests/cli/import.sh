@@ -116,6 +116,9 @@ echo '{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "con
 printf '%s\n' 'dataset_name: talk.jsonl' 'max_steps: 3' 'max_length: 64' >talk.yaml
 run config import talk.yaml
 expect 2 "refused: assistant_only_loss" "--partly"
+echo '{"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}' >talk.jsonl
+run config import talk.yaml
+expect 2 "refused: assistant_only_loss"
 echo 'assistant_only_loss: true' >>talk.yaml
 run config import talk.yaml
 expect 0
@@ -142,6 +145,20 @@ template '{"instruction": "a", "output": "b", "text": "c"}' 'max_length: 64' && 
 grep -q 'text_key: text' out || fail "the text of Alpaca's rows"
 template '{"prompt": "a", "completion": "b", "text": "c"}' 'max_length: 64' 'dataset_text_field: text'
 grep -q 'text_key' out && fail "the text before the prompt"
+for list in '"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]' \
+    '"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]'; do
+    template "{\"prompt\": \"a\", $list}" 'max_length: 64' 'assistant_only_loss: true' &&
+        fail "no template around a conversation beside its prompt"
+done
+template '{"prompt": "a"}' 'max_length: 64' && fail "a prompt without completion is plain text"
+# Of a file that is large the first line is read.
+echo '{"prompt": "a", "completion": "b"}' >large.jsonl
+truncate -s 300M large.jsonl
+printf '%s\n' 'dataset_name: large.jsonl' 'max_steps: 3' 'max_length: 64' >plain.yaml
+run config import plain.yaml
+rm large.jsonl
+expect 0
+expect_out "chat_template: null"
 printf '%s\n' 'dataset_name: some/set' 'max_steps: 3' 'max_length: null' >plain.yaml
 run config import plain.yaml plain-recipe.yaml
 expect 0
@@ -268,6 +285,14 @@ expect_out "train_global_batch_size: 4 "
 (cat axolotl.yaml; echo 'sequence_parallel_degree: 4') >axolotl-row.yaml
 run config import axolotl-row.yaml --processes 8
 expect_out "train_global_batch_size: 4 "
+# The newer of two names goes before the older one, unless it is null.
+echo 'context_parallel_size: 2' >>axolotl-row.yaml
+run config import axolotl-row.yaml --processes 8
+expect 0 "context_parallel_size goes before."
+expect_out "train_global_batch_size: 8 "
+sed -i 's/^context_parallel_size.*/context_parallel_size: null/' axolotl-row.yaml
+run config import axolotl-row.yaml --processes 8
+expect_out "train_global_batch_size: 4 "
 
 # Keys that scripts around TRL add.
 cat >handbook.yaml <<'END'
@@ -376,6 +401,41 @@ sed -i 's/mask.*/importance_sampling_level: sequence/' answers.yaml
 run config import answers.yaml answers-recipe.yaml
 expect 0
 grep -qF 'sequence_level_importance_ratios: true' answers-recipe.yaml || fail "no ratio of answers"
+
+# Without a number there is no divergence, and its weight is true, false or null, which is false.
+divergence() { # FILE LINE STATUS TEXT
+    { cat "$1" && echo "$2"; } >divergence.yaml
+    run config import divergence.yaml
+    expect "$3"
+    grep -qF "$4" out err || fail "$1: $2: no '$4'"
+}
+printf '%s\n' 'num_generations: 4' 'per_device_train_batch_size: 8' 'max_steps: 4' 'max_completion_length: 9' >kl.yaml
+divergence kl.yaml 'beta: null' 0 'reference_policy_kl_penalty: 0.0'
+divergence kl.yaml 'epsilon: 0.3' 0 'use_bias_correction_kl: true'
+for value in 0 'no' false null; do
+    divergence kl.yaml "use_bias_correction_kl: $value" 0 'use_bias_correction_kl: false'
+done
+for value in maybe '[]' 2; do
+    divergence kl.yaml "use_bias_correction_kl: $value" 2 'Expected true or false.'
+done
+# Axolotl's TRL has it off.
+cat >kl.yaml <<'END'
+base_model: model
+rl: grpo
+datasets: [{path: rows.jsonl, type: x.y}]
+micro_batch_size: 8
+learning_rate: 1e-5
+max_steps: 4
+trl:
+  num_generations: 4
+  max_completion_length: 9
+  reward_funcs: [rewards.accuracy_reward]
+  importance_sampling_level: sequence
+  loss_type: grpo
+END
+divergence kl.yaml '  beta: null' 0 'reference_policy_kl_penalty: 0.0'
+divergence kl.yaml '  beta: 0.04' 0 'use_bias_correction_kl: false'
+divergence kl.yaml "$(printf '  beta: 0.04\n  use_bias_correction_kl: true')" 2 'ratio of the answer'
 
 # Files that are something else.
 echo '{"log_history": [], "global_step": 3}' >trainer_state.json

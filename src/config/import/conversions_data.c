@@ -212,27 +212,44 @@ static void judge_plugins(tp_import *im)
 
 /* ---- conversations ---- */
 
+/* The beginning of a file, up to the end of its first line; false: none, or it is not to be seen.
+ */
+static bool read_first_line(const char *path, tp_buf *out)
+{
+    enum { MOST = 1 << 21 };
+    char part[1 << 14];
+    int fd;
+    int64_t size;
+    ssize_t n = 0;
+    bool has_end = false;
+    if (tp_input_open(path, TP_INPUT_FILE, &fd, &size, NULL) != TP_OK)
+        return false;
+    while (!has_end && out->len < MOST && (n = read(fd, part, sizeof part)) > 0) {
+        const char *end = memchr(part, '\n', (size_t)n);
+        has_end = end != NULL;
+        tp_buf_add(out, part, end ? (size_t)(end - part) : (size_t)n);
+    }
+    close(fd);
+    return out->len > 0 && (has_end || n == 0);
+}
+
 /* The first row of the data, where it is here to be seen; else NULL. */
 static const tp_json *first_row(tp_import *im)
 {
-    enum { MOST = 1 << 28 };
     const char *path = tp_json_str(tp_config_find(im->recipe, "data.train.data_path"));
     TP_OWN(tp_buf) text = {0};
     const tp_json *row = NULL;
-    if (!path || !strcmp(path, "???") || tp_file_read(path, MOST, &text, NULL) != TP_OK)
+    if (!path || !strcmp(path, "???") || !read_first_line(path, &text))
         return NULL;
-    size_t n = strcspn(tp_buf_str(&text), "\n");
-    char *line = tp_arena_strndup(&im->arena, tp_buf_str(&text), n);
-    if (tp_json_parse(&im->arena, path, line, n, &TP_JSON_TOLERANT, &row, NULL) != TP_OK)
+    char *line = tp_arena_strndup(&im->arena, text.data, text.len);
+    if (tp_json_parse(&im->arena, path, line, text.len, &TP_JSON_TOLERANT, &row, NULL) != TP_OK)
         return NULL;
     return row->type == TP_JSON_OBJECT ? row : NULL;
 }
 
-/* What TRL looks at before the text. */
-static bool has_prompt_or_messages(const tp_json *row)
+static bool has_conversation(const tp_json *row)
 {
-    return tp_json_get(row, "messages") || tp_json_get(row, "prompt") ||
-           tp_json_get(row, "conversations");
+    return tp_json_get(row, "messages") || tp_json_get(row, "conversations");
 }
 
 static void put_text_field(tp_import *im, const tp_json *row)
@@ -241,7 +258,7 @@ static void put_text_field(tp_import *im, const tp_json *row)
     const char *name = tp_import_word(im, "text_field");
     if (!key || !name)
         return;
-    if (has_prompt_or_messages(row))
+    if (has_conversation(row) || tp_json_get(row, "prompt"))
         tp_import_mark(im, "text_field", TP_IMPORT_IDLE,
                        "Rows have messages or a prompt, which TRL looks at first.");
     else if (tp_json_get(row, name) || strcmp(name, "text") != 0)
@@ -272,11 +289,20 @@ static void put_no_template(tp_import *im)
     tp_import_mark(im, "dataset", TP_IMPORT_USED, "%s", why);
 }
 
+/* Strings alone, of which TRL's trainer makes no conversation. */
+static bool is_plain(const tp_import *im, const tp_json *row)
+{
+    const tp_json *chosen = tp_json_get(row, "chosen");
+    bool has_text = tp_json_str(tp_json_get(row, "prompt")) != NULL;
+    if (tp_import_is(im, "sft"))
+        return has_text && !has_conversation(row) && tp_json_str(tp_json_get(row, "completion"));
+    return has_text ? !chosen || tp_json_str(chosen) : tp_json_str(chosen) != NULL;
+}
+
 /* Scripts that name the column of prompts, or a system prompt, make conversations of them. */
 static void judge_template(tp_import *im, const tp_json *row)
 {
     tp_import_key *key = tp_import_role(im, tp_import_word(im, "mixture") ? "mixture" : "dataset");
-    const tp_json *prompt = tp_json_get(row, "prompt"), *chosen = tp_json_get(row, "chosen");
     if (!key || is_given(im, "dataset_prompt_column") || is_given(im, "system_prompt"))
         return;
     if (!row)
@@ -284,7 +310,7 @@ static void judge_template(tp_import *im, const tp_json *row)
                                       "%s%sTRL puts no chat template around rows of plain "
                                       "text: for such policy.tokenizer.chat_template=null.",
                                       key->remark ? key->remark : "", key->remark ? " " : "");
-    else if (tp_json_str(prompt) ? !chosen || tp_json_str(chosen) : tp_json_str(chosen) != NULL)
+    else if (is_plain(im, row))
         put_no_template(im);
 }
 
@@ -348,7 +374,7 @@ void tp_import_data(tp_import *im)
     }
     if (tp_import_role(im, "assistant_only_loss") && !tp_import_flag(im, "assistant_only_loss"))
         tp_import_mark(im, "assistant_only_loss",
-                       tp_json_get(row, "messages") ? TP_IMPORT_REFUSED : TP_IMPORT_USED,
+                       has_conversation(row) ? TP_IMPORT_REFUSED : TP_IMPORT_USED,
                        "Of rows with messages TRL then learns every token, Temper what the "
                        "assistant says, as with assistant_only_loss: true; other rows are learned "
                        "alike.");

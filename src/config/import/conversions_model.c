@@ -206,15 +206,24 @@ static void put_loss(tp_import *im, double longest)
         tp_import_put(im, "grpo_loss", "loss_fn.length_divisor", "%.0f", longest);
 }
 
+/* Without a number TRL has no divergence. */
+static void put_divergence(tp_import *im)
+{
+    static const char target[] = "loss_fn.reference_policy_kl_penalty";
+    if (isnan(tp_import_number(im, "beta")))
+        tp_import_put(im, "beta", target, "0.0");
+    else
+        put_number(im, "beta", target);
+}
+
 /* What TRL weighs by the ratio of a whole answer, or divides by the number of all of them. */
 static void put_answers(tp_import *im)
 {
     const char *kind = tp_import_word(im, "grpo_loss"), *level = tp_import_word(im, "ratio_level");
-    const char *bias = tp_import_word(im, "kl_bias");
     bool is_of_answers = level && !strcmp(level, "sequence");
     bool is_masked = tp_import_flag(im, "mask_truncated");
-    bool has_bias = !bias || strcmp(bias, "false") != 0;
-    put_number(im, "beta", "loss_fn.reference_policy_kl_penalty");
+    bool has_bias = tp_import_flag(im, "kl_bias");
+    put_divergence(im);
     tp_import_put(im, "kl_bias", "loss_fn.use_bias_correction_kl", "%s",
                   has_bias ? "true" : "false");
     tp_import_put(im, "ratio_level", "loss_fn.sequence_level_importance_ratios", "%s",

@@ -98,6 +98,19 @@ static tp_status add_defaults(tp_import *im, tp_error *err)
     return TP_OK;
 }
 
+static void leave_older_names(tp_import *im)
+{
+    for (size_t i = 0; i < im->n_keys; i++) {
+        tp_import_key *key = &im->keys[i];
+        const tp_import_key *first = key->row ? tp_import_role(im, key->row->role) : NULL;
+        if (!first || first == key)
+            continue;
+        key->state = TP_IMPORT_IDLE;
+        key->becomes = NULL;
+        key->remark = tp_arena_printf(&im->arena, "%s goes before.", first->key);
+    }
+}
+
 /* ---- rows that need no other ---- */
 
 static void put_same(tp_import *im, tp_import_key *key)
@@ -192,6 +205,7 @@ static tp_status read_in(tp_import *im, tp_error *err)
     TP_TRY(tp_import_choose_algorithm(im, root, err));
     take_all(im, root, "");
     TP_TRY(add_defaults(im, err));
+    leave_older_names(im);
     convert(im);
     if (im->status != TP_OK && err)
         *err = im->err;

@@ -168,12 +168,27 @@ void tp_import_put_json(tp_import *im, tp_import_key *from, const char *target,
 
 /* ---- roles ---- */
 
+static bool is_null(const tp_import_key *key)
+{
+    return !key || !key->value || key->value->type == TP_JSON_NULL;
+}
+
+/* Of two names of one thing: what the file says, and of two in it the newer one, which the table
+ * has first. */
+static bool goes_before(const tp_import_key *a, const tp_import_key *b)
+{
+    if (!a->line != !b->line)
+        return a->line != 0;
+    return is_null(a) != is_null(b) ? !is_null(a) : a->row < b->row;
+}
+
 tp_import_key *tp_import_role(tp_import *im, const char *role)
 {
     tp_import_key *found = NULL;
     for (size_t i = 0; role && i < im->n_keys; i++) {
         const tp_import_row *row = im->keys[i].row;
-        if (row && row->role && !strcmp(row->role, role) && (!found || !found->line))
+        if (row && row->role && !strcmp(row->role, role) &&
+            (!found || goes_before(&im->keys[i], found)))
             found = &im->keys[i];
     }
     return found;
@@ -196,11 +211,6 @@ void tp_import_mark(tp_import *im, const char *role, tp_import_state state, cons
         return;
     key->state = state;
     key->remark = *text ? tp_arena_strdup(&im->arena, text) : key->remark;
-}
-
-static bool is_null(const tp_import_key *key)
-{
-    return !key || !key->value || key->value->type == TP_JSON_NULL;
 }
 
 double tp_import_number(tp_import *im, const char *role)
