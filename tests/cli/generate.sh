@@ -140,6 +140,16 @@ run generate --ignore-eos --json adapter "the"
 expect 0 "/short/generation_config.json: max_new_tokens 2"
 is "the length of an adapter's answer" "$("$TOOL" get out ids | tr -cd , | wc -c)" 1
 
+# Pictures and sounds are not left out in silence, beside a text neither.
+for key in prompt text question; do
+    echo "{\"$key\": \"the\", \"image\": \"u.png\"}" >pictured.jsonl
+    run generate --prompts pictured.jsonl model
+    expect 2 'pictured.jsonl:1:' '"image" has something in it'
+done
+echo '{"prompt": "the", "image": {"bytes": null, "path": null}, "images": [null]}' >pictured.jsonl
+run generate --max-new-tokens 1 --prompts pictured.jsonl model
+expect 0
+
 # What is wrong with prompts is said with their place.
 printf '"fine"\n{"word": "hm"}\n' >bad.jsonl
 run generate --prompts bad.jsonl model

@@ -104,6 +104,8 @@ static tp_status add_row(tp_prompt_list *p, tp_text_model *m, const char *place,
     const tp_json *value = prompt_of(object, options->key), *tools = NULL;
     bool is_text = value && value->type == TP_JSON_STRING;
     bool is_list = value && value->type == TP_JSON_ARRAY;
+    if (object->type == TP_JSON_OBJECT)
+        TP_TRY(tp_row_refuse_media(row, object, err));
     if (object->type == TP_JSON_OBJECT && (is_list || (is_text && options->chat)))
         TP_TRY(tp_tools_read(row, object, "tools", arena, &tools, err));
     if (is_text)

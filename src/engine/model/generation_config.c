@@ -82,11 +82,11 @@ static tp_status read_numbers(const tp_fields *c, tp_generation_config *g, tp_er
     return TP_OK;
 }
 
-static tp_status read_object(const tp_fields *c, bool is_own, const int64_t *eos, int n_eos,
+static tp_status read_object(const tp_fields *c, const int64_t *eos, int n_eos,
                              tp_generation_config *g, tp_error *err)
 {
     TP_OWN(tp_buf) unknown = {0};
-    tp_status status = tp_generation_keys_check(c, is_own ? &unknown : NULL, err);
+    tp_status status = tp_generation_keys_check(c, g->is_of_model ? NULL : &unknown, err);
     snprintf(g->unknown, sizeof g->unknown, "%s", tp_buf_str(&unknown));
     if (status != TP_OK)
         return status;
@@ -131,6 +131,6 @@ tp_status tp_generation_config_read(const char *folder, const int64_t *eos, int 
     if (root->type != TP_JSON_OBJECT)
         return tp_fail(err, TP_ERR_FORMAT, "%s: expected an object", path.text);
     const tp_fields c = {.path = path.text, .section = "", .object = root};
-    bool is_own = tp_str_ends(path.text, "/generation_config.json");
-    return read_object(&c, is_own, eos, n_eos, ret, err);
+    ret->is_of_model = !tp_str_ends(path.text, "/generation_config.json");
+    return read_object(&c, eos, n_eos, ret, err);
 }

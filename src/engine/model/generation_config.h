@@ -14,6 +14,7 @@ enum {
 /* Numbers that the file lacks are NaN or -1. */
 typedef struct {
     bool is_there;
+    bool is_of_model; /* of its config.json: there is no generation_config.json */
     bool do_sample;
     double temperature, top_p, min_p, repetition_penalty;
     int64_t top_k, no_repeat_ngram, max_new_tokens, max_length, min_new_tokens, min_length;

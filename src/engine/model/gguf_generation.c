@@ -181,10 +181,11 @@ static void note_dropped(const tp_generation_config *c, tp_buf *notes)
                    {"min_length", c->min_length > 0},
                    {"no_repeat_ngram_size", c->no_repeat_ngram > 0},
                    {"begin_suppress_tokens", c->n_suppressed_first > 0}};
+    const char *file = c->is_of_model ? "config.json: " : "generation_config.json: ";
     size_t n = 0;
     for (size_t i = 0; i < TP_COUNTOF(dropped); i++)
         if (dropped[i].is_there)
-            tp_buf_addf(notes, "%s%s", n++ ? ", " : "generation_config.json: ", dropped[i].name);
+            tp_buf_addf(notes, "%s%s", n++ ? ", " : file, dropped[i].name);
     if (n)
         tp_buf_adds(notes, ": GGUF has no key for that, the file does not ask for it\n");
 }

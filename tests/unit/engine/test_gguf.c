@@ -477,6 +477,12 @@ static void settings_of_generation_come_and_go(void **state)
     assert_string_equal(tp_buf_str(&notes),
                         "generation_config.json: max_new_tokens: GGUF has no key "
                         "for that, the file does not ask for it\n");
+    tp_gguf_keys of_model = {0};
+    notes.len = 0;
+    c.is_of_model = true;
+    tp_gguf_put_generation(&c, &of_model, &notes);
+    assert_memory_equal(tp_buf_str(&notes), "config.json: max_new_tokens: ", 29);
+    tp_buf_release(&of_model.bytes);
     assert_int_equal(settings_of(path, &usual, &c, &err), TP_OK);
     assert_true(c.do_sample && c.temperature == 1 && c.top_p == 1 && c.min_p == 0 && c.top_k == 50);
 
