@@ -209,6 +209,7 @@ static void write_report(opening *o, double seconds)
                                   .n_train = ds->sets[TP_SPLIT_TRAIN].n,
                                   .n_validation = ds->sets[TP_SPLIT_VALIDATION].n};
     report->uses_chat_template = tp_renderer_template(o->renderer) != NULL;
+    report->learns_headers = tp_renderer_learns_headers(o->renderer);
     double build_s = 0, tokens = 0, bytes = 0;
     for (int s = 0; s < TP_SPLITS && ds->caches[s].name; s++) {
         const tp_cache_outcome *outcome = &ds->outcomes[s];
@@ -229,7 +230,7 @@ static void write_report(opening *o, double seconds)
         report->bytes_per_s = bytes / build_s;
     }
     if (report->counts.schema == TP_SCHEMA_TEXT)
-        report->uses_chat_template = false;
+        report->uses_chat_template = report->learns_headers = false;
 }
 
 static tp_status open_all(opening *o)

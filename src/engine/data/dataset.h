@@ -52,7 +52,7 @@ typedef struct {
     double seconds;                   /* opening, all in all */
     double tokens_per_s, bytes_per_s; /* of tokenising; 0 on a cache hit */
     uint64_t n_train, n_validation;   /* examples */
-    bool uses_chat_template;
+    bool uses_chat_template, learns_headers;
 } tp_dataset_report;
 
 typedef struct tp_dataset tp_dataset;

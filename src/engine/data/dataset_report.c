@@ -27,15 +27,23 @@ static void add_unread(tp_buf *out, const tp_cache_counts *c)
                         tp_unread_columns[i].remedy);
 }
 
+static const char *template_of(const tp_dataset_report *r)
+{
+    return r->learns_headers       ? ", chat template, headers of answers are learned "
+                                     "(data.add_generation_prompt=false)"
+           : r->uses_chat_template ? ", chat template"
+                                   : "";
+}
+
 void tp_dataset_report_line(const tp_dataset_report *r, tp_buf *out)
 {
     const tp_cache_counts *c = &r->counts;
     tp_buf_addf(out, "all %llu row%s read (%s, %s%s), %llu example%s, longest %llu tokens",
                 (unsigned long long)c->n_rows, tp_plural((uint64_t)c->n_rows),
                 tp_schema_name((tp_schema_kind)c->schema),
-                c->schema_detected ? "detected" : "configured",
-                r->uses_chat_template ? ", chat template" : "", (unsigned long long)c->n_examples,
-                tp_plural((uint64_t)c->n_examples), (unsigned long long)c->longest);
+                c->schema_detected ? "detected" : "configured", template_of(r),
+                (unsigned long long)c->n_examples, tp_plural((uint64_t)c->n_examples),
+                (unsigned long long)c->longest);
     if (c->n_examples)
         tp_buf_addf(out, ", mean %.4g", (double)c->n_tokens / (double)c->n_examples);
     add_losses(out, c);
@@ -47,8 +55,7 @@ void tp_dataset_report_text(const tp_dataset_report *r, tp_buf *out)
     const tp_cache_counts *c = &r->counts;
     char tokens[32], targets[32], bytes[32], rate[32], seconds[32];
     tp_buf_addf(out, "rows       %s (%s)%s\n", tp_schema_name((tp_schema_kind)c->schema),
-                c->schema_detected ? "detected" : "configured",
-                r->uses_chat_template ? ", chat template" : "");
+                c->schema_detected ? "detected" : "configured", template_of(r));
     tp_buf_addf(out, "examples   %llu to train, %llu to validate", (unsigned long long)r->n_train,
                 (unsigned long long)r->n_validation);
     add_losses(out, c);

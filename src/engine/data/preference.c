@@ -97,6 +97,17 @@ static bool is_side(const tp_json *v)
     return v && (v->type == TP_JSON_STRING || v->type == TP_JSON_ARRAY);
 }
 
+static tp_status refuse_message(const tp_row *row, const tp_row_step *path, tp_error *err)
+{
+    return tp_row_fail_at(
+        row, path, 1, err,
+        "\"%s\" is a message of LLaMA-Factory; lists of messages are needed, as `jq -c 'def m: "
+        "{role: ({human: \"user\", gpt: \"assistant\"}[.from] // .from), content: .value}; "
+        ". + {prompt: [.conversations[] | m], chosen: [.chosen | m], rejected: [.rejected | m]} | "
+        "del(.conversations)'` makes them",
+        path->key);
+}
+
 static tp_status need_side(const tp_row *row, const tp_json *object, const char *key,
                            const tp_json **ret, tp_error *err)
 {
@@ -107,6 +118,8 @@ static tp_status need_side(const tp_row *row, const tp_json *object, const char 
                               "\"%s\" is missing from this preference row; rows with one answer "
                               "are trained on with sft",
                               key);
+    if (tp_json_get(v, "from"))
+        return refuse_message(row, path, err);
     if (!is_side(v))
         return tp_row_fail_at(row, path, 1, err,
                               "\"%s\" is %s; a string or a list of messages is "
@@ -222,19 +235,36 @@ static bool part_early(const triple *t)
     return a && b && (a->next || b->next);
 }
 
+/* What two transcripts begin with has the text, or the first message of the list. */
+static bool stands_before(const tp_json *v, const triple *t)
+{
+    const tp_json *a = &t->answers[0], *b = &t->answers[1];
+    if (v->type == TP_JSON_ARRAY) {
+        const tp_json *value = tp_json_get(v->child, "value");
+        v = value ? value : tp_json_get(v->child, "content");
+    }
+    if (a->type != TP_JSON_STRING || !tp_json_str(v))
+        return false;
+    size_t n = common_start(a->text, b->text);
+    return memmem(a->text.data, n, v->text.data, v->text.len) != NULL;
+}
+
 /* Answers without a prompt may have it in a column of another name, as Intel's Orca has it in
  * "question": then what they answer is not to be left out. */
 static tp_status refuse_other_prompt(const tp_preference_reader *r, const tp_row *row,
-                                     const tp_json *object, tp_error *err)
+                                     const tp_json *object, const triple *ret, tp_error *err)
 {
     static const char *const names[] = {"question", "instruction", "input",         "query",
                                         "problem",  "system",      "conversations", "messages"};
-    if (r->options->prompt_key && !tp_json_get(object, r->prompt_key))
-        return tp_row_fail_at(row, NULL, 0, err, "\"%s\" is missing from this preference row",
-                              r->prompt_key);
+    const tp_json *prompt = tp_json_get(object, r->prompt_key);
+    if (r->options->prompt_key)
+        return tp_row_fail_at(row, NULL, 0, err,
+                              "\"%s\" is %s in this preference row; a string or a list of "
+                              "messages is needed",
+                              r->prompt_key, tp_row_type_name(prompt));
     for (size_t i = 0; i < TP_COUNTOF(names); i++) {
         const tp_json *v = tp_json_get(object, names[i]);
-        if (is_side(v) && v->n + v->text.len > 0)
+        if (is_side(v) && v->n + v->text.len > 0 && !stands_before(v, ret))
             return tp_row_fail_at(
                 row, NULL, 0, err,
                 "chosen and rejected have no \"%s\" before them, and \"%s\" would "
@@ -251,10 +281,10 @@ static tp_status read_triple(tp_preference_reader *r, const tp_row *row, const t
     if (object->type != TP_JSON_OBJECT)
         return tp_row_fail_at(row, NULL, 0, err, "a row must be a JSON object, this is %s",
                               tp_row_type_name(object));
+    TP_TRY(tp_row_refuse_media(row, object, err));
     if (tp_json_get(object, "completions") && !tp_json_get(object, r->chosen_key))
         return read_ranked(row, object, ret, err);
     const tp_json *chosen, *rejected, *prompt = tp_json_get(object, r->prompt_key);
-    TP_TRY(tp_row_refuse_media(row, object, err));
     TP_TRY(need_side(row, object, r->chosen_key, &chosen, err));
     TP_TRY(need_side(row, object, r->rejected_key, &rejected, err));
     *ret = (triple){.answers = {copy_of(chosen, "completion"), copy_of(rejected, "completion")}};
@@ -263,7 +293,7 @@ static tp_status read_triple(tp_preference_reader *r, const tp_row *row, const t
                               "one answer is a string, the other a list of messages");
     if (!prompt || prompt->type == TP_JSON_NULL) {
         if (!begins_itself(chosen) || !begins_itself(rejected))
-            TP_TRY(refuse_other_prompt(r, row, object, err));
+            TP_TRY(refuse_other_prompt(r, row, object, ret, err));
         split_prompt(&r->arena, ret);
         return TP_OK;
     }

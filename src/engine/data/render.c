@@ -70,6 +70,12 @@ void tp_renderer_free(tp_renderer *renderer)
 const tp_tokenizer *tp_renderer_tokenizer(const tp_renderer *renderer) { return renderer->tok; }
 const char *tp_renderer_template(const tp_renderer *renderer) { return renderer->template_text; }
 
+bool tp_renderer_learns_headers(const tp_renderer *renderer)
+{
+    return renderer->options.learn_header && renderer->template_text &&
+           !(renderer->has_blocks[0] && renderer->has_blocks[1]);
+}
+
 void tp_rendered_init(tp_rendered *r, const tp_renderer *renderer)
 {
     *r = (tp_rendered){.scratch = tp_tokenizer_scratch_new(renderer->tok)};

@@ -41,6 +41,8 @@ void tp_renderer_free(tp_renderer *renderer); /* NULL is a no-op */
 const tp_tokenizer *tp_renderer_tokenizer(const tp_renderer *renderer);
 /* The template in use, or NULL. */
 const char *tp_renderer_template(const tp_renderer *renderer);
+/* Of conversations, with or without tools, learn_header says what is learned, and is set. */
+bool tp_renderer_learns_headers(const tp_renderer *renderer);
 
 /* Work space and result of one thread. */
 typedef struct {

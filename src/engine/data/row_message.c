@@ -73,6 +73,26 @@ bool tp_message_has_role(const tp_json *message, const char *role)
     return text && strcmp(text, role) == 0;
 }
 
+const char *tp_message_speaker(tp_slice from)
+{
+    static const char *const pairs[][2] = {
+        {"human", "user"},          {"user", "user"},         {"gpt", "assistant"},
+        {"assistant", "assistant"}, {"chatgpt", "assistant"}, {"bard", "assistant"},
+        {"model", "assistant"},     {"system", "system"},     {"tool", "tool"},
+        {"observation", "tool"},    {"function", "tool"}};
+    for (size_t i = 0; i < TP_COUNTOF(pairs); i++)
+        if (tp_slice_is(from, pairs[i][0]))
+            return pairs[i][1];
+    return NULL;
+}
+
+bool tp_message_is_answer(const tp_json *message)
+{
+    const char *from = tp_json_str(tp_json_get(message, "from"));
+    const char *role = from ? tp_message_speaker(tp_slice_of(from)) : NULL;
+    return tp_message_has_role(message, "assistant") || (role && !strcmp(role, "assistant"));
+}
+
 tp_slice tp_message_text(tp_arena *arena, const tp_json *message)
 {
     const tp_json *content = tp_json_get(message, "content"), *text;
@@ -109,6 +129,19 @@ static tp_status refuse_variables(const tp_row *row, const tp_json *object, tp_e
         key);
 }
 
+/* Strings that are empty, and lists and objects of nothing else, are nothing. */
+static bool has_something(const tp_json *v)
+{
+    if (v->type == TP_JSON_STRING)
+        return v->text.len > 0;
+    if (v->type != TP_JSON_ARRAY && v->type != TP_JSON_OBJECT)
+        return v->type != TP_JSON_NULL;
+    for (const tp_json *part = v->child; part; part = part->next)
+        if (has_something(part))
+            return true;
+    return false;
+}
+
 /* Pictures and sounds beside the conversation, in the columns of LLaMA-Factory and TRL.  Where a
  * table has the column, a row of text alone has nothing in it. */
 tp_status tp_row_refuse_media(const tp_row *row, const tp_json *object, tp_error *err)
@@ -117,8 +150,7 @@ tp_status tp_row_refuse_media(const tp_row *row, const tp_json *object, tp_error
     for (size_t i = 0; i < TP_COUNTOF(keys); i++) {
         const tp_json *v = tp_json_get(object, keys[i]);
         tp_row_step path[] = {{.key = keys[i]}};
-        bool is_list = v && (v->type == TP_JSON_ARRAY || v->type == TP_JSON_OBJECT);
-        if ((is_list && v->n) || (v && v->type == TP_JSON_STRING && v->text.len))
+        if (v && v->type != TP_JSON_FALSE && has_something(v))
             return tp_row_fail_at(row, path, 1, err,
                                   "\"%s\" has something in it; only text can be used here: leave "
                                   "such rows out, or remove the column",

@@ -22,6 +22,12 @@ TP_CHECKED tp_status tp_message_check(const tp_row *row, tp_message_place at,
 
 bool tp_message_has_role(const tp_json *message, const char *role);
 
+/* The role of whom ShareGPT's "from" names; NULL: nobody that is known. */
+const char *tp_message_speaker(tp_slice from);
+
+/* What the assistant says, in either way of writing. */
+bool tp_message_is_answer(const tp_json *message);
+
 /* Parts one after the other, what is no text left out; NULL where there is no content. */
 tp_slice tp_message_text(tp_arena *arena, const tp_json *message);
 

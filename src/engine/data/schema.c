@@ -5,7 +5,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
-#include "engine/data/row_message.h"
+#include "engine/data/row_example.h"
 #include "engine/data/row_place.h"
 
 enum { MAX_PROMPT_FILE = 1 << 20 };
@@ -96,24 +96,12 @@ static void list_keys(const tp_json *object, char *out, size_t size)
     }
 }
 
-static bool has_pair(const tp_json *object)
-{
-    return tp_json_get(object, "chosen") && tp_json_get(object, "rejected");
-}
-
-static tp_status refuse_pair(const tp_row *row, tp_error *err)
-{
-    return tp_row_fail_at(row, NULL, 0, err,
-                          "a preference pair (chosen, rejected) is no example to imitate; train "
-                          "on it with dpo");
-}
-
 static tp_status nothing_fits(const tp_row *row, const tp_json *object, tp_error *err)
 {
     char keys[300];
     list_keys(object, keys, sizeof keys);
-    if (has_pair(object))
-        return refuse_pair(row, err);
+    if (tp_row_has_pair(object))
+        return tp_row_refuse_pair(row, err);
     if (tp_json_get(object, "prompt"))
         return tp_row_fail_at(row, NULL, 0, err,
                               "there is a \"prompt\" but no \"completion\" to learn (keys: %s); "
@@ -123,42 +111,6 @@ static tp_status nothing_fits(const tp_row *row, const tp_json *object, tp_error
                           "no known kind of row has the keys %s; name the columns with "
                           "data.train.input_key and output_key, chat_key or text_key",
                           keys[0] ? keys : "of an empty object");
-}
-
-/* KTO judges one answer where DPO compares two: half of them are to be avoided.  The columns are
- * TRL's and LLaMA-Factory's. */
-static tp_status refuse_judged(const tp_row *row, const tp_json *object, tp_error *err)
-{
-    static const char *const names[] = {"label", "kto_tag"};
-    for (size_t i = 0; i < TP_COUNTOF(names); i++) {
-        const tp_json *v = tp_json_get(object, names[i]);
-        if (v && (v->type == TP_JSON_FALSE || v->type == TP_JSON_TRUE))
-            return tp_row_fail_at(row, NULL, 0, err,
-                                  "an answer with a \"%s\" of true or false was judged (KTO), bad "
-                                  "ones are no example to imitate; keep the good ones, as `jq -c "
-                                  "'select(.%s) | del(.%s)'` does; `del(.%s)` alone learns all",
-                                  names[i], names[i], names[i], names[i]);
-    }
-    return TP_OK;
-}
-
-/* A conversation that the pair of answers goes on (LLaMA-Factory).  Messages that have an answer of
- * their own are whole, as UltraFeedback's are. */
-static bool has_answers_beside(const tp_json *object, const char *list_key)
-{
-    const tp_json *list = tp_json_get(object, list_key);
-    const tp_json *last = list && list->n ? tp_json_at(list, list->n - 1) : NULL;
-    return has_pair(object) && last && !tp_message_has_role(last, "assistant");
-}
-
-/* What a row of a known kind must not be. */
-static tp_status check_kind(const tp_row *row, const tp_json *object, tp_schema_kind kind,
-                            const char *first, tp_error *err)
-{
-    bool is_list = kind == TP_SCHEMA_MESSAGES || kind == TP_SCHEMA_SHAREGPT;
-    if (is_list && has_answers_beside(object, first))
-        return refuse_pair(row, err);
-    return kind == TP_SCHEMA_TEXT ? TP_OK : refuse_judged(row, object, err);
 }
 
 static tp_status detect(const tp_row *row, tp_arena *arena, tp_schema *ret, tp_error *err)
@@ -174,7 +126,7 @@ static tp_status detect(const tp_row *row, tp_arena *arena, tp_schema *ret, tp_e
     for (size_t i = 0; i < TP_COUNTOF(known); i++)
         if (tp_json_get(object, known[i].first) &&
             (!known[i].second[0] || tp_json_get(object, known[i].second))) {
-            TP_TRY(check_kind(row, object, known[i].kind, known[i].first, err));
+            TP_TRY(tp_row_check_example(row, object, known[i].kind, known[i].first, err));
             ret->detected = true;
             return set_keys(ret, known[i].kind, known[i].first, known[i].second, err);
         }

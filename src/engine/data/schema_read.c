@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "engine/data/row_example.h"
 #include "engine/data/row_message.h"
 #include "engine/data/schema.h"
 #include "text/json/tree.h"
@@ -115,19 +116,6 @@ static const tp_json *get_list(reading *r, const tp_json *object, const char *ke
     return NULL;
 }
 
-static const char *sharegpt_role(tp_slice from)
-{
-    static const char *const pairs[][2] = {
-        {"human", "user"},          {"user", "user"},         {"gpt", "assistant"},
-        {"assistant", "assistant"}, {"chatgpt", "assistant"}, {"bard", "assistant"},
-        {"model", "assistant"},     {"system", "system"},     {"tool", "tool"},
-        {"observation", "tool"},    {"function", "tool"}};
-    for (size_t i = 0; i < TP_COUNTOF(pairs); i++)
-        if (tp_slice_is(from, pairs[i][0]))
-            return pairs[i][1];
-    return NULL;
-}
-
 static tp_status read_sharegpt(reading *r, const tp_json *object, tp_json *to)
 {
     const char *key = r->schema->first;
@@ -144,7 +132,7 @@ static tp_status read_sharegpt(reading *r, const tp_json *object, tp_json *to)
         if (!from || from->type != TP_JSON_STRING)
             return tp_message_fail(r->row, at, "from", r->err,
                                    "must be a string such as \"human\" or \"gpt\"");
-        const char *role = sharegpt_role(from->text);
+        const char *role = tp_message_speaker(from->text);
         if (!role)
             return tp_message_fail(r->row, at, "from", r->err,
                                    "must be human, gpt, system or tool");
@@ -193,13 +181,18 @@ static tp_status read_alpaca(reading *r, const tp_json *object, tp_json *to)
     return TP_OK;
 }
 
+static bool has_system(const tp_json *list)
+{
+    return tp_message_has_role(list->child, "system") ||
+           tp_message_has_role(list->child, "developer");
+}
+
 /* Returns the number of messages put in front. */
 static size_t add_system(const tp_schema *schema, tp_slice system, tp_arena *arena, tp_json *list)
 {
     if (!system.data && schema->system_prompt)
         system = tp_slice_of(schema->system_prompt);
-    if (!system.data || tp_message_has_role(list->child, "system") ||
-        tp_message_has_role(list->child, "developer"))
+    if (!system.data || has_system(list))
         return 0;
     tp_json *message = tp_tree_message(arena, "system", system);
     message->next = list->child;
@@ -221,6 +214,29 @@ static void format_prompt(const tp_schema *schema, tp_arena *arena, tp_json *lis
         set_content(arena, m, (tp_slice){text, n});
         return;
     }
+}
+
+const tp_unread_column tp_unread_columns[] = {
+    {"system", " (data.train.system_key=system takes it)"},
+    {"history", ""},
+    {"text", " (data.train.text_key=text learns it instead)"},
+    {0}};
+
+/* A system message of the conversation's own goes before the column. */
+static uint32_t unread_columns(const tp_schema *schema, const tp_json *object, bool has_own_system)
+{
+    uint32_t unread = 0;
+    for (unsigned i = 0; tp_unread_columns[i].name; i++) {
+        const char *name = tp_unread_columns[i].name;
+        const tp_json *v = tp_json_get(object, name);
+        bool is_used = !strcmp(name, schema->first) || !strcmp(name, schema->second) ||
+                       !strcmp(name, schema->system) || (has_own_system && !strcmp(name, "system"));
+        bool is_said =
+            v && ((v->type == TP_JSON_STRING && v->text.len) || (v->type == TP_JSON_ARRAY && v->n));
+        if (is_said && !is_used)
+            unread |= 1u << i;
+    }
+    return unread;
 }
 
 static tp_status read_conversation(reading *r, const tp_json *object, tp_example *ret)
@@ -252,32 +268,11 @@ static tp_status read_conversation(reading *r, const tp_json *object, tp_example
     const tp_json *own = schema->system[0] ? tp_json_get(object, schema->system) : NULL;
     if (own && own->type != TP_JSON_NULL)
         TP_TRY(get_text(r, object, schema->system, &system));
+    ret->unread = unread_columns(schema, object, has_system(list));
     format_prompt(schema, r->arena, list);
     ret->first_target += add_system(schema, system, r->arena, list);
     ret->messages = list;
     return tp_tools_read(r->row, object, schema->tools, r->arena, &ret->tools, r->err);
-}
-
-const tp_unread_column tp_unread_columns[] = {
-    {"system", " (data.train.system_key=system takes it)"},
-    {"history", ""},
-    {"text", " (data.train.text_key=text learns it instead)"},
-    {0}};
-
-static uint32_t unread_columns(const tp_schema *schema, const tp_json *object)
-{
-    uint32_t unread = 0;
-    for (unsigned i = 0; tp_unread_columns[i].name; i++) {
-        const char *name = tp_unread_columns[i].name;
-        const tp_json *v = tp_json_get(object, name);
-        bool is_used = !strcmp(name, schema->first) || !strcmp(name, schema->second) ||
-                       !strcmp(name, schema->system);
-        bool is_said =
-            v && ((v->type == TP_JSON_STRING && v->text.len) || (v->type == TP_JSON_ARRAY && v->n));
-        if (is_said && !is_used)
-            unread |= 1u << i;
-    }
-    return unread;
 }
 
 tp_status tp_schema_read(const tp_schema *schema, const tp_row *row, tp_arena *arena,
@@ -302,8 +297,9 @@ tp_status tp_schema_read_object(const tp_schema *schema, const tp_row *row, cons
         TP_TRY(tp_row_refuse_media(row, object, err));
         TP_TRY(get_text(&r, object, schema->first, &example.text));
     } else {
+        if (schema->detected)
+            TP_TRY(tp_row_check_example(row, object, schema->kind, schema->first, err));
         TP_TRY(read_conversation(&r, object, &example));
-        example.unread = unread_columns(schema, object);
     }
     *ret = example;
     return TP_OK;

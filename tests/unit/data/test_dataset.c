@@ -134,6 +134,25 @@ static void columns_that_are_not_read_are_said(void **state)
     }
 }
 
+/* A value that had no effect in earlier versions. */
+static void headers_that_are_learned_are_said(void **state)
+{
+    tp_dataset_options options = options_of(ROW("1", "a"));
+    options.chat_template = "{% for m in messages %}{{ m.role }}:{{ m.content }}{% endfor %}"
+                            "{% if add_generation_prompt %}assistant:{% endif %}";
+    for (int learns = 0; learns < 2; learns++) {
+        options.learn_header = learns;
+        tp_dataset *ds = open_set(&options);
+        TP_OWN(tp_buf) out = {0};
+        tp_dataset_report_line(tp_dataset_get_report(ds), &out);
+        tp_dataset_report_text(tp_dataset_get_report(ds), &out);
+        assert_int_equal(strstr(out.data, ", chat template, headers of answers are learned "
+                                          "(data.add_generation_prompt=false)") != NULL,
+                         learns);
+        tp_dataset_close(ds);
+    }
+}
+
 static void the_second_opening_hits_the_cache(void **state)
 {
     tp_dataset_options options = options_of(ROW("1", "a"));
@@ -554,6 +573,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FRESH(rows_are_tokenised_in_order),
         FRESH(columns_that_are_not_read_are_said),
+        FRESH(headers_that_are_learned_are_said),
         FRESH(the_second_opening_hits_the_cache),
         FRESH(a_damaged_cache_is_made_again_loudly),
         FRESH(a_folder_that_cannot_be_written_has_a_fallback),

@@ -45,6 +45,8 @@ static int leave(void **state)
     return 0;
 }
 
+static const char *prompt_key; /* of the options */
+
 static tp_status read_text(const char *text, const tp_renderer *renderer, int64_t skip,
                            tp_preferences *ret, tp_error *err)
 {
@@ -52,7 +54,8 @@ static tp_status read_text(const char *text, const tp_renderer *renderer, int64_
     int fd = mkstemp(path);
     assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
     close(fd);
-    tp_preference_options o = {.path = path, .renderer = renderer, .skip_bad = skip};
+    tp_preference_options o = {
+        .path = path, .renderer = renderer, .skip_bad = skip, .prompt_key = prompt_key};
     tp_status status = tp_preferences_read(&o, ret, err);
     unlink(path);
     return status;
@@ -160,6 +163,15 @@ static void a_prompt_of_another_name_is_refused(void **state)
          "\"images\" has something in it; only text can be used here: leave such rows out, or "
          "remove "
          "the column"},
+        {"{\"context\":[" QUESTION "],\"completions\":[{\"rank\":0,\"completion\":\"c\"},"
+         "{\"rank\":1,\"completion\":\"d\"}],\"images\":[\"b\"]}",
+         "\"images\" has something in it"},
+        {"{\"conversations\":[{\"from\":\"human\",\"value\":\"a\"}],\"chosen\":{\"from\":\"gpt\","
+         "\"value\":\"c\"},\"rejected\":{\"from\":\"gpt\",\"value\":\"d\"}}",
+         "\"chosen\" is a message of LLaMA-Factory; lists of messages are needed, as `jq -c 'def "
+         "m: "},
+        {"{\"question\":\"b\",\"chosen\":\"ac\",\"rejected\":\"ad\"}",
+         "\"question\" would be left out"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tp_preferences p;
@@ -167,6 +179,21 @@ static void a_prompt_of_another_name_is_refused(void **state)
         assert_int_equal(read_text(cases[i].row, chatting, 0, &p, &err), TP_ERR_FORMAT);
         assert_non_null(strstr(err.message, cases[i].end));
     }
+    /* A column that is named has a prompt. */
+    tp_preferences p;
+    tp_error err = {0};
+    prompt_key = "question";
+    assert_int_equal(
+        read_text("{\"question\":null,\"chosen\":\"c\",\"rejected\":\"d\"}", plain, 0, &p, &err),
+        TP_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "\"question\" is null in this preference row"));
+    prompt_key = NULL;
+    /* Transcripts have what they begin with. */
+    check("{\"question\":\"b\",\"chosen\":\"abc\",\"rejected\":\"abd\"}", plain, "ab|c", "ab|d",
+          "chosen, rejected");
+    check("{\"messages\":[{\"role\":\"user\",\"content\":\"b\"}],\"chosen\":\"abc\","
+          "\"rejected\":\"abd\"}",
+          plain, "ab|c", "ab|d", "chosen, rejected");
     check("{\"question\":\"\",\"id\":\"7\",\"chosen\":\"ab\",\"rejected\":\"ac\"}", plain, "a|b",
           "a|c", "chosen, rejected");
     check("{\"question\":\"a\",\"chosen\":[" QUESTION "," ANSWER("c") "],\"rejected\":[" QUESTION

@@ -333,6 +333,9 @@ static void judged_answers_are_refused(void **state)
         }
     tp_schema schema = choose("{\"text\":\"a\",\"label\":true}", (tp_schema_options){0});
     assert_int_equal(schema.kind, TP_SCHEMA_TEXT);
+    /* Also behind rows that were not. */
+    expect_row_error("{\"messages\":[" ASKED "],\"label\":null}",
+                     "{\"messages\":[" ASKED "],\"label\":false}", JUDGED("label"));
 }
 
 /* A conversation that a pair of answers goes on; messages with an answer are whole. */
@@ -348,12 +351,21 @@ static void pairs_beside_a_conversation_are_refused(void **state)
         choose("{\"messages\":[" ASKED ",{\"role\":\"assistant\",\"content\":\"b\"}]," ANSWERS,
                (tp_schema_options){0});
     assert_int_equal(schema.kind, TP_SCHEMA_MESSAGES);
+    schema = choose("{\"conversations\":[{\"from\":\"human\",\"value\":\"a\"},"
+                    "{\"from\":\"gpt\",\"value\":\"b\"}]," ANSWERS,
+                    (tp_schema_options){0});
+    assert_int_equal(schema.kind, TP_SCHEMA_SHAREGPT);
+    schema = choose("{\"messages\":[" ASKED "],\"chosen\":null,\"rejected\":null}",
+                    (tp_schema_options){0});
+    assert_int_equal(schema.kind, TP_SCHEMA_MESSAGES);
 }
 
 /* Empty columns, which a table of mixed rows has, are none. */
 static void pictures_beside_the_text_are_refused(void **state)
 {
     read_row("{\"messages\":[" ASKED "],\"images\":[],\"audios\":null,\"image\":\"\"}");
+    read_row("{\"messages\":[" ASKED "],\"images\":[null],\"image\":{\"bytes\":null,"
+             "\"path\":\"\"}}");
     expect_row_error(CHAT, "{\"messages\":[" ASKED "],\"images\":[\"1.jpg\"]}",
                      "f.jsonl:7:54: \"images\" has something in it; only text can be used here: "
                      "leave such rows out, or remove the column");
@@ -377,6 +389,8 @@ static void columns_that_are_not_read_are_known(void **state)
     tp_example example = read_as(&schema, text);
     assert_int_equal(example.unread, 0);
     assert_int_equal(example.messages->n, 2);
+    text = "{\"system\":\"s\",\"messages\":[{\"role\":\"system\",\"content\":\"t\"}," ASKED "]}";
+    assert_int_equal(read_row(text).unread, 0);
 }
 
 int main(void)
