@@ -41,6 +41,12 @@ echo '{"do_sample": true, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "suppr
  "repetition_penalty": 1.5}' >drawn/generation_config.json
 run export drawn drawn.gguf --type F32
 expect 0 "generation_config.json: max_new_tokens: GGUF has no key for that"
+mv drawn/generation_config.json .
+sed '0,/{/s//{"max_new_tokens": 6,/' model/config.json >drawn/config.json
+run export drawn of-model.gguf --type F32
+expect 0 "note: config.json: max_new_tokens: GGUF has no key for that"
+mv generation_config.json drawn
+cp model/config.json drawn
 run export drawn.gguf again.gguf --type F32 --name drawn
 expect 0
 cmp -s drawn.gguf again.gguf || fail "a file with settings imported and exported is another file"
