@@ -42,6 +42,29 @@ static void event_file_grows_within_a_record(void **state)
     tp_buf_release(&events);
 }
 
+/* What a file is shows as it grows, whenever it was opened. */
+static void what_a_file_is_shows_later(void **state)
+{
+    write_text("tree.json", "{\n");
+    tp_metrics *m = open_run(run_path("tree.json"));
+    append_text("tree.json", "  \"loss\": {\"1\": 3, \"2\": 4}\n}\n");
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){3, 4}, 2);
+    assert_int_equal(tp_metrics_notes(m), 0);
+    tp_metrics_close(m);
+
+    write_text("rows.jsonl", "{\"loss\": {\"1\": 3}}\n");
+    m = open_run(run_path("rows.jsonl"));
+    expect_values(m, "loss", (double[]){3}, 1);
+    append_text("rows.jsonl", "{\"loss\": {\"1\": 2}}\n");
+    refresh(m, true);
+    expect_values(m, "loss/1", (double[]){3, 2}, 2);
+    append_text("rows.jsonl", "{\"loss\": {\"1\": 1}}\n");
+    refresh(m, true);
+    expect_values(m, "loss/1", (double[]){3, 2, 1}, 3);
+    tp_metrics_close(m);
+}
+
 static void event_files_appear(void **state)
 {
     tp_buf events = {0};
@@ -418,6 +441,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FOLLOWS(event_file_grows_within_a_record),
+        FOLLOWS(what_a_file_is_shows_later),
         FOLLOWS(event_files_appear),
         FOLLOWS(a_replaced_file_is_read_anew),
         FOLLOWS(a_file_written_anew_in_its_place_is_read_anew),

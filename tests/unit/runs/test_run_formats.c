@@ -211,6 +211,28 @@ static void an_object_of_tags(void **state)
     expect_point(m, "by_class/1", TP_POINTS_NATIVE, 0, 3, NAN, 0.25);
     tp_metrics_close(m);
 
+    /* What the first tag has is no matter: no figure, nothing, a number as text. */
+    static const char *const begins[] = {"{\"loss\": {\"1\": null, \"2\": 0.5}}",
+                                         "{\"e\": {}, \"loss\": {\"2\": 0.5}}",
+                                         "{\n\"nan\": {\"1\": \"NaN\"}, \"loss\": {\"2\": 0.5}}"};
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        write_text("begins.json", begins[i]);
+        m = open_run(run_path("begins.json"));
+        expect_latest(m, "loss", 1, (int64_t[]){2}, (double[]){0.5});
+        tp_metrics_close(m);
+    }
+
+    /* Rows behind a first line that was cut short are rows. */
+    static const char *const cut[] = {"{\"step\": 1, \"loss\":\n", "{\"step\": 1, \"losses\": [\n"};
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
+        write_text("cut.jsonl", cut[i]);
+        append_text("cut.jsonl", "{\"step\": 2, \"loss\": 0.5}\n{\"step\": 3, \"loss\": 0.4}\n");
+        m = open_run(run_path("cut.jsonl"));
+        expect_latest(m, "loss", 2, (int64_t[]){2, 3}, (double[]){0.5, 0.4});
+        assert_true(has_note(m, "1 line passed over for no JSON object"));
+        tp_metrics_close(m);
+    }
+
     static const char *const others[] = {"{\"epoch\": 3.0,\n \"loss\": 1.5}\n",
                                          "{\n  \"a\": {\"x\": 1}\n}",
                                          "{\n  \"a\": {\"1\": [1]}\n}"};

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/files.h"
 #include "base/order.h"
@@ -99,10 +100,12 @@ static tp_status read_figures(tree *t, tp_error *err)
         TP_TRY(tp_json_reader_next(&t->json, &x, err));
         if (x.type == TP_JSON_TOKEN_NULL)
             continue;
-        if (x.type != TP_JSON_TOKEN_NUMBER)
-            return fail_other(t, &x, err);
         take_text(&t->key, &x);
-        f.value = strtod(t->key.data, NULL);
+        if (x.type == TP_JSON_TOKEN_NUMBER)
+            f.value = strtod(t->key.data, NULL);
+        else if (x.type != TP_JSON_TOKEN_STRING ||
+                 !tp_flat_row_spelled((tp_slice){t->key.data, t->key.len}, &f.value))
+            return fail_other(t, &x, err);
         *TP_VEC_PUSH(t->figures, t->n, t->cap) = f;
     }
 }
@@ -117,11 +120,11 @@ static void record_figures(tree *t)
                         t->figures[i].value, 0);
 }
 
-static tp_status read_tree(tree *t, const tp_buf *text, tp_error *err)
+static tp_status read_tree(tree *t, const char *text, size_t n, tp_error *err)
 {
     tp_json_token x;
     tp_json_options options = TP_JSON_TOLERANT;
-    tp_json_reader_init(&t->json, t->path, tp_buf_str(text), text->len, &options);
+    tp_json_reader_init(&t->json, t->path, text, n, &options);
     TP_TRY(tp_json_reader_next(&t->json, &x, err));
     for (;;) {
         TP_TRY(tp_json_reader_next(&t->json, &x, err));
@@ -141,7 +144,7 @@ static tp_status read_object(tp_metrics *m, state *s, const tp_buf *text, tp_err
 {
     TP_CLEANUP(release_tree) tree t = {.m = m, .path = s->lines.tail.path};
     tp_error why = {0};
-    if (read_tree(&t, text, &why) == TP_OK)
+    if (read_tree(&t, tp_buf_str(text), text->len, &why) == TP_OK)
         return TP_OK;
     if (t.is_other)
         return tp_fail(err, TP_ERR_FORMAT, "%s", why.message);
@@ -149,46 +152,57 @@ static tp_status read_object(tp_metrics *m, state *s, const tp_buf *text, tp_err
     return TP_OK;
 }
 
-/* Is a file whose first line begins as one the object of tags, and nothing else? */
-static bool is_tree(const char *path)
+/* Is a file the object of tags, and nothing else?  All of it is read only where it begins so. */
+static bool is_tree(const tp_run_place *place)
 {
-    TP_CLEANUP(release_tree) tree t = {.path = path};
+    TP_CLEANUP(release_tree) tree head = {.path = place->path}, t = {.path = place->path};
     TP_OWN(tp_buf) text = {0};
-    return tp_json_file_read(path, &text, NULL) == TP_OK && read_tree(&t, &text, NULL) == TP_OK;
+    bool is_it = read_tree(&head, place->head, place->n_head, NULL) == TP_OK;
+    if (is_it || head.is_other || place->n_head < sizeof place->head)
+        return is_it;
+    return tp_json_file_read(place->path, &text, NULL) == TP_OK &&
+           read_tree(&t, tp_buf_str(&text), text.len, NULL) == TP_OK;
 }
 
-/* Does one object go over several lines, or is the only line one of tags? */
+/* Is a line an object by itself, behind the first? */
+static bool has_rows(const tp_run_place *place)
+{
+    TP_CLEANUP(tp_flat_row_release) tp_flat_row row = {0};
+    const char *end = place->head + place->n_head, *at = memchr(place->head, '\n', place->n_head);
+    for (const char *next; at; at = next) {
+        next = memchr(at + 1, '\n', (size_t)(end - at - 1));
+        size_t n = (size_t)((next ? next : end) - at);
+        if (tp_flat_row_parse(&row, "line", at, n, NULL) == TP_OK)
+            return true;
+    }
+    return false;
+}
+
+/* Does one object go over several lines, or is the only line one of tags?  What goes on behind a
+ * first line that was cut short is rows. */
 static bool is_one_object(const tp_run_place *place)
 {
-    static const tp_json_token_type tags[] = {TP_JSON_TOKEN_BEGIN_OBJECT, TP_JSON_TOKEN_KEY,
-                                              TP_JSON_TOKEN_BEGIN_OBJECT, TP_JSON_TOKEN_KEY,
-                                              TP_JSON_TOKEN_NUMBER};
     tp_json_reader r;
     tp_json_token t;
     tp_json_options options = TP_JSON_TOLERANT;
     uint64_t line = 0;
-    size_t n = 0, n_alike = 0;
+    bool has_lines = false;
     tp_json_reader_init(&r, place->path, place->head, place->n_head, &options);
-    while (tp_json_reader_next(&r, &t, NULL) == TP_OK && t.type != TP_JSON_TOKEN_END) {
+    while (!has_lines && tp_json_reader_next(&r, &t, NULL) == TP_OK &&
+           t.type != TP_JSON_TOKEN_END) {
         line = line ? line : t.line;
-        if (t.line > line)
-            return true;
-        n_alike += n < TP_COUNTOF(tags) && t.type == tags[n];
-        n++;
+        has_lines = t.line > line;
     }
-    return n_alike == TP_COUNTOF(tags) && is_tree(place->path);
+    return (has_lines && !has_rows(place)) || is_tree(place);
 }
 
 /* ---- the run ---- */
 
 static tp_status open_file(tp_metrics *m, const tp_run_place *place, tp_error *err)
 {
+    (void)err;
     TP_FREED char *path = file_of(place);
-    TP_CLEANUP(tp_place_release) tp_run_place file = {0};
-    TP_TRY(tp_place_look(&file, path, err));
     state *s = tp_vec_new(1, sizeof *s);
-    s->is_list = first_mark(&file) == '[';
-    s->is_object = !s->is_list && is_one_object(&file);
     tp_flat_row_lines_init(&s->lines, path);
     s->lines.row.is_anyones = true;
     m->state = s;
@@ -232,14 +246,35 @@ static tp_status read_list(tp_metrics *m, state *s, const tp_buf *text, tp_error
     }
 }
 
+static void begin_lines(state *s)
+{
+    tp_flat_row_lines_restart(&s->lines);
+    s->lines.row.is_anyones = true;
+}
+
+/* What the file is shows as it grows: it is asked anew before anything is read of it. */
+static tp_status look_again(state *s, tp_error *err)
+{
+    TP_CLEANUP(tp_place_release) tp_run_place file = {0};
+    if (s->is_list || s->is_object ? s->file.file.inode != 0 : s->lines.n_rows > 0)
+        return TP_OK;
+    TP_TRY(tp_place_look(&file, s->lines.tail.path, err));
+    bool was_lines = !s->is_list && !s->is_object;
+    s->is_list = first_mark(&file) == '[';
+    s->is_object = !s->is_list && is_one_object(&file);
+    if (was_lines != (!s->is_list && !s->is_object))
+        begin_lines(s);
+    return TP_OK;
+}
+
 static tp_status read_file(tp_metrics *m, bool *ret_again, tp_error *err)
 {
     state *s = m->state;
     TP_OWN(tp_buf) text = {0};
+    TP_TRY(look_again(s, err));
     if (!s->is_list && !s->is_object) {
         if (tp_tail_was_replaced(&s->lines.tail)) {
-            tp_flat_row_lines_restart(&s->lines);
-            s->lines.row.is_anyones = true;
+            begin_lines(s);
             *ret_again = true;
             return TP_OK;
         }
