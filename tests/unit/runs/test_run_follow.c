@@ -65,6 +65,25 @@ static void what_a_file_is_shows_later(void **state)
     tp_metrics_close(m);
 }
 
+/* Half of the line behind a comment does not say whether it is the names. */
+static void half_a_line_behind_a_comment(void **state)
+{
+    const tp_metrics_options options = {.size = sizeof options, .follows = true};
+    tp_metrics *m;
+    write_text("monitor.csv", "# by 1,2\n3d");
+    assert_int_equal(tp_metrics_open(run_path("monitor.csv"), &options, &m, NULL), TP_OK);
+    append_text("monitor.csv", ",loss\n1,0.5\n");
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){0.5}, 1);
+    tp_metrics_close(m);
+    write_text("monitor.csv", "# by x\n# a,b\n1");
+    assert_int_equal(tp_metrics_open(run_path("monitor.csv"), &options, &m, NULL), TP_OK);
+    append_text("monitor.csv", "st,loss,z\n1,0.5,2\n");
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){0.5}, 1);
+    tp_metrics_close(m);
+}
+
 static void event_files_appear(void **state)
 {
     tp_buf events = {0};
@@ -442,6 +461,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FOLLOWS(event_file_grows_within_a_record),
         FOLLOWS(what_a_file_is_shows_later),
+        FOLLOWS(half_a_line_behind_a_comment),
         FOLLOWS(event_files_appear),
         FOLLOWS(a_replaced_file_is_read_anew),
         FOLLOWS(a_file_written_anew_in_its_place_is_read_anew),

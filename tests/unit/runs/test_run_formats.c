@@ -177,6 +177,10 @@ static void steps_that_fall(void **state)
     m = open_run(run_path("mixed.csv"));
     assert_int_equal(count(m, "loss", TP_POINTS_LATEST), 5);
     tp_metrics_close(m);
+    write_text("async.csv", "step,loss\n100,1\n300,1\n200,1\n250,1\n400,1\n500,1\n500,1\n");
+    m = open_run(run_path("async.csv"));
+    assert_int_equal(count(m, "loss", TP_POINTS_LATEST), 6);
+    tp_metrics_close(m);
     write_text("back.csv", "step,loss\n4,1\n3,1\n2,1\n1,1\n");
     m = open_run(run_path("back.csv"));
     assert_int_equal(count(m, "loss", TP_POINTS_LATEST), 4);
@@ -316,6 +320,16 @@ static void comments_before_the_names(void **state)
     tp_metrics *m = open_run(run_path("saved.csv"));
     expect_point(m, "loss", TP_POINTS_NATIVE, 0, 10, NAN, 2);
     tp_metrics_close(m);
+    /* Also with an empty line, other comments, or too few fields behind; in pieces as at once. */
+    static const char *const saved[] = {"# step,loss\n\n10,2\n20,1\n",
+                                        "# step,loss\n# resumed\n10,2\n20,1\n",
+                                        "#step,loss,note\n10,2\n20,1\n", "# step,loss\n10,2\n20,1"};
+    for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) {
+        write_text("saved.csv", saved[i]);
+        m = open_run(run_path("saved.csv"));
+        expect_latest(m, "loss", 2, (int64_t[]){10, 20}, (double[]){2, 1});
+        tp_metrics_close(m);
+    }
     write_text("numbered.csv", "#,loss\n1,2\n");
     m = open_run(run_path("numbered.csv"));
     expect_point(m, "#", TP_POINTS_NATIVE, 0, 0, NAN, 1);
@@ -325,6 +339,11 @@ static void comments_before_the_names(void **state)
 /* As YOLO writes its results.csv. */
 static void names_with_blanks(void **state)
 {
+    write_text("quoted.csv", "step, \"loss, train\", note\n1, 0.5, \"a, b\"\n");
+    tp_metrics *q = open_run(run_path("quoted.csv"));
+    expect_point(q, "loss, train", TP_POINTS_NATIVE, 0, 1, NAN, 0.5);
+    assert_int_equal(tp_metrics_notes(q), 0);
+    tp_metrics_close(q);
     write_text("results.csv", "      step,\t train/loss ,\" tag \"\n   10,  1.5 ,\t2\n   20, ,3\n");
     tp_metrics *m = open_run(run_path("results.csv"));
     expect_point(m, "train/loss", TP_POINTS_NATIVE, 0, 10, NAN, 1.5);

@@ -63,7 +63,7 @@ static char separator_of(const char *line, size_t n)
         if (i == n || line[i] == '\n')
             break;
         const char *mark = memchr(separators, line[i], sizeof separators);
-        is_begin = mark != NULL;
+        is_begin = mark || (is_begin && line[i] == ' ');
         if (mark)
             counts[mark - separators]++;
     }
@@ -96,6 +96,17 @@ static void end_field(record *r)
     r->at[++r->n] = r->text.len;
 }
 
+/* There are only blanks in the field yet: a quote begins it. */
+static bool begins_here(record *r)
+{
+    size_t begin = r->at[r->n];
+    for (size_t i = begin; i < r->text.len; i++)
+        if (!is_blank(r->text.data[i]))
+            return false;
+    r->text.len = begin;
+    return true;
+}
+
 /* A field in quotes from text[i] on, which is the quote; the place behind it, or n + 1. */
 static size_t quoted(record *r, const char *text, size_t n, size_t i)
 {
@@ -119,7 +130,7 @@ static size_t read_record(record *r, const char *text, size_t n, char separator,
     r->n = 0;
     begin_field(r);
     for (;;) {
-        if (i < n && text[i] == '"' && r->text.len == r->at[r->n])
+        if (i < n && text[i] == '"' && begins_here(r))
             i = quoted(r, text, n, i);
         r->is_open = i > n;
         if (i >= n) {
@@ -156,41 +167,62 @@ static bool number_of(const char *text, double *ret)
     return true;
 }
 
-/* Every field is a word: a line of names. */
-static bool has_words(const record *r)
+/* Of the fields of a line: how many are numbers, how many words. */
+static size_t numbers_of(const record *r, size_t *ret_words)
 {
     double unused;
-    for (size_t i = 0; i < r->n; i++)
-        if (*field_of(r, i) && number_of(field_of(r, i), &unused))
-            return false;
-    return true;
+    size_t n = 0;
+    *ret_words = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        bool is_number = number_of(field_of(r, i), &unused);
+        n += is_number;
+        *ret_words += !is_number && *field_of(r, i);
+    }
+    return n;
 }
 
-static size_t behind_line(const char *text, size_t n, size_t at)
+/* Is a line of comment the names of this one?  It has figures, and as many fields or no word. */
+static bool names_it(const char *comment, size_t n_comment, const char *text, size_t n)
 {
-    const char *end = memchr(text + at, '\n', n - at);
-    return end ? (size_t)(end + 1 - text) : n;
+    TP_CLEANUP(release_record) record line = {0};
+    char separator = separator_of(comment, n_comment);
+    size_t n_words;
+    read_record(&line, comment, n_comment, separator, true);
+    size_t n_names = line.n;
+    read_record(&line, text, n, separator, true);
+    return numbers_of(&line, &n_words) && (line.n == n_names || !n_words);
+}
+
+static bool is_empty_line(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (is_blank(text[i]) || text[i] == '\r' || text[i] == '\n'))
+        i++;
+    return i == n;
 }
 
 /* Where the line of names begins: behind a byte order mark, and behind lines of comment as
- * Stable-Baselines3's Monitor writes one ('#{"t_start": ...}').  Such a line is itself the names
- * (NumPy's "# step,loss") where what follows fits it and has figures.  n: that is not there yet. */
-static size_t before_names(const char *text, size_t n)
+ * Stable-Baselines3's Monitor writes one ('#{"t_start": ...}').  The last of them with a separator
+ * is itself the names (NumPy's "# step,loss") where the first line that is no comment and not empty
+ * has its figures.  n: that is not there yet; with `is_final` a line needs no newline. */
+static size_t before_names(const char *text, size_t n, bool is_final)
 {
-    TP_CLEANUP(release_record) record line = {0};
-    size_t at = tp_utf8_mark(text, n), next, end;
-    for (; at < n && text[at] == '#'; at = next) {
-        if ((next = behind_line(text, n, at)) == n)
+    size_t at = tp_utf8_mark(text, n), end, comment = n, n_comment = 0;
+    if (at == n || text[at] != '#')
+        return at;
+    for (;; at = end) {
+        const char *newline = memchr(text + at, '\n', n - at);
+        if (at == n || (!newline && !is_final))
             return n;
-        end = behind_line(text, n, next);
-        char separator = separator_of(text + at, next - at);
-        read_record(&line, text + at, next - at, separator, true);
-        size_t n_names = line.n;
-        read_record(&line, text + next, end - next, separator, true);
-        if (text[next] != '#' && line.n == n_names && !has_words(&line))
+        end = newline ? (size_t)(newline + 1 - text) : n;
+        if (text[at] == '#' && separator_of(text + at, end - at)) {
+            comment = at;
+            n_comment = end - at;
+        } else if (text[at] != '#' && !is_empty_line(text + at, end - at)) {
             break;
+        }
     }
-    return at;
+    return n_comment && names_it(text + comment, n_comment, text + at, end - at) ? comment : at;
 }
 
 /* "# step" is called step; "#" alone is a name. */
@@ -348,13 +380,15 @@ static void take_line(tp_metrics *m, state *s)
 }
 
 /* One record, whatever lines it takes.  *ret_more false: none is complete. */
-static tp_status next_record(state *s, record *r, bool *ret_more, tp_error *err)
+static tp_status next_record(const tp_metrics *m, state *s, record *r, bool *ret_more,
+                             tp_error *err)
 {
     for (size_t want = 1;;) {
         bool has;
         TP_TRY(tp_tail_need(&s->tail, want, &has, err));
         size_t here = s->tail.at ? (size_t)(s->tail.end - s->tail.at) : 0;
-        size_t begin = here && !s->has_names ? before_names(s->tail.at, here) : 0;
+        size_t begin =
+            here && !s->has_names ? before_names(s->tail.at, here, !has && !m->is_followed) : 0;
         const char *text = s->tail.at + begin;
         if (here > begin && !s->has_names) {
             s->separator = separator_of(text, here - begin);
@@ -452,7 +486,7 @@ static tp_status read_records(tp_metrics *m, state *s, tp_error *err)
 {
     bool more = true;
     if (!s->has_names) {
-        TP_TRY(next_record(s, &s->names, &more, err));
+        TP_TRY(next_record(m, s, &s->names, &more, err));
         if (more) {
             take_names(s);
             if (is_of_runs(&s->names))
@@ -466,7 +500,7 @@ static tp_status read_records(tp_metrics *m, state *s, tp_error *err)
         }
     }
     while (more) {
-        TP_TRY(next_record(s, &s->fields, &more, err));
+        TP_TRY(next_record(m, s, &s->fields, &more, err));
         if (more)
             take_line(m, s);
     }
@@ -496,7 +530,8 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
 bool tp_csv_has_steps(const tp_run_place *place)
 {
     TP_CLEANUP(release_record) record names = {0};
-    size_t at = before_names(place->head, place->n_head), n = place->n_head - at;
+    size_t at = before_names(place->head, place->n_head, place->n_head < sizeof place->head),
+           n = place->n_head - at;
     bool ret = false;
     if (!is_table(place))
         return false;

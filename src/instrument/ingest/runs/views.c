@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/order.h"
+#include "base/platform.h"
 #include "base/vec.h"
 #include "instrument/ingest/runs/reader.h"
 
@@ -125,20 +126,25 @@ static bool is_rising(const tp_recorded_series *s, const uint8_t *keep)
 }
 
 /* A run appended to another: what it writes from its first step on is void in the one before.
- * It is one where it goes on from there; a step that falls alone voids nothing.  How many are void
- * by it. */
-static size_t purge_at_reruns(const tp_recorded_series *s, uint8_t *keep)
+ * It is one where it goes on from there and writes a step again that was there; a step that falls
+ * alone voids nothing, and no other order does.  `first`: by point, the first one of its step.  How
+ * many are void by it. */
+static size_t purge_at_reruns(const tp_recorded_series *s, const size_t *first, uint8_t *keep)
 {
     int64_t least = INT64_MAX, next = INT64_MIN; /* the step behind that is another */
-    size_t n = 0;
+    size_t n = 0, earliest = s->n;               /* of the steps up to the next fall */
     for (size_t i = s->n; i-- > 0;) {
         int64_t step = s->points[i].step, before = i ? s->points[i - 1].step : INT64_MIN;
         if (i + 1 < s->n && s->points[i + 1].step != step)
             next = s->points[i + 1].step;
         n += keep[i] && step >= least;
         keep[i] &= step < least;
-        if (before > step && next > step && next <= before && step < least)
+        earliest = TP_MIN(earliest, first[i]);
+        if (before <= step)
+            continue;
+        if (next > step && next <= before && step < least && earliest < i)
             least = step;
+        earliest = s->n;
     }
     return n;
 }
@@ -148,7 +154,6 @@ static bool is_same(double a, double b) { return a == b || (isnan(a) && isnan(b)
 /* Of points with one step the last counts.  How many others are left out. */
 static size_t keep_last_of_step(const tp_metrics *m, const tp_recorded_series *s, uint8_t *keep)
 {
-    bool has_equal = false;
     size_t left_out = 0;
     if (is_rising(s, keep))
         return 0;
@@ -158,10 +163,15 @@ static size_t keep_last_of_step(const tp_metrics *m, const tp_recorded_series *s
         if (keep[i] && s->points[i].step != TP_STEP_NONE)
             at[n++] = (placed){s->points[i].step, i};
     qsort(at, n, sizeof *at, by_step);
-    for (size_t i = 0; i + 1 < n && !has_equal; i++)
-        has_equal = at[i].step == at[i + 1].step;
-    if (has_equal && m->reader->has_reruns) /* else a table in another order */
-        left_out = purge_at_reruns(s, keep);
+    if (m->reader->has_reruns) {
+        TP_FREED size_t *first = tp_vec_new(s->n, sizeof *first);
+        for (size_t i = 0; i < s->n; i++)
+            first[i] = i;
+        for (size_t i = 1; i < n; i++)
+            if (at[i].step == at[i - 1].step)
+                first[at[i].index] = first[at[i - 1].index];
+        left_out = purge_at_reruns(s, first, keep);
+    }
     for (size_t i = 0; i + 1 < n; i++) {
         const placed *x = &at[i], *later = x + 1;
         if (x->step != later->step)
