@@ -131,6 +131,79 @@ static void steps_within_epochs(void **state)
     tp_metrics_close(m);
 }
 
+/* Rows are epoch, step, tag; the value is the number of the row. */
+typedef struct {
+    const char *rows, *tag;
+    size_t n;
+    int64_t steps[8];
+} counted;
+
+static void expect_counted(const counted *x)
+{
+    write_text("c.jsonl", x->rows);
+    tp_metrics *m = open_run(run_path("c.jsonl"));
+    assert_int_equal(count(m, x->tag, TP_POINTS_ALL), x->n);
+    for (size_t i = 0; i < x->n; i++) {
+        const tp_metric_point *p;
+        points_of(m, x->tag, TP_POINTS_ALL, &p);
+        if (p[i].step != x->steps[i])
+            fail_msg("%s of %s: %lld", x->tag, x->rows, (long long)p[i].step);
+    }
+    tp_metrics_close(m);
+}
+
+#define ROW(epoch, step, tag) "{\"epoch\": " #epoch ", \"step\": " #step ", \"" tag "\": 1}\n"
+
+static void steps_are_counted_by_kind(void **state)
+{
+    static const counted all[] = {
+        /* from 0, the same in each epoch, evaluations between */
+        {ROW(0, 0, "a") ROW(0, 5, "a") ROW(1, 0, "a") ROW(1, 5, "a"), "a", 4, {0, 5, 6, 11}},
+        {ROW(1, 5, "a") ROW(2, 5, "a") ROW(3, 5, "a"), "a", 3, {5, 10, 15}},
+        {ROW(1, 5, "a") ROW(1, 9, "a") ROW(1, 2, "e") ROW(2, 5, "a") ROW(2, 9, "a") ROW(2, 2, "e"),
+         "a",
+         4,
+         {5, 9, 14, 18}},
+        {ROW(1, 5, "a") ROW(1, 9, "a") "{\"step\": 1, \"e\": 1}\n" ROW(2, 5, "a"),
+         "a",
+         3,
+         {5, 9, 14}},
+        /* steps of the run, evaluations that count their batches */
+        {ROW(1, 10, "a") ROW(1, 20, "a") ROW(2, 2, "e") ROW(2, 30, "a") ROW(3, 2, "e")
+             ROW(3, 40, "a"),
+         "a",
+         4,
+         {10, 20, 30, 40}},
+        {ROW(0, 1, "a") ROW(0, 50, "e") ROW(1, 2, "a") ROW(1, 50, "e") ROW(2, 3, "a"),
+         "a",
+         3,
+         {1, 2, 3}},
+        {ROW(0, 10, "a") ROW(1, 10, "a") ROW(1, 20, "a") ROW(2, 20, "a"), "a", 4, {10, 10, 20, 20}},
+        {ROW(1, 9, "e") ROW(1, 10, "a") ROW(2, 8, "e") ROW(2, 20, "a") ROW(3, 9, "e"),
+         "e",
+         3,
+         {9, 8, 9}},
+        /* not clear, or no steps */
+        {ROW(1, 5, "a") ROW(1, 9, "a") ROW(2, 5, "a") ROW(2.5, 7, "a"), "a", 4, {5, 9, 5, 7}},
+        {ROW(1, 5, "a") ROW(2, 4, "a") ROW(3, 6, "a"), "a", 3, {5, 4, 6}},
+        {ROW(1, -5, "a") ROW(2, -7, "a"), "a", 2, {-5, -7}},
+        {ROW(1, 9000000000000000000, "a") ROW(2, 8000000000000000000, "a"),
+         "a",
+         2,
+         {9000000000000000000, 8000000000000000000}},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        expect_counted(&all[i]);
+    write_text("c.jsonl", ROW(1, 5, "a") ROW(2, 4, "a") ROW(3, 6, "a"));
+    tp_metrics *m = open_run(run_path("c.jsonl"));
+    assert_true(has_note(m, "some steps begin again with an epoch, others go on"));
+    tp_metrics_close(m);
+    write_text("c.jsonl", ROW(1, 5, "a") ROW(2, 4, "a") "{\"step\": 4, \"lr\": 1}\n");
+    m = open_run(run_path("c.jsonl"));
+    assert_true(has_note(m, "1 row without an epoch: the steps of these are as written"));
+    tp_metrics_close(m);
+}
+
 /* What a run that was appended writes again is void in the one before; a step that falls alone is
  * said. */
 static void steps_that_fall(void **state)
@@ -477,6 +550,7 @@ int main(void)
         FORMAT(rows_of_one_figure),
         FORMAT(a_list_of_objects),
         FORMAT(steps_within_epochs),
+        FORMAT(steps_are_counted_by_kind),
         FORMAT(steps_that_fall),
         FORMAT(an_object_of_tags),
         FORMAT(tables),

@@ -7,6 +7,7 @@
 
 #include "base/platform.h"
 #include "base/vec.h"
+#include "instrument/ingest/runs/steps.h"
 
 static void free_series(tp_metrics *m)
 {
@@ -28,7 +29,7 @@ void tp_recorded_clear(tp_metrics *m)
     free(m->starts);
     free(m->attempts);
     free(m->newest);
-    free(m->row_steps.epochs);
+    tp_row_steps_release(&m->row_steps);
     free(m->superseded);
     free(m->shown);
     free(m->scratch);

@@ -70,16 +70,42 @@ typedef struct {
 /* What is known of the steps of rows of unknown origin; see steps.h. */
 typedef struct {
     double epoch;
-    int64_t before; /* the last step before it, that its own are counted on from */
+    int64_t high; /* the highest step of it, as counted; INT64_MIN: none */
 } tp_row_epoch;
 
+/* Of rows with the same tags: the last of them. */
 typedef struct {
+    double epoch; /* NaN: none yet */
+    int64_t written;
+} tp_row_kind;
+
+/* From this record on so much was added to a step. */
+typedef struct {
+    uint32_t record;
+    int64_t before;
+} tp_row_shift;
+
+typedef enum { TP_COUNT_UNKNOWN, TP_COUNT_OF_EPOCH, TP_COUNT_OF_RUN } tp_row_counts;
+
+typedef struct {
+    tp_row_counts counts; /* what the numbers in rows with an epoch are */
     tp_row_epoch *epochs; /* rising */
     size_t n_epochs, cap_epochs;
-    bool has_parts; /* an epoch was no whole number */
-    size_t counts_on;
-    tp_row_epoch first_on;
-    int64_t written; /* in the last row with an epoch */
+    tp_string_table names; /* of kinds: their tags */
+    tp_buf kind;           /* scratch */
+    tp_row_kind *kinds;    /* by number of the name */
+    size_t n_kinds, cap_kinds;
+    tp_row_shift *shifts;
+    size_t n_shifts, cap_shifts;
+    bool has_parts;  /* an epoch was no whole number */
+    bool has_zero;   /* a step was 0 */
+    bool varies;     /* a kind's step rose, or there are several kinds */
+    bool has_fallen; /* a kind's step fell into a higher epoch */
+    bool was_taken_back;
+    tp_row_epoch first_on; /* the first epoch that was counted on, and from which step */
+    size_t n_without;      /* rows with a step and no epoch */
+    bool has_reached;      /* a row with an epoch and a step was there */
+    int64_t reached;
     bool any, rises; /* a step was there; the last that was another was above the one before */
     int64_t last;
     bool falls; /* the last step, from `high` to `low` */

@@ -345,12 +345,37 @@ static bool is_evaluation(const tp_flat_row *row, const tp_flat_row_member *step
            tp_slice_is(tp_flat_row_tag(row, step), "iter");
 }
 
-static int64_t step_of(tp_metrics *m, const tp_flat_row *row, const tp_flat_row_member *step)
+static bool is_figure(const tp_flat_row_member *x, const tp_flat_row_roles *roles)
+{
+    return x->is_number && x != roles->step && x != roles->wall;
+}
+
+/* The tags of a row, one after another. */
+static tp_slice kind_of(const tp_flat_row *row, const tp_flat_row_roles *roles, tp_buf *out)
+{
+    if (roles->tag)
+        return tp_flat_row_text(row, roles->tag);
+    tp_buf_clear(out);
+    for (size_t i = 0; i < row->n; i++) {
+        const tp_flat_row_member *x = &row->members[i];
+        if (!is_figure(x, roles))
+            continue;
+        tp_buf_add(out, tp_flat_row_tag(row, x).data, x->n_tag);
+        tp_buf_addc(out, '\n');
+    }
+    return (tp_slice){tp_buf_str(out), out->len};
+}
+
+static int64_t step_of(tp_metrics *m, const tp_flat_row *row, const tp_flat_row_roles *roles)
 {
     const tp_flat_row_member *epoch = tp_flat_row_find(row, "epoch");
-    return tp_row_step(m, tp_flat_row_step(step->value),
-                       epoch && epoch->is_number ? epoch->value : (double)NAN,
-                       is_evaluation(row, step));
+    tp_row_number number = {
+        tp_flat_row_step(roles->step->value), NAN, is_evaluation(row, roles->step), {0}};
+    if (epoch && epoch->is_number && isfinite(epoch->value)) {
+        number.epoch = epoch->value;
+        number.kind = kind_of(row, roles, &m->row_steps.kind);
+    }
+    return tp_row_step(m, &number);
 }
 
 void tp_flat_row_record(tp_metrics *m, const tp_flat_row *row, int64_t row_number)
@@ -359,14 +384,14 @@ void tp_flat_row_record(tp_metrics *m, const tp_flat_row *row, int64_t row_numbe
     double wall = roles.wall ? flat_row_wall(row, roles.wall) : NAN;
     if (!tp_recorded_next(m))
         return;
-    int64_t step = roles.step ? step_of(m, row, roles.step) : row_number;
+    int64_t step = roles.step ? step_of(m, row, &roles) : row_number;
     if (roles.tag) {
         tp_recorded_put(m, tp_flat_row_text(row, roles.tag), step, wall, roles.value->value, 0);
         return;
     }
     for (size_t i = 0; i < row->n; i++) {
         const tp_flat_row_member *x = &row->members[i];
-        if (x->is_number && x != roles.step && x != roles.wall)
+        if (is_figure(x, &roles))
             tp_recorded_put(m, tp_flat_row_tag(row, x), step, wall, x->value, 0);
     }
 }
