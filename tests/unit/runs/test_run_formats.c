@@ -310,9 +310,9 @@ static void an_object_of_tags(void **state)
         tp_metrics_close(m);
     }
 
-    static const char *const others[] = {"{\"epoch\": 3.0,\n \"loss\": 1.5}\n",
-                                         "{\n  \"a\": {\"x\": 1}\n}",
-                                         "{\n  \"a\": {\"1\": [1]}\n}"};
+    static const char *const others[] = {
+        "{\"epoch\": 3.0,\n \"loss\": 1.5}\n", "{\n  \"a\": {\"x\": 1}\n}",
+        "{\"a\": [\n{\"x\": 1},\n{\"x\": 2}\n]}", "{\n  \"a\": {\"1\": [1]}\n}"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         tp_error err;
         write_text("other.json", others[i]);

@@ -164,15 +164,19 @@ static bool is_tree(const tp_run_place *place)
            read_tree(&t, tp_buf_str(&text), text.len, NULL) == TP_OK;
 }
 
-/* Is a line an object by itself, behind the first? */
+/* Is a line an object by itself, behind the first, and none that ends what has begun before? */
 static bool has_rows(const tp_run_place *place)
 {
     TP_CLEANUP(tp_flat_row_release) tp_flat_row row = {0};
     const char *end = place->head + place->n_head, *at = memchr(place->head, '\n', place->n_head);
     for (const char *next; at; at = next) {
         next = memchr(at + 1, '\n', (size_t)(end - at - 1));
-        size_t n = (size_t)((next ? next : end) - at);
-        if (tp_flat_row_parse(&row, "line", at, n, NULL) == TP_OK)
+        const char *behind = next ? next : end;
+        if (tp_flat_row_parse(&row, "line", at, (size_t)(behind - at), NULL) != TP_OK)
+            continue;
+        while (behind < end && isspace((unsigned char)*behind))
+            behind++;
+        if (behind == end || *behind == '{')
             return true;
     }
     return false;
