@@ -288,6 +288,11 @@ static void an_object_of_tags(void **state)
     expect_point(m, "by_class/1", TP_POINTS_NATIVE, 0, 3, NAN, 0.25);
     tp_metrics_close(m);
 
+    write_text("marked.json", "\xef\xbb\xbf{\"loss\": {\"2\": 0.5}}");
+    m = open_run(run_path("marked.json"));
+    expect_latest(m, "loss", 1, (int64_t[]){2}, (double[]){0.5});
+    tp_metrics_close(m);
+
     /* What the first tag has is no matter: no figure, nothing, a number as text. */
     static const char *const begins[] = {"{\"loss\": {\"1\": null, \"2\": 0.5}}",
                                          "{\"e\": {}, \"loss\": {\"2\": 0.5}}",
@@ -309,6 +314,18 @@ static void an_object_of_tags(void **state)
         assert_true(has_note(m, "1 line passed over for no JSON object"));
         tp_metrics_close(m);
     }
+
+    /* Also where a row is longer than what is looked at first. */
+    char blanks[6000];
+    memset(blanks, ' ', sizeof blanks);
+    blanks[sizeof blanks - 1] = 0;
+    write_text("cut.jsonl", cut[0]);
+    append_text("cut.jsonl", "{\"step\": 2,");
+    append_text("cut.jsonl", blanks);
+    append_text("cut.jsonl", "\"loss\": 0.5}\n");
+    m = open_run(run_path("cut.jsonl"));
+    expect_latest(m, "loss", 1, (int64_t[]){2}, (double[]){0.5});
+    tp_metrics_close(m);
 
     static const char *const others[] = {
         "{\"epoch\": 3.0,\n \"loss\": 1.5}\n", "{\n  \"a\": {\"x\": 1}\n}",

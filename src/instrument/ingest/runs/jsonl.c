@@ -165,10 +165,10 @@ static bool is_tree(const tp_run_place *place)
 }
 
 /* Is a line an object by itself, behind the first, and none that ends what has begun before? */
-static bool has_rows(const tp_run_place *place)
+static bool has_rows(const char *text, size_t n)
 {
     TP_CLEANUP(tp_flat_row_release) tp_flat_row row = {0};
-    const char *end = place->head + place->n_head, *at = memchr(place->head, '\n', place->n_head);
+    const char *end = text + n, *at = memchr(text, '\n', n);
     for (const char *next; at; at = next) {
         next = memchr(at + 1, '\n', (size_t)(end - at - 1));
         const char *behind = next ? next : end;
@@ -197,7 +197,12 @@ static bool is_one_object(const tp_run_place *place)
         line = line ? line : t.line;
         has_lines = t.line > line;
     }
-    return (has_lines && !has_rows(place)) || is_tree(place);
+    bool is_it = is_tree(place);
+    if (is_it || !has_lines)
+        return is_it;
+    TP_OWN(tp_buf) text = {0};
+    return tp_json_file_read(place->path, &text, NULL) == TP_OK &&
+           !has_rows(tp_buf_str(&text), text.len);
 }
 
 /* ---- the run ---- */

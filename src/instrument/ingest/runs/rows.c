@@ -223,7 +223,13 @@ tp_status tp_flat_row_parse(tp_flat_row *row, const char *name, const char *text
 tp_status tp_json_file_read(const char *path, tp_buf *ret, tp_error *err)
 {
     enum { MAX_BYTES = 1 << 30 };
-    return tp_file_read(path, MAX_BYTES, ret, err);
+    TP_TRY(tp_file_read(path, MAX_BYTES, ret, err));
+    size_t mark = tp_utf8_mark(tp_buf_str(ret), ret->len);
+    if (mark) {
+        ret->len -= mark;
+        memmove(ret->data, ret->data + mark, ret->len + 1);
+    }
+    return TP_OK;
 }
 
 static bool is_whole(const char *path)

@@ -64,7 +64,7 @@ typedef struct {
 } tp_json_file;
 bool tp_json_file_changed(const char *path, tp_json_file *f, bool *ret_again);
 void tp_json_file_say(const char *path, const tp_json_file *f, tp_notes *notes);
-/* The whole text of it. */
+/* The whole text of it, behind a byte order mark. */
 TP_CHECKED tp_status tp_json_file_read(const char *path, tp_buf *ret, tp_error *err);
 
 /* Every member as a setting of the run. */
