@@ -77,13 +77,17 @@ static void work_and_memory_belong_to_the_innermost(void **state)
     int a, b;
     start_keeping(64, TP_TRACE_KEEP_NEWEST);
     tp_trace_memory_totals(1000, 4000);
+    /* A moment apart, so that no two times are the same. */
     TP_MEMORY("data", "outside", &a, 5);
+    spin_us(1);
     tp_zone o = tp_zone_begin(&outer);
     TP_MEMORY("data", "x", &a, 7);
+    spin_us(1);
     tp_zone z = tp_zone_begin(&op);
     TP_MEMORY("activations", "x", &b, 100);
     TP_MEMORY("activations", "x", &b, -100);
     TP_MEMORY("activations", "x", &b, 60);
+    spin_us(1);
     tp_zone_end(&z);
     tp_zone_end(&o);
     tp_trace_summarize(&s);
