@@ -313,24 +313,24 @@ static bool next_number(tp_slice text, size_t end, tp_number *ret)
     return false;
 }
 
+static bool is_of_list(char c) { return is_digit(c) || c == ',' || c == ' ' || c == '-'; }
+
 /* "(2,100)" is a pair: where nothing but digits, blanks and commas stands in brackets, these part
  * it.  Not "($2,100)", "(1,234 dollars)". */
 static bool is_of_tuple(tp_slice text, const tp_number *v)
 {
-    static const char *const opening[] = {"(", "\xef\xbc\x88", NULL};
+    static const char wide[] = "\xef\xbc\x88"; /* an opening bracket of Chinese text */
     static const char *const closing[] = {")", "\\right)", "\xef\xbc\x89", NULL};
-    size_t from = v->begin, to = v->end;
+    size_t from = v->begin;
     bool has_comma = false;
-    while (from && (is_digit(text.data[from - 1]) || strchr(", -", text.data[from - 1])))
+    while (from && is_of_list(text.data[from - 1]))
         from--;
-    while (is_digit(byte_at(text, to)) || (byte_at(text, to) && strchr(", -", text.data[to])))
-        to++;
-    for (size_t i = from; i < to; i++)
-        has_comma |= text.data[i] == ',' && i + 1 < to;
-    bool is_plain_text = strspn(text.data + from, "0123456789, -") >= to - from;
-    bool opens = from && (word_at(text, from - 1, opening) == 1 ||
-                          (from > 2 && word_at(text, from - 3, opening) == 3));
-    return has_comma && is_plain_text && opens && word_at(text, to, closing);
+    size_t to = from;
+    for (; is_of_list(byte_at(text, to)); to++)
+        has_comma |= to > from && text.data[to - 1] == ',';
+    bool opens = (from > 0 && text.data[from - 1] == '(') ||
+                 (from > 2 && memcmp(text.data + from - 3, wide, 3) == 0);
+    return has_comma && opens && word_at(text, to, closing);
 }
 
 bool tp_number_only(tp_slice whole, tp_number *ret)
